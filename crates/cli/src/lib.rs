@@ -111,18 +111,17 @@ fn run(command: &Command) -> Result<()> {
 
 /// Refuses a place that looks like a URL, though a folder could have that name.
 fn refuse_url(place: &Path) -> Result<()> {
-    let text = place.to_string_lossy();
-    let Some((scheme, _)) = text.split_once("://") else { return Ok(()) };
-    let mut letters = scheme.chars();
-    let is_scheme = letters.next().is_some_and(|first| first.is_ascii_alphabetic())
-        && letters.all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
-    match is_scheme {
-        true => Err(usage(
-            format!("{text} is a URL, and volumes are in folders, files and partitions so far"),
-            format!("Name a folder of this computer; one that has this name is ./{text}"),
-        )),
-        false => Ok(()),
+    let Some(scheme) = oblivio::place::scheme(place) else { return Ok(()) };
+    if oblivio::place::is_service(scheme) {
+        return Ok(());
     }
+    let text = place.to_string_lossy();
+    Err(usage(
+        format!("{text} is a URL of no known service"),
+        format!(
+            "Known are s3, r2, b2, gs, az, webdav, webdavs and sftp; a folder that has this name is ./{text}"
+        ),
+    ))
 }
 
 fn completions(args: &CompletionsArgs) -> Result<()> {

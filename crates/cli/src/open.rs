@@ -41,6 +41,10 @@ pub fn store(folder: &Path) -> Result<Arc<dyn Store>> {
             let hint = "Name the folder, file or partition that `oblivio init` made.";
             fault(Code::NotAVolume, error.to_string(), hint)
         }
+        PlaceError::Url { .. } => {
+            let hint = "`oblivio init --help` shows URLs; secrets are never part of one.";
+            fault(Code::Usage, error.to_string(), hint)
+        }
         PlaceError::Store(error) => error.into(),
     })
 }
@@ -57,8 +61,14 @@ pub fn options(folder: &Path, args: &OpenArgs, on_shown: Option<OnShown>) -> Res
         pad: args.pad,
         pace: args.pace.map(pace),
         on_shown,
+        host: host(),
         ..OpenOptions::default()
     })
+}
+
+/// What this computer is called.
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Larger batches would not fit the processor's caches.

@@ -67,11 +67,13 @@ mod disk;
 mod error;
 mod file;
 mod metadata;
+#[doc(hidden)]
+#[cfg(feature = "online")]
+pub mod online;
 mod open;
 mod options;
 mod passphrase;
 mod path;
-#[doc(hidden)]
 pub mod place;
 mod remembered;
 mod session;

@@ -1,4 +1,4 @@
-//! Where a volume is: in a folder, in one file, or in a partition.
+//! Where a volume is: in a folder, in one file, in a partition, or at a URL.
 
 use oblivio_store::partition::{Existing, Place};
 use oblivio_store::{LocalStore, PartitionStore, Store, StoreError};
@@ -16,17 +16,62 @@ pub enum PlaceError {
     /// It is a file or a device, and no volume.
     #[error("{} is no volume", .0.display())]
     NoVolume(PathBuf),
+    /// It is a URL that leads to no store.
+    #[error("{url}: {why}")]
+    Url {
+        /// The URL, without what may be secret in it.
+        url: String,
+        /// The reason, with advice.
+        why: String,
+    },
     /// The store failed.
     #[error("{0}")]
     Store(#[from] StoreError),
 }
 
-/// The store in an existing folder, file or partition. Whether it holds a volume shows when that is
+/// The scheme of a place that looks like a URL: `s3` of `s3://bucket`.
+pub fn scheme(place: &Path) -> Option<&str> {
+    let (scheme, _) = place.to_str()?.split_once("://")?;
+    let mut letters = scheme.chars();
+    let is_scheme = letters.next().is_some_and(|first| first.is_ascii_alphabetic())
+        && letters.all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    is_scheme.then_some(scheme)
+}
+
+/// Whether volumes may be at URLs of this scheme.
+pub fn is_service(scheme: &str) -> bool {
+    ["s3", "r2", "b2", "gs", "az", "webdav", "webdavs", "sftp"].contains(&scheme)
+}
+
+/// Whether a place is at a URL, and not of this computer.
+pub fn is_online(place: &Path) -> bool {
+    #[cfg(feature = "online")]
+    return crate::online::url(place).is_some();
+    #[cfg(not(feature = "online"))]
+    return scheme(place).is_some() && !place.exists();
+}
+
+#[cfg(feature = "online")]
+fn open_online(place: &Path) -> Result<Arc<dyn Store>, PlaceError> {
+    crate::online::open(place.to_str().unwrap_or_default())
+}
+
+#[cfg(not(feature = "online"))]
+fn open_online(place: &Path) -> Result<Arc<dyn Store>, PlaceError> {
+    let why = "this build has no stores on a network: build it with the feature `online`";
+    let url = scheme(place).unwrap_or_default();
+    Err(PlaceError::Url { url: format!("{url}://"), why: why.into() })
+}
+
+/// The store in an existing folder, file or partition, or at a URL. Whether it holds a volume shows when that is
 /// opened.
 ///
 /// # Errors
 /// Nothing is there, or nothing of ours; those of the system.
 pub fn open(place: &Path) -> Result<Arc<dyn Store>, PlaceError> {
+    if is_online(place) {
+        return open_online(place);
+    }
     match std::fs::metadata(place) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Err(PlaceError::Missing(place.to_owned()));
@@ -44,6 +89,8 @@ pub struct Made {
     store: Arc<dyn Store>,
     /// Whether its folder or file is new.
     new: bool,
+    /// Whether it is at a URL.
+    online: bool,
 }
 
 impl Made {
@@ -54,7 +101,16 @@ impl Made {
     pub fn in_folder(place: &Path) -> Result<Self, StoreError> {
         let (new, place) = (!place.exists(), place.to_owned());
         let store = Arc::new(LocalStore::create(&place)?);
-        Ok(Self { place, store, new })
+        Ok(Self { place, store, new, online: false })
+    }
+
+    /// A store at a URL, which makes nothing yet.
+    ///
+    /// # Errors
+    /// Those of [`open`].
+    pub fn at_url(place: &Path) -> Result<Self, PlaceError> {
+        let store = open_online(place)?;
+        Ok(Self { place: place.to_owned(), store, new: false, online: true })
     }
 
     /// Makes a store for these objects and a header in one file or partition. What is there is
@@ -72,7 +128,7 @@ impl Made {
         let header = Place::new(HEADER_OBJECT, HEADER_BYTES as u64);
         let places: Vec<_> = [header].into_iter().chain(fixed).collect();
         let store = Arc::new(PartitionStore::create(place, &places, existing)?);
-        Ok(Self { place: place.to_owned(), store, new })
+        Ok(Self { place: place.to_owned(), store, new, online: false })
     }
 
     /// The store.
@@ -82,6 +138,10 @@ impl Made {
 
     /// Removes what was made: the volume did not come about.
     pub fn undo(self) {
+        if self.online {
+            // What is left has names of its own, and nothing refers to it. Others' objects stay.
+            return;
+        }
         if self.new {
             // It holds only parts of this volume.
             let _ = match self.place.is_dir() {

@@ -44,6 +44,8 @@ impl Patience {
 pub struct RetryStore {
     inner: Arc<dyn Store>,
     patience: Patience,
+    /// The most time in pauses between the attempts of one call.
+    most: Option<Duration>,
     on_outage: OnOutage,
 }
 
@@ -51,11 +53,17 @@ impl RetryStore {
     /// A layer over `inner`, until `patience` ends.
     #[must_use]
     pub fn new(inner: Arc<dyn Store>, patience: Patience, on_outage: OnOutage) -> Self {
-        Self { inner, patience, on_outage }
+        Self { inner, patience, most: None, on_outage }
+    }
+
+    /// A layer that gives up on a call after pauses of so much time together.
+    #[must_use]
+    pub fn bounded(inner: Arc<dyn Store>, patience: Patience, most: Duration) -> Self {
+        Self { inner, patience, most: Some(most), on_outage: Box::new(|_| {}) }
     }
 
     fn persist<T>(&self, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
-        let mut pause = FIRST_PAUSE;
+        let (mut pause, mut paused) = (FIRST_PAUSE, Duration::ZERO);
         let mut failing = false;
         loop {
             match attempt() {
@@ -64,9 +72,11 @@ impl RetryStore {
                         (self.on_outage)(Some(&error));
                     }
                     failing = true;
-                    if !self.patience.pause(pause) {
+                    let given_up = self.most.is_some_and(|most| paused >= most);
+                    if given_up || !self.patience.pause(pause) {
                         return Err(error);
                     }
+                    paused += pause;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
                 result => {

@@ -226,9 +226,15 @@ impl VolumeInfo {
     /// # Errors
     /// Those of the store.
     pub fn of(header: &Header, engine: &'static EngineEntry, store: &dyn Store) -> Result<Self> {
+        let bytes_stored = store.list()?.iter().map(|(_, len)| len).sum();
+        Ok(Self::of_header(header, engine, bytes_stored))
+    }
+
+    /// What the header says of a volume with so many bytes in the store.
+    pub fn of_header(header: &Header, engine: &'static EngineEntry, bytes_stored: u64) -> Self {
         let PublicHeader { volume, format, block_bytes, passphrases, .. } =
             PublicHeader::of(header, engine);
-        Ok(Self {
+        Self {
             volume,
             format,
             engine,
@@ -237,12 +243,12 @@ impl VolumeInfo {
             live_blocks: None,
             epoch: 0,
             passphrases,
-            bytes_stored: store.list()?.iter().map(|(_, len)| len).sum(),
+            bytes_stored,
             memory_bytes: 0,
             replayed: 0,
             verified: "block",
             report: Arc::new(()),
-        })
+        }
     }
 
     /// The engine's own report, if it is of this kind.

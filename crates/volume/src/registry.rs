@@ -130,6 +130,7 @@ enum Options {
     Tree(CreateOptions),
     Sequential(SequentialOptions),
     Pyramid(PyramidOptions),
+    Windows(WindowOptions),
 }
 
 /// What a new volume costs.
@@ -186,6 +187,17 @@ impl NewVolume {
         Self { engine: Options::Pyramid(create), kdf }
     }
 
+    /// For a store of whole objects, which creates exclusively or not.
+    pub fn on_windows(
+        block_bytes: usize,
+        capacity_bytes: u64,
+        exclusive: bool,
+        kdf: KdfParams,
+    ) -> Self {
+        let create = WindowOptions::new(block_bytes, capacity_bytes, exclusive);
+        Self { engine: Options::Windows(create), kdf }
+    }
+
     /// The same, filled with random bytes first, if it takes all of its space at once.
     #[must_use]
     pub fn filled(mut self, fill: bool) -> Self {
@@ -211,7 +223,7 @@ impl NewVolume {
     /// `Invalid` for impossible parameters.
     pub fn fixed_objects(&self) -> Result<Option<Vec<(&'static str, u64)>>> {
         match &self.engine {
-            Options::Tree(_) | Options::Pyramid(_) => Ok(None),
+            Options::Tree(_) | Options::Pyramid(_) | Options::Windows(_) => Ok(None),
             Options::Sequential(create) => create.objects().map(Some),
         }
     }
@@ -225,6 +237,10 @@ impl NewVolume {
             Options::Tree(create) => {
                 let stored = stored.min(create.capacity_bytes);
                 Ok(Cost::Growing { stored, path: TreeVolume::path_bytes(create, stored) })
+            }
+            Options::Windows(create) => {
+                let stored = stored.min(create.capacity_bytes);
+                Ok(Cost::Growing { stored, path: create.path_bytes(stored) })
             }
             Options::Pyramid(create) => {
                 let (stored, read, written) = create.cost()?;
@@ -252,6 +268,9 @@ impl NewVolume {
             Options::Tree(create) => Volume::create(store, passphrase, create, open),
             Options::Pyramid(create) => {
                 Volume::create_pyramid(store, passphrase, self.kdf, create, open)
+            }
+            Options::Windows(create) => {
+                Volume::create_windows(store, passphrase, self.kdf, create, open)
             }
             Options::Sequential(create) => {
                 Volume::create_sequential(store, passphrase, self.kdf, create, open, progress)

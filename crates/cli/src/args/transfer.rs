@@ -20,6 +20,8 @@ Examples:
   oblivio init --seen-by storage --disk 20G ~/disk     a disk in a cloud
   oblivio init share://nas:7420/team --token-file token  one that computers share
   oblivio init share://nas:7420/disk --disk 20G        a disk at a server
+  oblivio init 's3://bucket/vault?region=eu-central-1'  in a bucket; also r2, b2, gs, az
+  oblivio init webdavs://cloud.example.org/dav/vault   also webdav, sftp
 
 Against storage that sees every read and write, the size is only a limit: the folder grows as the
 volume fills. Against snapshots all of the space is taken at once. There is no way in without the
@@ -63,6 +65,9 @@ pub struct InitArgs {
     pub map_on_disk: bool,
     #[command(flatten)]
     pub kdf: KdfArgs,
+    /// At a URL: try the store out with fewer bytes, over a slow or dear line
+    #[arg(long)]
+    pub small_probe: bool,
     /// The file with this computer's token, for a shared volume; it is kept for the next time
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,

@@ -3,6 +3,7 @@
 mod pyramid;
 mod sequential;
 mod tree;
+mod windows;
 
 use crate::facts::Holds;
 use anyhow::Result;
@@ -17,6 +18,8 @@ pub fn as_json(value: &mut Value, info: &VolumeInfo) {
         sequential::as_json(value, info, engine);
     } else if let Some(engine) = info.pyramid() {
         pyramid::as_json(value, info, engine);
+    } else if let Some(engine) = info.windows() {
+        windows::as_json(value, info, engine);
     }
 }
 
@@ -28,6 +31,8 @@ pub fn rows(info: &VolumeInfo) -> Result<()> {
         sequential::rows(info, engine)
     } else if let Some(engine) = info.pyramid() {
         pyramid::rows(info, engine)
+    } else if let Some(engine) = info.windows() {
+        windows::rows(info, engine)
     } else {
         Ok(())
     }
@@ -41,6 +46,8 @@ pub fn in_words(info: &VolumeInfo, holds: &Holds) -> Result<()> {
         sequential::in_words(info, engine, holds)
     } else if let Some(engine) = info.pyramid() {
         pyramid::in_words(info, engine, holds)
+    } else if let Some(engine) = info.windows() {
+        windows::in_words(info, engine, holds)
     } else {
         Ok(())
     }

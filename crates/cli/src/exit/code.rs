@@ -19,6 +19,8 @@ pub enum Code {
     OtherVolume = 11,
     /// Taken over by another computer.
     Overtaken = 12,
+    /// The store refused, or does not do what a volume needs.
+    Refused = 13,
     /// The reader of our output went away; the shell's code for SIGPIPE.
     Pipe = 141,
 }

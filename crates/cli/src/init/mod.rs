@@ -2,10 +2,11 @@
 
 mod choice;
 mod cost;
+mod online;
 mod place;
 mod plan;
 
-use crate::args::{InitArgs, OpenArgs};
+use crate::args::{InitArgs, OpenArgs, SeenBy};
 use crate::human;
 use crate::open;
 use crate::passphrase;
@@ -21,13 +22,23 @@ use std::sync::Arc;
 
 /// Runs the command.
 pub fn run(args: &InitArgs) -> Result<()> {
+    let online = oblivio::place::is_online(&args.volume);
     // Before any question, and again when the folder is made.
-    place::refuse_what_is_there(args)?;
-    let Some(seen_by) = choice::seen_by(args)? else {
+    if !online {
+        place::refuse_what_is_there(args)?;
+    }
+    let seen_by = match args.seen_by {
+        // Whoever keeps a bucket sees what is read in it.
+        None if online => Some(SeenBy::Storage),
+        _ => choice::seen_by(args)?,
+    };
+    let Some(seen_by) = seen_by else {
         return human::say(choice::ENCRYPTION_ONLY);
     };
     place::refuse_file(args, seen_by)?;
-    let plan = Plan::new(args, seen_by)?;
+    plan::refuse_misfits(args, seen_by, online)?;
+    let found = if online { Some(online::try_out(args)?) } else { None };
+    let plan = Plan::new(args, seen_by, found.map(|found| found.exclusive))?;
     if !args.open.quiet {
         cost::say(&plan)?;
     }

@@ -48,6 +48,9 @@ fn no_folder(args: &InitArgs) -> anyhow::Error {
 
 /// Makes the planned store.
 pub fn make(args: &InitArgs, plan: &Plan) -> Result<Made> {
+    if oblivio::place::is_online(&args.volume) {
+        return Ok(Made::at_url(&args.volume)?);
+    }
     let in_one = args.one_file || (args.volume.exists() && !args.volume.is_dir());
     Ok(match plan.new.fixed_objects()? {
         Some(objects) if in_one => {

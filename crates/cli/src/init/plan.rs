@@ -6,6 +6,25 @@ use anyhow::Result;
 use oblivio_volume::disk::SECTOR;
 use oblivio_volume::{CreateOptions, NewVolume};
 
+/// Bytes in a block of a volume in an online store: there requests cost more than bytes.
+const ONLINE_BLOCK: usize = 32 << 10;
+
+/// Refuses what a store at a URL does not have.
+pub fn refuse_misfits(args: &InitArgs, seen_by: SeenBy, online: bool) -> Result<()> {
+    if !online {
+        return Ok(());
+    }
+    if seen_by == SeenBy::Snapshots {
+        let what = "who keeps an online store sees what is read in it";
+        return Err(usage(what, "Leave out --seen-by snapshots."));
+    }
+    if args.engine == Against::Pyramid {
+        let what = "the pyramid does not work on stores at URLs yet";
+        return Err(usage(what, "Leave out --engine."));
+    }
+    Ok(())
+}
+
 /// The volume to make.
 pub struct Plan {
     pub new: NewVolume,
@@ -17,8 +36,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Makes the plan; refuses invalid combinations.
-    pub fn new(args: &InitArgs, seen_by: SeenBy) -> Result<Self> {
+    /// Makes the plan; refuses invalid combinations. For a store at a URL: whether it creates
+    /// exclusively.
+    pub fn new(args: &InitArgs, seen_by: SeenBy, online: Option<bool>) -> Result<Self> {
         let kdf = args.kdf.params()?;
         let size = size(args, seen_by)?;
         let disk = args.disk.is_some() || (seen_by == SeenBy::Snapshots && !args.files);
@@ -47,10 +67,12 @@ impl Plan {
             SeenBy::Storage => oblivio_volume::SeenBy::Storage,
             SeenBy::Snapshots => oblivio_volume::SeenBy::Snapshots,
         };
-        let block_bytes = block_bytes(args, seen_by.block_bytes() as u64)?;
-        let new = match pyramid {
-            true => NewVolume::on_pyramid(block_bytes, size, memory(args), kdf),
-            false => NewVolume::new(seen_by, block_bytes, size, kdf).filled(args.fill),
+        let default = if online.is_some() { ONLINE_BLOCK } else { seen_by.block_bytes() };
+        let block_bytes = block_bytes(args, default as u64)?;
+        let new = match (online, pyramid) {
+            (Some(exclusive), _) => NewVolume::on_windows(block_bytes, size, exclusive, kdf),
+            (None, true) => NewVolume::on_pyramid(block_bytes, size, memory(args), kdf),
+            (None, false) => NewVolume::new(seen_by, block_bytes, size, kdf).filled(args.fill),
         };
         let new = if args.map_on_disk { new.map_on_disk() } else { new };
         Ok(Self { new, size, block_bytes, disk })

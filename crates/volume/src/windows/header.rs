@@ -50,6 +50,14 @@ impl WindowOptions {
         Windows { every: EVERY, log_turns, pool_levels: pool_levels.clamp(log_turns.max(1), 20) }
     }
 
+    /// Bytes of a path outside of memory, once the volume holds `stored` bytes.
+    pub(crate) fn path_bytes(&self, stored: u64) -> u64 {
+        let config = self.config();
+        let blocks = stored.div_ceil(self.block_bytes.max(1) as u64).clamp(1, config.capacity);
+        let shape = config.shape_for_live(blocks, blocks);
+        config.uncached_path_bytes(shape, config.cached_buckets(shape.depth)) as u64
+    }
+
     pub(super) fn config(&self) -> TreeConfig {
         let capacity = self.capacity_bytes.div_ceil(self.block_bytes.max(1) as u64);
         TreeConfig {

@@ -336,6 +336,23 @@ impl Ledger {
         self.epoch
     }
 
+    /// Bytes of the current objects. Nothing is listed for it.
+    pub fn bytes_stored(&self) -> u64 {
+        let (rule, shapes, config) = (self.places.rule, self.engine.shapes(), self.engine.config());
+        let level = |level: u32| -> u64 {
+            let period = 1u64 << (level - rule.log_turns);
+            let windows = self.places.done.saturating_sub(period)..self.places.done;
+            let bytes = |window| match shapes.slots(Level(level), window, config.blocks_per_bucket)
+            {
+                0 => 0,
+                slots => config.geometry().bucket_bytes_with(slots) as u64 * rule.turns(),
+            };
+            windows.map(bytes).sum()
+        };
+        let tree: u64 = (rule.pool_levels..=self.engine.depth().0).map(level).sum();
+        tree + self.parts.iter().map(|part| part.0).sum::<u64>() + self.record_bytes
+    }
+
     /// Bytes of this session's records since the last commit.
     pub fn record_bytes(&self) -> u64 {
         self.record_bytes

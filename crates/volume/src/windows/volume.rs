@@ -286,7 +286,7 @@ impl EngineVolume for WindowVolume {
             replayed: self.replayed,
             verified: "bucket",
             report: Arc::new(self.window_info()),
-            ..VolumeInfo::of(self.ledger.header(), &ENGINE, &*self.ledger.store)?
+            ..VolumeInfo::of_header(self.ledger.header(), &ENGINE, self.ledger.bytes_stored())
         })
     }
 }

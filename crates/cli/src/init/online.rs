@@ -1,0 +1,79 @@
+//! What a store at a URL really does, found out before anything is entrusted to it.
+
+use crate::args::InitArgs;
+use crate::exit::{Code, fault};
+use crate::{human, open};
+use anyhow::Result;
+
+/// What was found out of a store.
+pub struct Found {
+    /// Whether it creates objects exclusively.
+    pub exclusive: bool,
+}
+
+/// Refuses a place where something is. Tries the store out, and says what was found.
+#[cfg(feature = "online")]
+pub fn try_out(args: &InitArgs) -> Result<Found> {
+    use oblivio::online::connect;
+    use oblivio_crypto::{Entropy, OsEntropy};
+    use oblivio_store::Store;
+    use oblivio_store::online::{Begin, Effort, probe};
+    use std::time::Instant;
+
+    refuse_what_is_there(args)?;
+    if !args.open.quiet {
+        human::say(
+            "Trying out what the store does: races, lists and speed. It takes a moment ...",
+        )?;
+    }
+    let url = args.volume.to_string_lossy();
+    let connect = || -> oblivio_store::Result<Box<dyn Store>> {
+        let store = connect(&url).map_err(|error| {
+            oblivio_store::StoreError::io("", std::io::Error::other(error.to_string()))
+        })?;
+        Ok(Box::new(store))
+    };
+    let mut tag = [0; 8];
+    OsEntropy.fill(&mut tag);
+    let tag = format!("{:016x}", u64::from_le_bytes(tag));
+    let begun = Instant::now();
+    let effort = if args.small_probe { Effort::SMALL } else { Effort::FULL };
+    let verdict = probe(&connect, effort, &tag, &|| begun.elapsed())?;
+    if !args.open.quiet {
+        verdict.lines().iter().try_for_each(|line| human::say(format!("  {line}")))?;
+    }
+    match verdict.begin {
+        Begin::Exclusive => Ok(Found { exclusive: true }),
+        Begin::Alone => Ok(Found { exclusive: false }),
+        Begin::Refused(why) => {
+            let what = format!("this store cannot hold a volume: {why}");
+            Err(fault(Code::Refused, what, "Choose another service; nothing was made."))
+        }
+    }
+}
+
+/// Without the feature there is nothing to try.
+#[cfg(not(feature = "online"))]
+pub fn try_out(args: &InitArgs) -> Result<Found> {
+    open::store(&args.volume).map(|_| Found { exclusive: false })
+}
+
+#[cfg(feature = "online")]
+fn refuse_what_is_there(args: &InitArgs) -> Result<()> {
+    use oblivio_volume::HEADER_OBJECT;
+
+    let shown = args.volume.display();
+    let there = open::store(&args.volume)?.list()?;
+    if there.iter().any(|(name, _)| name == HEADER_OBJECT) {
+        let what = format!("there is a volume in {shown} already");
+        return Err(fault(Code::Path, what, "Choose another path; this one was left as it is."));
+    }
+    // Claims to a volume that did not come about do no harm.
+    match there.iter().find(|(name, _)| !name.starts_with("s-")) {
+        Some((name, _)) => {
+            let what = format!("{shown} is not empty: it holds {name}");
+            Err(fault(Code::Path, what, "Add a path of its own to the URL."))
+        }
+        None => Ok(()),
+    }
+}

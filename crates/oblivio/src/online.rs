@@ -1,0 +1,92 @@
+//! Stores on a network, named by a URL in the place of a folder.
+
+use crate::place::PlaceError;
+use etcetera::BaseStrategy;
+use etcetera::base_strategy::Xdg;
+use oblivio_store::online::{Ambient, OnlineStore, Remotes, Runtime, Url, open as open_store};
+use oblivio_store::{Patience, RetryStore, Store, StoreError};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// How long a command waits for a store that does not answer, beside the time of its requests.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The threads of all online stores of this process.
+static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+
+/// The URL that a place is, unless there is a file or folder of that name.
+pub(crate) fn url(place: &Path) -> Option<&str> {
+    let text = place.to_str()?;
+    let is_url = crate::place::scheme(place).is_some() || text.parse::<Url>().is_ok();
+    (is_url && !place.exists()).then_some(text)
+}
+
+/// The store at a URL. It sends no request yet.
+///
+/// # Errors
+/// A URL that no service has, or a secret that is missing.
+pub(crate) fn open(text: &str) -> Result<Arc<dyn Store>, PlaceError> {
+    let store = connect(text)?;
+    Ok(Arc::new(RetryStore::bounded(Arc::new(store), Patience::default(), PATIENCE)))
+}
+
+/// As [`open`], without repeating what fails.
+///
+/// # Errors
+/// As [`open`].
+pub fn connect(text: &str) -> Result<OnlineStore, PlaceError> {
+    let url: Url = text.parse().map_err(|error| refused(text, &error))?;
+    let ambient = ambient()?;
+    let remotes = Remotes::read(&ambient).map_err(|error| refused(text, &error))?;
+    let runtime = match RUNTIME.get() {
+        Some(runtime) => runtime,
+        None => {
+            let made = Runtime::new().map_err(|error| StoreError::io("", error))?;
+            RUNTIME.get_or_init(|| made)
+        }
+    };
+    open_store(&url, &remotes, &ambient, runtime).map_err(|error| refused(text, &error))
+}
+
+fn refused(text: &str, error: &dyn std::error::Error) -> PlaceError {
+    PlaceError::Url { url: shown(text), why: error.to_string() }
+}
+
+/// A URL for people: what may be a password in it does not show.
+fn shown(text: &str) -> String {
+    match (text.split_once("://"), text.rsplit_once('@')) {
+        (Some((scheme, _)), Some((before, after))) if before.contains("://") => {
+            format!("{scheme}://...@{after}")
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// The environment and the home folder of this process: where each service keeps its secrets.
+fn ambient() -> Result<Ambient, PlaceError> {
+    let xdg = Xdg::new().map_err(|_| PlaceError::Url {
+        url: String::new(),
+        why: "there is no home directory: set HOME".into(),
+    })?;
+    #[expect(clippy::disallowed_methods, reason = "services keep their secrets there")]
+    let env = |name: &str| std::env::var(name).ok();
+    Ok(Ambient { env: Arc::new(env), home: xdg.home_dir().to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_no_folder_and_shows_no_password() {
+        assert_eq!(url(Path::new("s3://bucket/a")), Some("s3://bucket/a"));
+        assert_eq!(url(Path::new("/tmp")), None);
+        assert_eq!(url(Path::new("vault")), None);
+        assert_eq!(shown("sftp://me:secret@host/a"), "sftp://...@host/a");
+        assert_eq!(shown("s3://bucket/a@b"), "s3://...@b");
+        let error = open("sftp://me:secret@host/a").map(drop).expect_err("refused").to_string();
+        assert!(!error.contains("secret"), "{error}");
+        assert!(open("ftp://host/a").is_err());
+    }
+}
