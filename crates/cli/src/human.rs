@@ -174,6 +174,16 @@ fn harmless(json: &str) -> String {
     out
 }
 
+/// A path as a shell takes it: in quotes if it has to be.
+pub fn for_shell(path: &std::path::Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-~:@%+,=".contains(c);
+    match text.chars().all(|c| is_plain(c) || !c.is_ascii()) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -55,7 +55,7 @@ pub fn run(args: &InitArgs) -> Result<()> {
 }
 
 fn say(args: &InitArgs, plan: &Plan) -> Result<()> {
-    let (shown, size) = (args.volume.display(), human::size(plan.size));
+    let (shown, size) = (human::for_shell(&args.volume), human::size(plan.size));
     let grows = plan.new.fixed_objects()?.is_none();
     human::say(match (plan.disk, grows) {
         (true, _) => format!("Made a disk of {size} in {shown}."),

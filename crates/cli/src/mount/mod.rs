@@ -127,8 +127,11 @@ fn places(args: &MountArgs) -> Result<(PathBuf, PathBuf)> {
     }
     // Its error says what is wrong with the place.
     open::store(&args.volume)?;
-    let volume = args.volume.canonicalize().context("the volume's folder")?;
     let dir = directory(args)?;
+    if oblivio::place::is_online(&args.volume) {
+        return Ok((args.volume.clone(), dir));
+    }
+    let volume = args.volume.canonicalize().context("the volume's folder")?;
     let shown = args.dir.display();
     if dir.starts_with(&volume) {
         let what = format!("{shown} is inside the volume's own folder");
