@@ -11,7 +11,7 @@ use super::state::Commit;
 use crate::header::{HEADER_OBJECT, Header};
 use crate::records::deferred::Writes;
 use crate::records::journal::PAGE;
-use crate::session::{self, FIRST_KIND, History, Session, Vault, Who};
+use crate::session::{self, FIRST_KIND, History, Session, SessionId, Vault, Who};
 use crate::tree::journal::{
     INTENT, RESIZE, Record, SYNC, parse_as, push_intent, push_resize, push_sync,
 };
@@ -22,10 +22,13 @@ use oblivio_engine::Level;
 use oblivio_engine::carry_out;
 use oblivio_engine::tree::{Intent, TreeJob, TreeKeys, TreeOram};
 use oblivio_store::{PutMode, ReadAt, Store};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use zerocopy::{FromBytes, IntoBytes};
 
+/// Windows that a session may have begun and not committed, but for the replay of very many
+/// records.
+const MOST_LEFT: u64 = 3;
 /// Parts read at a time.
 const PARTS_AT_ONCE: usize = 8;
 
@@ -53,6 +56,8 @@ pub(super) struct Ledger {
     pub unsettled: u64,
     /// The first entry of this session that is still stored.
     first_entry: u64,
+    /// What sessions left that did not commit: it goes with the first commit of this one.
+    leftovers: Vec<String>,
 }
 
 /// What an earlier session left: its records since the last commit.
@@ -119,11 +124,13 @@ impl Ledger {
             record_bytes: 0,
             unsettled: 0,
             first_entry: 1,
+            leftovers: Vec::new(),
         };
         if let Some(commit) = restored {
             ledger.restore(&commit)?;
         }
         let left = ledger.take_records(&history)?;
+        ledger.leftovers = ledger.leftovers_of(&history);
         let id = ledger.session.id();
         ledger.places.begin(id.random, id.number, ledger.epoch)?;
         Ok((ledger, left))
@@ -179,6 +186,27 @@ impl Ledger {
             plains.push((number, buf));
         }
         Ok(plains)
+    }
+
+    /// Objects that sessions stored after the newest commit: records, and what a commit would have
+    /// made current. Nothing is listed: their names follow from the counters.
+    fn leftovers_of(&self, history: &History) -> Vec<String> {
+        let records = history.records.iter().filter(|(_, kind, _)| *kind >= FIRST_KIND);
+        let mut names: Vec<String> =
+            records.map(|(mark, ..)| mark.session.entry(mark.index)).collect();
+        let commits = history.commit.iter().map(|(mark, _)| mark.session);
+        let sessions: BTreeSet<SessionId> =
+            history.records.iter().map(|(mark, ..)| mark.session).chain(commits).collect();
+        let deepest = self.engine.depth().0 + 1;
+        for session in sessions {
+            let part = Places::part_of(session.random, self.epoch + 1);
+            names.push(part);
+            for window in self.places.done..self.places.done + MOST_LEFT {
+                let levels = (self.places.rule.pool_levels..=deepest).map(Level);
+                names.extend(levels.map(|level| Places::object_of(session.random, level, window)));
+            }
+        }
+        names
     }
 
     /// Checks the records against what this computer knows of them.
@@ -281,6 +309,7 @@ impl Ledger {
         // All entries before the commit but the first, which names what was before the session.
         replaced.extend((self.first_entry.max(2)..mark.index).map(|at| mark.session.entry(at)));
         self.first_entry = mark.index;
+        replaced.append(&mut self.leftovers);
         let names: Vec<&str> = replaced.iter().map(String::as_str).collect();
         self.session.delete(&names)
     }

@@ -91,14 +91,24 @@ impl Places {
     pub fn object(&self, level: Level, window: u64) -> Result<String> {
         let span = self.spans.iter().rev().find(|span| span.window <= window);
         let span = span.ok_or_else(|| Error::Tampered("a window has no session".into()))?;
-        Ok(format!("b-{:016x}-{:02x}-{window:012x}", span.session, level.0))
+        Ok(Self::object_of(span.session, level, window))
+    }
+
+    /// The object that a session stores for a level of a window.
+    pub fn object_of(session: u64, level: Level, window: u64) -> String {
+        format!("b-{session:016x}-{:02x}-{window:012x}", level.0)
+    }
+
+    /// The object that it stores for the part of a commit.
+    pub fn part_of(session: u64, commit: u64) -> String {
+        format!("p-{session:016x}-{commit:012x}")
     }
 
     /// The object of the part of a commit, and the number of its session.
     pub fn part(&self, commit: u64) -> Result<(String, u64)> {
         let span = self.spans.iter().rev().find(|span| span.commit <= commit);
         let span = span.ok_or_else(|| Error::Tampered("a part has no session".into()))?;
-        Ok((format!("p-{:016x}-{commit:012x}", span.session), span.number))
+        Ok((Self::part_of(span.session, commit), span.number))
     }
 
     /// Stores an object, without waiting for it.

@@ -1,0 +1,129 @@
+//! What the store sees.
+
+use super::{BLOCKS, create, open, read, write};
+use oblivio_store::record::{Event, Op};
+use oblivio_store::{MemoryStore, RecordStore};
+use oblivio_testkit::SplitMix64;
+use oblivio_volume::BlockSpace;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+/// Each event's kind, the kind of its object, and its length.
+fn shape(events: &[Event]) -> Vec<(u64, Op, String, u64)> {
+    let first = events.first().map_or(0, |event| event.call);
+    let kind = |event: &Event| match event.object.split('-').collect::<Vec<_>>()[..] {
+        // Level and window are public, the session is drawn.
+        ["b", _, level, window] => format!("b-{level}-{window}"),
+        ["p", _, number] => format!("p-{number}"),
+        ["e" | "h", _, index] => format!("{}-{index}", &event.object[..1]),
+        _ => event.object.to_string(),
+    };
+    events.iter().map(|event| (event.call - first, event.op, kind(event), event.len)).collect()
+}
+
+/// The same number of accesses, one block at a time, so that no two paths share a request: for one
+/// block again and again, for all by turns, and for blocks that are not there.
+#[test]
+fn equally_long_runs_look_the_same_but_for_paths() {
+    let runs = [|_: u64| 5, |at: u64| at % 150, |at: u64| 150 + at % 50].map(|id| {
+        let store = Arc::new(RecordStore::new(MemoryStore::new()));
+        let mut volume = create(store.clone(), true, 1);
+        volume.defer((0..150).map(|id| write(id, 1)).collect()).expect("memory");
+        volume.commit().expect("memory");
+        volume.finish().expect("memory");
+        drop(volume);
+        let mut volume = open(store.clone(), 2).expect("sound");
+        store.take();
+        for at in 0..400 {
+            volume.access(vec![read(id(at))]).expect("sound");
+        }
+        volume.finish().expect("memory");
+        let mut events = shape(&store.take());
+        // Which of a level's objects has a path's bucket follows from its label.
+        for event in &mut events {
+            if event.1 == Op::Read && event.2.starts_with("b-") && event.3 < 16 * 1024 {
+                event.2.truncate(4);
+            }
+        }
+        events
+    });
+    assert!(runs[0].len() > 2000, "{} events", runs[0].len());
+    assert_eq!(runs[0], runs[1]);
+    assert_eq!(runs[0], runs[2]);
+}
+
+/// From init to the recovery after a crash.
+#[test]
+fn nothing_is_listed_where_objects_are_created_exclusively() {
+    for (exclusive, lists) in [(true, false), (false, true)] {
+        let store = Arc::new(RecordStore::new(MemoryStore::new()));
+        let mut volume = create(store.clone(), exclusive, 1);
+        super::fill(&mut volume, &mut SplitMix64::new(1), 200);
+        drop(volume);
+        let mut volume = open(store.clone(), 2).expect("sound");
+        volume.info().expect("memory");
+        volume.finish().expect("memory");
+        let events = store.take();
+        assert_eq!(events.iter().any(|event| event.op == Op::List), lists);
+        let overs = events.iter().filter(|it| matches!(it.op, Op::Truncate | Op::Allocate));
+        assert_eq!(overs.count(), 0, "whole objects only");
+        assert!(events.iter().all(|it| it.op != Op::Write || it.offset == 0));
+    }
+}
+
+/// No name is ever stored with two contents: of entries and buckets each is written once.
+#[test]
+fn every_object_is_stored_once() {
+    let store = Arc::new(RecordStore::new(MemoryStore::new()));
+    let mut volume = create(store.clone(), true, 1);
+    super::fill(&mut volume, &mut SplitMix64::new(2), 300);
+    drop(volume);
+    let mut volume = open(store.clone(), 2).expect("sound");
+    super::fill(&mut volume, &mut SplitMix64::new(3), 100);
+    volume.finish().expect("memory");
+    let mut stored = HashSet::new();
+    for event in store.take() {
+        if matches!(event.op, Op::Write | Op::Put) {
+            assert!(stored.insert(event.object.clone()), "{} is stored twice", event.object);
+        }
+    }
+    assert!(stored.len() > 200, "{}", stored.len());
+}
+
+/// A crashed session's batches are shown again by the next one, path for path, and after that
+/// no path comes again.
+#[test]
+fn what_was_shown_is_shown_again_and_nothing_else() {
+    let paths = |events: &[Event]| -> Vec<Vec<(String, u64)>> {
+        let mut calls: BTreeMap<u64, Vec<(String, u64)>> = BTreeMap::new();
+        for event in events.iter().filter(|it| it.op == Op::Read && it.object.starts_with("b-")) {
+            let name: Vec<&str> = event.object.split('-').collect();
+            let place = (format!("{}-{}", name[2], name[3]), event.offset);
+            calls.entry(event.call).or_default().push(place);
+        }
+        calls.into_values().collect()
+    };
+    let store = Arc::new(RecordStore::new(MemoryStore::new()));
+    let mut volume = create(store.clone(), true, 1);
+    super::fill(&mut volume, &mut SplitMix64::new(4), 400);
+    volume.finish().expect("memory");
+    drop(volume);
+    let mut volume = open(store.clone(), 2).expect("sound");
+    store.take();
+    // Fewer than a window's accesses: no commit comes in between.
+    for at in 0..12 {
+        volume.access(vec![read(at % 3)]).expect("sound");
+    }
+    volume.idle().expect("acknowledged");
+    let shown = paths(&store.take());
+    assert_eq!(shown.len(), 12);
+    // Killed. The next one asks for something else.
+    drop(volume);
+    let mut volume = open(store.clone(), 3).expect("sound");
+    let again = paths(&store.take());
+    assert_eq!(again[..12], shown[..], "the same paths, in the same order");
+    assert!(again.len() <= 13, "and at most a window");
+    for at in 0..40 {
+        volume.access(vec![read((at + 20) % BLOCKS)]).expect("sound");
+    }
+}
