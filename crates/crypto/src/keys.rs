@@ -73,6 +73,11 @@ impl MasterKey {
         SealRoot::new(self.derive(labels::RECORD_ROOT, volume))
     }
 
+    /// Root of the keys that seal the sessions of a volume in an online store.
+    pub fn entry_root(&self, volume: VolumeId) -> SealRoot {
+        SealRoot::new(self.derive(labels::ENTRY_ROOT, volume))
+    }
+
     /// The PRF that draws block labels.
     pub fn label_prf(&self, volume: VolumeId) -> Prf {
         Prf::new(self.derive(labels::LABEL_PRF, volume))
@@ -104,6 +109,7 @@ mod tests {
             master.times_root(volume),
             master.fill_root(volume),
             master.table_root(volume),
+            master.entry_root(volume),
         ];
         let mut keys: Vec<_> = roots.iter().map(|root| *root.expose()).collect();
         keys.push(*master.label_prf(volume).key());
@@ -122,7 +128,7 @@ mod tests {
             }
             seen.insert(*master.expose());
         }
-        assert_eq!(seen.len(), 2 * (2 * 10 + 1));
+        assert_eq!(seen.len(), 2 * (2 * 11 + 1));
     }
 
     #[test]

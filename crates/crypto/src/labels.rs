@@ -29,6 +29,8 @@ pub const TABLE_EMPTY: &str = "oblivio v1 2026 empty slots of a table";
 pub const TABLE_ORDER: &str = "oblivio v1 2026 order of a table";
 /// Root of the keys that seal the records of a shared volume.
 pub const RECORD_ROOT: &str = "oblivio v1 2026 records of a shared volume";
+/// Root of the keys that seal the sessions of a volume in an online store.
+pub const ENTRY_ROOT: &str = "oblivio v1 2026 sessions of an online volume";
 /// Key of the PRF that draws block labels.
 pub const LABEL_PRF: &str = "oblivio v1 2026 block labels";
 /// Key of the MAC over the volume header.
@@ -41,7 +43,7 @@ pub const TEST_ENTROPY: &str = "oblivio v1 2026 TEST ONLY entropy";
 pub const TEST_KEY: &str = "oblivio v1 2026 TEST ONLY key";
 
 /// All labels above, for the distinctness test and for auditors.
-pub const ALL: [&str; 18] = [
+pub const ALL: [&str; 19] = [
     BUCKET_ROOT,
     STATE_ROOT,
     COMMIT_ROOT,
@@ -55,6 +57,7 @@ pub const ALL: [&str; 18] = [
     TABLE_EMPTY,
     TABLE_ORDER,
     RECORD_ROOT,
+    ENTRY_ROOT,
     LABEL_PRF,
     HEADER_MAC,
     SLOT_KEY,

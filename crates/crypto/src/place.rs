@@ -39,6 +39,12 @@ pub enum Kind {
     Checkpoint = 14,
     /// What a batch of a shared volume changed, for all clients.
     Notice = 15,
+    /// An entry of a session of a volume in an online store.
+    Entry = 16,
+    /// What a session says of itself when it takes its number.
+    Claim = 17,
+    /// Where a session's newest commit is.
+    Pointer = 18,
     /// An entry of the query log of the `paper` construction.
     PaperQuery = 32,
     /// An entry of its result log.

@@ -34,6 +34,10 @@ pub enum Error {
     /// Another process, or another handle of this one, has the volume open.
     #[error("the volume is in use by another process")]
     Busy,
+    /// Another computer has the volume now, and this handle is of no more use. What was synced
+    /// before is safe: open the volume again.
+    #[error("another computer took the volume over")]
+    Overtaken,
     /// The volume or its store has no space left. What was there before is intact.
     #[error("no space: {0}")]
     Full(String),
@@ -104,6 +108,7 @@ impl From<VolumeError> for Error {
             V::Forgotten(what) => Self::Forgotten(what),
             V::Full(what) => Self::Full(what),
             V::Busy => Self::Busy,
+            V::Overtaken => Self::Overtaken,
             V::Closed(why) => Self::Closed(why),
             V::Store(error) => Self::of_store(error),
         }

@@ -66,5 +66,5 @@ impl<Op, A, E: Refusal> Judge<Op, A, E> {
 /// writes acknowledged that only the failed state knows; going back to the stored state would
 /// silently undo them.
 pub fn is_final(error: &Error) -> bool {
-    matches!(error, Error::Tampered(_) | Error::RolledBack(_) | Error::Closed(_))
+    matches!(error, Error::Tampered(_) | Error::RolledBack(_) | Error::Overtaken | Error::Closed(_))
 }

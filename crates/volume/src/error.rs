@@ -63,6 +63,9 @@ pub enum Error {
     /// Another process has the volume open.
     #[error("the volume is in use by another process")]
     Busy,
+    /// Another computer began a session after this one, which can do nothing more.
+    #[error("another computer took the volume over")]
+    Overtaken,
     /// An earlier failure left this handle unusable; open the volume again.
     #[error("the volume was closed after a failure ({0}); open it again")]
     Closed(String),

@@ -17,6 +17,11 @@ mod ranges;
 mod records;
 mod registry;
 pub mod sequential;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, unused_imports, reason = "for the volumes of online stores, which follow")
+)]
+mod session;
 pub mod tree;
 mod trust;
 mod volume;

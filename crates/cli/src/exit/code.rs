@@ -17,6 +17,8 @@ pub enum Code {
     Partial = 10,
     /// A different volume than before at this place.
     OtherVolume = 11,
+    /// Taken over by another computer.
+    Overtaken = 12,
     /// The reader of our output went away; the shell's code for SIGPIPE.
     Pipe = 141,
 }

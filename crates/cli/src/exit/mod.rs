@@ -120,6 +120,11 @@ fn of_volume(error: &VolumeError) -> (Code, &'static str) {
             (Code::Full, "What was stored before is intact, and nothing half done was left.")
         }
         E::Busy => (Code::Busy, "Wait until the other oblivio is done, or unmount it."),
+        E::Overtaken => (
+            Code::Overtaken,
+            "What was synced before is safe. Open the volume again to go on from what the other \
+             computer made.",
+        ),
         E::Closed(_) => (Code::General, "Run the command again."),
         E::Store(error) => of_store(error),
     }
@@ -192,6 +197,7 @@ pub fn volume_failed(error: &Error) -> bool {
                 | VolumeError::OtherVolume(_)
                 | VolumeError::Forgotten(_)
                 | VolumeError::Busy
+                | VolumeError::Overtaken
                 | VolumeError::Store(_)
         ),
         None => false,

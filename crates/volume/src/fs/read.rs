@@ -231,6 +231,7 @@ pub(super) fn same_error(error: &Error) -> Error {
         Error::Full(text) => Error::Full(text.clone()),
         Error::Closed(text) => Error::Closed(text.clone()),
         Error::Busy => Error::Busy,
+        Error::Overtaken => Error::Overtaken,
         other => {
             let source = std::io::Error::other(other.to_string());
             Error::Store(StoreError::Io { object: "data".into(), source })

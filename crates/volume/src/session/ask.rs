@@ -1,0 +1,33 @@
+//! What a store is asked side by side.
+
+use crate::Result;
+use oblivio_store::{Store, StoreError};
+
+/// The lengths of objects.
+///
+/// # Errors
+/// Those of the store.
+pub fn lens(store: &dyn Store, names: &[String]) -> Result<Vec<Option<u64>>> {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Ok(store.lens(&names)?)
+}
+
+/// Which of them are there.
+///
+/// # Errors
+/// Those of the store.
+pub fn there(store: &dyn Store, names: &[String]) -> Result<Vec<bool>> {
+    Ok(lens(store, names)?.iter().map(Option::is_some).collect())
+}
+
+/// Whether what was read was there, as a whole.
+///
+/// # Errors
+/// Those of the store.
+pub fn found(read: oblivio_store::Result<()>) -> Result<bool> {
+    match read {
+        Ok(()) => Ok(true),
+        Err(StoreError::Missing { .. } | StoreError::Short { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}

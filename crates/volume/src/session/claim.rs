@@ -1,0 +1,214 @@
+//! Claims: a session takes its number by one exclusive act.
+//!
+//! Where a store creates exclusively, the claim of a number has one name. Where it only stores and
+//! lists, each session's claim has a name of its own: it stores the claim, then lists all claims to
+//! the number. If it sees itself alone, it has begun. Of two sessions at most one sees itself alone,
+//! or each list would have come before the other one's store. Claims are never deleted.
+
+use super::ask::{found, there};
+use super::names::{self, CLAIMS, SessionId};
+use super::search::largest;
+use super::vault::Vault;
+use crate::trust::ComputerId;
+use crate::{Error, Result};
+use oblivio_crypto::{Kind, SEAL_HEADER, SEAL_OVERHEAD};
+use oblivio_store::{PutMode, ReadAt, Store, StoreError};
+use std::ops::Range;
+use zerocopy::little_endian::U64;
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Bytes of a claim.
+pub const CLAIM_BYTES: usize = 1024;
+const HOST_BYTES: usize = 255;
+/// How often a store is asked anew that did not answer a claim.
+const TRIES: usize = 3;
+
+/// How sessions begin in a store. All computers must go the same way: it is a property of the
+/// volume, not of how one of them reaches the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The store creates exclusively.
+    Create,
+    /// The store stores and lists.
+    Alone,
+}
+
+/// Who begins a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Who {
+    pub computer: ComputerId,
+    /// What its owner calls it.
+    pub host: String,
+}
+
+/// The plaintext of a claim.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Claim {
+    random: U64,
+    computer: [u8; 16],
+    host_len: u8,
+    host: [u8; HOST_BYTES],
+    zeros: [u8; CLAIM_BYTES - SEAL_OVERHEAD - 8 - 16 - 1 - HOST_BYTES],
+}
+
+/// The sealed claim of a session.
+///
+/// # Errors
+/// Those of the sealer.
+pub fn seal(vault: &mut Vault, id: SessionId, who: &Who) -> Result<Vec<u8>> {
+    let end = (0..=HOST_BYTES).rev().find(|&end| who.host.is_char_boundary(end)).unwrap_or(0);
+    let named = &who.host.as_bytes()[..end.min(who.host.len())];
+    let mut claim = Claim::new_zeroed();
+    claim.random = U64::new(id.random);
+    claim.computer = who.computer.0;
+    claim.host_len = named.len() as u8;
+    claim.host[..named.len()].copy_from_slice(named);
+    let mut out = vec![0; CLAIM_BYTES];
+    out[SEAL_HEADER..SEAL_HEADER + size_of::<Claim>()].copy_from_slice(claim.as_bytes());
+    vault.seal(Kind::Claim, id.number, 0, &mut out)?;
+    Ok(out)
+}
+
+/// Opens a claim to a number; `None` if no session sealed it for that.
+pub fn open(vault: &mut Vault, number: u64, bytes: &mut [u8]) -> Option<(SessionId, Who)> {
+    let plain = vault.open(Kind::Claim, number, 0, bytes)?;
+    let claim = Claim::ref_from_bytes(plain).ok()?;
+    let host = claim.host.get(..usize::from(claim.host_len))?;
+    let who = Who {
+        computer: ComputerId(claim.computer),
+        host: String::from_utf8_lossy(host).into_owned(),
+    };
+    Some((SessionId { number, random: claim.random.get() }, who))
+}
+
+/// A store's claims.
+pub struct Claims<'a> {
+    pub store: &'a dyn Store,
+    pub way: Way,
+}
+
+impl Claims<'_> {
+    /// The largest number that was ever claimed; 0 if none. `hint` may be it.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn largest(&self, hint: u64) -> Result<u64> {
+        match self.way {
+            Way::Create => largest(hint, names::MOST_NUMBER, |numbers| {
+                let claims: Vec<String> = numbers.iter().map(|&at| names::claim(at)).collect();
+                there(self.store, &claims)
+            }),
+            Way::Alone => {
+                Ok(self.listed(CLAIMS)?.iter().map(|id| id.number).max().unwrap_or_default())
+            }
+        }
+    }
+
+    /// The sessions whose claims are listed, where each has its own name.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn listed(&self, prefix: &str) -> Result<Vec<SessionId>> {
+        let all = self.store.list_under(prefix)?;
+        Ok(all.iter().filter_map(|(name, _)| names::parse_claim(name)).collect())
+    }
+
+    /// Whether a number was claimed.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn claimed(&self, number: u64) -> Result<bool> {
+        let name = names::claim(number);
+        match self.way {
+            Way::Create => Ok(self.store.len(&name)?.is_some()),
+            // What does not parse counts too: it may be a claim of a later version.
+            Way::Alone => Ok(!self.store.list_under(&name)?.is_empty()),
+        }
+    }
+
+    /// The session that claimed a number, where only one can: `None` if its claim does not open.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn read(&self, vault: &mut Vault, number: u64) -> Result<Option<SessionId>> {
+        let read = self.read_many(vault, number..number + 1)?;
+        Ok(read.first().and_then(|(_, id)| *id))
+    }
+
+    /// The same for several numbers, side by side.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn read_many(
+        &self,
+        vault: &mut Vault,
+        numbers: Range<u64>,
+    ) -> Result<Vec<(u64, Option<SessionId>)>> {
+        let names: Vec<String> = numbers.clone().map(names::claim).collect();
+        let mut buffers = vec![[0; CLAIM_BYTES]; names.len()];
+        let claims = names.iter().zip(&mut buffers);
+        let mut reads: Vec<ReadAt<'_>> =
+            claims.map(|(object, buf)| ReadAt { object, offset: 0, buf }).collect();
+        // One that is gone or short fails them all: then each by itself.
+        let whole = found(self.store.read(&mut reads))?;
+        let mut ids = Vec::new();
+        for ((number, object), buf) in numbers.zip(&names).zip(&mut buffers) {
+            let there = whole || found(self.store.read(&mut [ReadAt { object, offset: 0, buf }]))?;
+            let claim = there.then(|| open(vault, number, buf)).flatten();
+            ids.push((number, claim.map(|(id, _)| id)));
+        }
+        Ok(ids)
+    }
+
+    /// Claims a number. Whether this session has it now, and it alone.
+    ///
+    /// # Errors
+    /// Those of the store. Then the claim may still come to be; it is of a session without entries.
+    pub fn claim(&self, vault: &mut Vault, id: SessionId, who: &Who) -> Result<bool> {
+        let bytes = seal(vault, id, who)?;
+        match self.way {
+            Way::Create => self.create(vault, id, &bytes),
+            Way::Alone => self.list_after_put(id, &bytes),
+        }
+    }
+
+    fn create(&self, vault: &mut Vault, id: SessionId, bytes: &[u8]) -> Result<bool> {
+        let name = names::claim(id.number);
+        for left in (0..TRIES).rev() {
+            match self.store.put(&name, bytes, PutMode::IfAbsent) {
+                Ok(()) => return Ok(true),
+                Err(error) if error.may_pass() || matches!(error, StoreError::Exists { .. }) => {
+                    // Perhaps it was done. What stands there now stands there for ever.
+                    if self.claimed(id.number)? {
+                        let holder = self.read(vault, id.number)?;
+                        return Ok(holder == Some(id));
+                    }
+                    if left == 0 {
+                        return Err(error.into());
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(false)
+    }
+
+    fn list_after_put(&self, id: SessionId, bytes: &[u8]) -> Result<bool> {
+        let name = id.claim();
+        let mut tries = TRIES;
+        // The list counts only after an answered store.
+        while let Err(error) = self.store.put(&name, bytes, PutMode::Replace) {
+            tries -= 1;
+            if tries == 0 || !error.may_pass() {
+                return Err(error.into());
+            }
+        }
+        let there = self.store.list_under(&names::claim(id.number))?;
+        if !there.iter().any(|(shown, _)| *shown == name) {
+            let why = format!("{name}: the store does not list what it stored");
+            return Err(Error::Unsupported(why));
+        }
+        Ok(there.len() == 1)
+    }
+}

@@ -1,0 +1,288 @@
+//! The history that a session starts from: the newest commit, and all after it.
+//!
+//! It is read only after the session has its number. From then on no older session gets an entry
+//! acknowledged, so nothing acknowledged comes after what is read.
+//!
+//! Only what opens decides anything. A claim that does not open says nothing about its session: in
+//! an honest store there is none, so it ends the reading unless the caller accepts the loss.
+
+use super::ask::{found, lens, there};
+use super::claim::{Claims, Way};
+use super::entry::{BEAT, BEGIN, COMMIT, Entry, Mark, RELEASE, Start};
+use super::names::{CLAIMS, MOST_INDEX, SessionId};
+use super::pointer::{self, POINTER_BYTES};
+use super::search::{SIDE, largest};
+use super::vault::Vault;
+use crate::{Error, Result};
+use oblivio_store::{ReadAt, Store};
+use std::collections::BTreeMap;
+
+/// Entries that are read side by side.
+const BATCH: u64 = 16;
+/// How often a session is read anew whose objects are deleted meanwhile.
+const TRIES: usize = 4;
+
+/// What a session starts from.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// The last entry that counts; `None` if there is none yet.
+    pub parent: Option<Mark>,
+    /// The newest commit and its payload.
+    pub commit: Option<(Mark, Vec<u8>)>,
+    /// The entries after it: kind and payload. Those that begin a session have the caller's part.
+    pub records: Vec<(Mark, u64, Vec<u8>)>,
+    /// Whether the last session ended by itself.
+    pub released: bool,
+}
+
+/// Reads the sessions of a store.
+pub struct Reader<'a> {
+    pub store: &'a dyn Store,
+    pub way: Way,
+    pub vault: &'a mut Vault,
+    /// Claims that do not open count as those of sessions without entries.
+    pub accept_gaps: bool,
+}
+
+impl Reader<'_> {
+    /// The history before the session with this number.
+    ///
+    /// # Errors
+    /// Those of the store. `Tampered` if something is gone or damaged that an honest store has.
+    pub fn history(&mut self, number: u64) -> Result<History> {
+        let Some(mut entries) = self.newest(number)? else { return Ok(History::default()) };
+        while !entries.iter().any(|entry| entry.kind == COMMIT) {
+            let Some(mut earlier) = self.before(&entries[0])? else { break };
+            earlier.extend(entries);
+            entries = earlier;
+        }
+        Ok(collect(entries))
+    }
+
+    /// The entries of the newest session that has any, from its newest pointer or from its first.
+    fn newest(&mut self, number: u64) -> Result<Option<Vec<Entry>>> {
+        let mut groups = self.groups(number)?;
+        let mut damaged = None;
+        while let Some((number, group)) = groups.next(self)? {
+            let Some(ids) = group else {
+                damaged = damaged.or(Some(number));
+                continue;
+            };
+            let mut found = None;
+            for id in self.with_objects(&ids)? {
+                let Some(entries) = self.from_pointer(id)? else { continue };
+                if found.replace(entries).is_some() {
+                    return Err(tampered(&format!("two sessions have the number {number}")));
+                }
+            }
+            if found.is_some() {
+                self.judge(damaged)?;
+                return Ok(found);
+            }
+        }
+        self.judge(damaged)?;
+        Ok(None)
+    }
+
+    fn judge(&self, damaged: Option<u64>) -> Result<()> {
+        match damaged {
+            Some(number) if !self.accept_gaps => {
+                Err(tampered(&format!("the claim of session {number} does not open")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The claims before a number, from the newest on.
+    fn groups(&self, number: u64) -> Result<Groups> {
+        if self.way == Way::Create {
+            return Ok(Groups::Named { next: number, side: Vec::new() });
+        }
+        let claims = Claims { store: self.store, way: self.way };
+        let mut listed = BTreeMap::<u64, Vec<SessionId>>::new();
+        for id in claims.listed(CLAIMS)?.into_iter().filter(|id| id.number < number) {
+            listed.entry(id.number).or_default().push(id);
+        }
+        Ok(Groups::Listed(listed))
+    }
+
+    /// Those of the sessions that have a first entry or a first pointer.
+    fn with_objects(&self, ids: &[SessionId]) -> Result<Vec<SessionId>> {
+        let names = ids.iter().flat_map(|id| [id.entry(1), id.pointer(1)]);
+        let lens = lens(self.store, &names.collect::<Vec<_>>())?;
+        let some = lens.chunks(2).map(|pair| pair.iter().any(Option::is_some));
+        Ok(ids.iter().zip(some).filter(|(_, some)| *some).map(|(id, _)| *id).collect())
+    }
+
+    /// A session's entries from its newest pointer, or from the first. `None` if none opens there:
+    /// it was interrupted at its first.
+    fn from_pointer(&mut self, id: SessionId) -> Result<Option<Vec<Entry>>> {
+        for _ in 0..TRIES {
+            let pointed = self.newest_pointer(id)?;
+            let entries = self.entries(id, pointed.map_or(1, |mark| mark.index), None)?;
+            match (pointed, entries.first()) {
+                (None, None) => return Ok(None),
+                (None, Some(_)) => return Ok(Some(entries)),
+                (Some(pointed), Some(first)) if first.mark == pointed && first.kind == COMMIT => {
+                    return Ok(Some(entries));
+                }
+                // The session commits and deletes meanwhile: then there is a newer pointer.
+                _ => {}
+            }
+        }
+        Err(tampered("the entry of the newest commit is gone"))
+    }
+
+    /// What the newest pointer of a session says that opens.
+    fn newest_pointer(&mut self, id: SessionId) -> Result<Option<Mark>> {
+        let newest = largest(0, MOST_INDEX, |commits| {
+            let names: Vec<String> = commits.iter().map(|&nth| id.pointer(nth)).collect();
+            there(self.store, &names)
+        })?;
+        // One that was never answered may be torn. The one before it was answered.
+        for commit in (newest.saturating_sub(1).max(1)..=newest).rev() {
+            let mut bytes = [0; POINTER_BYTES];
+            let name = id.pointer(commit);
+            let read = self.store.read(&mut [ReadAt { object: &name, offset: 0, buf: &mut bytes }]);
+            if found(read)?
+                && let Some(mark) = pointer::open(self.vault, id, commit, &mut bytes)
+            {
+                return Ok(Some(mark));
+            }
+        }
+        match newest {
+            0 | 1 => Ok(None),
+            _ => Err(tampered("the pointers to the newest commits do not open")),
+        }
+    }
+
+    /// The entries of the session before that of a first entry, from the commit that it names or
+    /// from the first, up to the last that counts. `None` if there is none before it.
+    fn before(&mut self, first: &Entry) -> Result<Option<Vec<Entry>>> {
+        let start = first.start().ok_or_else(|| tampered("a session's first entry is gone"))?;
+        let Some(parent) = start.parent else { return Ok(None) };
+        if parent.session.number >= first.mark.session.number || parent.tag != first.before {
+            return Err(tampered("a session names a wrong one before it"));
+        }
+        let commit = start.commit.filter(|commit| commit.session == parent.session);
+        let from = commit.map_or(1, |commit| commit.index);
+        let entries = self.entries(parent.session, from, Some(parent))?;
+        let begins = entries.first().map(|entry| entry.mark);
+        if entries.last().map(|entry| entry.mark) != Some(parent)
+            || commit.is_some_and(|commit| begins != Some(commit))
+        {
+            return Err(tampered("entries that a session stands on are gone"));
+        }
+        Ok(Some(entries))
+    }
+
+    /// A session's entries from a number on: up to `last`, or to the first that does not open.
+    fn entries(&mut self, id: SessionId, from: u64, last: Option<Mark>) -> Result<Vec<Entry>> {
+        let end = last.map_or(MOST_INDEX, |last| last.index);
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut next = from;
+        while next <= end {
+            let batch = self.batch(id, next, BATCH.min(end - next + 1))?;
+            for at in 0..batch.len() {
+                let Some(entry) = &batch[at] else {
+                    // Later ones may be there: they were sent side by side.
+                    let settled = batch[at..].iter().flatten().map(|later| later.settled).max();
+                    if settled.is_some_and(|settled| settled >= next) {
+                        return Err(tampered("an entry does not open that was acknowledged"));
+                    }
+                    return Ok(entries);
+                };
+                if entries.last().is_some_and(|last| last.mark.tag != entry.before) {
+                    return Err(tampered("an entry follows another one than that before it"));
+                }
+                entries.push(entry.clone());
+                next += 1;
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Entries side by side, each if it opens.
+    fn batch(&mut self, id: SessionId, from: u64, count: u64) -> Result<Vec<Option<Entry>>> {
+        let names: Vec<String> = (from..from + count).map(|index| id.entry(index)).collect();
+        let lens = lens(self.store, &names)?;
+        let fits = |len: &Option<u64>| len.filter(|&len| Entry::has_length(len)).unwrap_or(0);
+        let mut buffers: Vec<Vec<u8>> =
+            lens.iter().map(|len| vec![0; fits(len) as usize]).collect();
+        let mut reads: Vec<ReadAt<'_>> = names
+            .iter()
+            .zip(&mut buffers)
+            .filter(|(_, buf)| !buf.is_empty())
+            .map(|(object, buf)| ReadAt { object, offset: 0, buf })
+            .collect();
+        // One that was deleted since fails them all: then each by itself.
+        let whole = found(self.store.read(&mut reads))?;
+        let mut entries = Vec::new();
+        for ((index, name), mut buf) in (from..).zip(&names).zip(buffers) {
+            let there = !buf.is_empty()
+                && (whole
+                    || found(self.store.read(&mut [ReadAt {
+                        object: name,
+                        offset: 0,
+                        buf: &mut buf,
+                    }]))?);
+            let entry = there.then(|| Entry::open(self.vault, id, index, buf)).flatten();
+            entries.push(entry);
+        }
+        Ok(entries)
+    }
+}
+
+/// The claims that a history is looked for in, from the newest on.
+enum Groups {
+    /// Each number has one claim; read side by side.
+    Named { next: u64, side: Vec<(u64, Option<SessionId>)> },
+    /// A list has all.
+    Listed(BTreeMap<u64, Vec<SessionId>>),
+}
+
+impl Groups {
+    /// The next number, and the sessions that claimed it: `None` if that does not open.
+    fn next(&mut self, reader: &mut Reader<'_>) -> Result<Option<(u64, Option<Vec<SessionId>>)>> {
+        match self {
+            Self::Listed(listed) => Ok(listed.pop_last().map(|(number, ids)| (number, Some(ids)))),
+            Self::Named { next, side } => {
+                if side.is_empty() {
+                    let from = next.saturating_sub(SIDE).max(1);
+                    let claims = Claims { store: reader.store, way: reader.way };
+                    *side = claims.read_many(reader.vault, from..*next)?;
+                    *next = from;
+                }
+                Ok(side.pop().map(|(number, id)| (number, id.map(|id| vec![id]))))
+            }
+        }
+    }
+}
+
+/// What follows the last commit.
+fn collect(mut entries: Vec<Entry>) -> History {
+    let last = entries.last();
+    let mut history = History {
+        parent: last.map(|entry| entry.mark),
+        released: last.is_some_and(|entry| entry.kind == RELEASE),
+        ..History::default()
+    };
+    if let Some(at) = entries.iter().rposition(|entry| entry.kind == COMMIT) {
+        let after = entries.split_off(at + 1);
+        history.commit = entries.pop().map(|entry| (entry.mark, entry.payload));
+        entries = after;
+    }
+    for entry in entries {
+        let payload = match entry.kind {
+            BEAT | RELEASE => continue,
+            BEGIN => Start::parse(&entry.payload).map(|(_, own)| own.to_vec()),
+            _ => Some(entry.payload),
+        };
+        history.records.push((entry.mark, entry.kind, payload.unwrap_or_default()));
+    }
+    history
+}
+
+fn tampered(why: &str) -> Error {
+    Error::Tampered(format!("sessions: {why}"))
+}

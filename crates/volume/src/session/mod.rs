@@ -1,0 +1,32 @@
+//! Sessions of a volume in an online store, which several computers use, one at a time.
+//!
+//! No clock decides about safety, and nothing is ever locked:
+//! - A session begins by one exclusive act: it claims the next number ([`claim`]). Claims stay.
+//! - Only then it reads what the sessions before it stored ([`history`]).
+//! - What it stores are entries in a chain ([`entry`]), each once, under names that no other session
+//!   has ([`names`]).
+//! - An entry is acknowledged when it is stored and no later session is seen *afterwards*. A later
+//!   session then began after that look, and reads the entry. A session that sees a later one is
+//!   over ([`writer`]).
+//! - Each commit has a [`pointer`] of its own. What a commit replaced is deleted after its pointer,
+//!   and after a look.
+
+mod ask;
+mod claim;
+mod entry;
+mod history;
+mod names;
+mod planted;
+mod pointer;
+mod search;
+#[cfg(test)]
+mod tests;
+mod vault;
+mod writer;
+
+pub use claim::{Way, Who};
+pub use entry::{BEAT, BEGIN, COMMIT, FIRST_KIND, Mark, RELEASE};
+pub use history::History;
+pub use names::SessionId;
+pub use vault::Vault;
+pub use writer::{Opening, Session};

@@ -1,0 +1,34 @@
+//! Faults that tests plant in sessions, each of which the simulation must find.
+
+/// What a session does wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It does not look after an entry.
+    NoLook,
+    /// It looks before it stores an entry.
+    EarlyLook,
+    /// It reads the history before it takes its number.
+    EarlyRead,
+    /// It deletes without a look.
+    BlindDelete,
+    /// A delete does not wait for the pointer to the commit.
+    EarlyDelete,
+    /// It writes each pointer over the one before.
+    PointerInPlace,
+}
+
+/// The fault of a session. Outside of tests there is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Planted(#[cfg(test)] pub Option<Fault>);
+
+impl Planted {
+    #[cfg(test)]
+    pub fn is(self, fault: Fault) -> bool {
+        self.0 == Some(fault)
+    }
+
+    #[cfg(not(test))]
+    pub fn is(self, _: Fault) -> bool {
+        false
+    }
+}

@@ -1,0 +1,90 @@
+//! The largest number of which there is an object, when all smaller ones are there too.
+
+use crate::Result;
+
+/// How many are asked for side by side.
+pub const SIDE: u64 = 8;
+
+/// Finds the largest number up to `most` that is there; 0 if none is. `hint` may be it. Numbers
+/// that are added meanwhile may count or not: the answer is at least what it was at the beginning.
+///
+/// # Errors
+/// Those of `ask`, which says of each number whether it is there.
+pub fn largest(
+    hint: u64,
+    most: u64,
+    mut ask: impl FnMut(&[u64]) -> Result<Vec<bool>>,
+) -> Result<u64> {
+    let hint = hint.min(most);
+    // Up to `there` all are, `gone` is not.
+    let (mut there, mut gone) = (0, most + 1);
+    let mut narrow = |there: &mut u64, gone: &mut u64, points: &[u64]| -> Result<()> {
+        let (low, high) = (*there, *gone);
+        let points: Vec<u64> = points.iter().copied().filter(|&at| low < at && at < high).collect();
+        for (&at, found) in points.iter().zip(ask(&points)?) {
+            if !found {
+                *gone = at;
+                break;
+            }
+            *there = at;
+        }
+        Ok(())
+    };
+    let near: Vec<u64> = (hint..=hint.saturating_add(SIDE)).collect();
+    narrow(&mut there, &mut gone, &near)?;
+    // Doubling, several steps at a time.
+    let mut step = SIDE;
+    while gone > most && there.saturating_add(step) < gone {
+        let far = |power| there.saturating_add(step.saturating_mul(1u64 << power));
+        let points: Vec<u64> = (0..SIDE).map(far).collect();
+        narrow(&mut there, &mut gone, &points)?;
+        step = step.saturating_mul(1 << SIDE);
+    }
+    while gone - there > 1 {
+        let part = ((gone - there) / (SIDE + 1)).max(1);
+        let points: Vec<u64> = (1..=SIDE).map(|nth| there + nth * part).collect();
+        narrow(&mut there, &mut gone, &points)?;
+    }
+    Ok(there)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_largest_is_found_from_every_hint() {
+        for most in [20, 1000, (1 << 48) - 1] {
+            for truth in (0..40).chain([999, 1000, 4097, 70_000, 1 << 40]) {
+                for hint in (0..50).chain([1000, 65_000, 1 << 39, u64::MAX]) {
+                    let (truth, mut rounds) = (truth.min(most), 0);
+                    let found = largest(hint, most, |points| {
+                        rounds += 1;
+                        assert!(points.len() <= 9 && points.is_sorted());
+                        Ok(points.iter().map(|&at| at <= truth).collect())
+                    });
+                    assert_eq!(found.unwrap(), truth, "from {hint}");
+                    assert!(rounds <= 24, "{rounds} rounds to {truth} from {hint}");
+                    if (hint..hint.saturating_add(8)).contains(&truth) && truth < most {
+                        assert_eq!(rounds, 1, "to {truth} from {hint}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nonsense_ends_too() {
+        let mut turn = 0u64;
+        let found = largest(5, (1 << 48) - 1, |points| {
+            Ok(points
+                .iter()
+                .map(|_| {
+                    turn = turn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    turn >> 62 != 0
+                })
+                .collect())
+        });
+        assert!(found.is_ok());
+    }
+}
