@@ -17,7 +17,6 @@ mod ranges;
 mod records;
 mod registry;
 pub mod sequential;
-#[cfg_attr(not(test), expect(dead_code, reason = "for the volumes of online stores, which follow"))]
 mod session;
 pub mod tree;
 mod trust;

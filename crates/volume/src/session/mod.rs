@@ -25,7 +25,7 @@ mod vault;
 mod writer;
 
 pub use claim::{Way, Who};
-pub use entry::{BEAT, BEGIN, COMMIT, FIRST_KIND, Mark, RELEASE};
+pub use entry::FIRST_KIND;
 pub use history::History;
 pub use names::SessionId;
 pub use planted::Planted;
