@@ -77,6 +77,7 @@ mod path;
 pub mod place;
 mod remembered;
 mod session;
+mod url;
 mod volume;
 #[doc(hidden)]
 pub mod walk;

@@ -1,10 +1,9 @@
 //! Stores on a network, named by a URL in the place of a folder.
 
-use crate::place::PlaceError;
 use etcetera::BaseStrategy;
 use etcetera::base_strategy::Xdg;
 use oblivio_store::online::{Ambient, OnlineStore, Remotes, Runtime, Url, open as open_store};
-use oblivio_store::{Patience, RetryStore, Store, StoreError};
+use oblivio_store::{Patience, RetryStore, Store};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,13 +11,23 @@ use std::time::Duration;
 /// How long a command waits for a store that does not answer, beside the time of its requests.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Why a URL leads to no store.
+#[derive(Debug, thiserror::Error)]
+#[error("{url}: {why}")]
+pub struct NoStore {
+    /// The URL, without what may be secret in it.
+    pub url: String,
+    /// The reason, with advice.
+    pub why: String,
+}
+
 /// The threads of all online stores of this process.
 static RUNTIME: OnceLock<Runtime> = OnceLock::new();
 
 /// The URL that a place is, unless there is a file or folder of that name.
 pub(crate) fn url(place: &Path) -> Option<&str> {
     let text = place.to_str()?;
-    let is_url = crate::place::scheme(place).is_some() || text.parse::<Url>().is_ok();
+    let is_url = crate::url::scheme(place).is_some() || text.parse::<Url>().is_ok();
     (is_url && !place.exists()).then_some(text)
 }
 
@@ -26,7 +35,7 @@ pub(crate) fn url(place: &Path) -> Option<&str> {
 ///
 /// # Errors
 /// A URL that no service has, or a secret that is missing.
-pub(crate) fn open(text: &str) -> Result<Arc<dyn Store>, PlaceError> {
+pub(crate) fn open(text: &str) -> Result<Arc<dyn Store>, NoStore> {
     let store = connect(text)?;
     Ok(Arc::new(RetryStore::bounded(Arc::new(store), Patience::default(), PATIENCE)))
 }
@@ -35,22 +44,22 @@ pub(crate) fn open(text: &str) -> Result<Arc<dyn Store>, PlaceError> {
 ///
 /// # Errors
 /// As [`open`].
-pub fn connect(text: &str) -> Result<OnlineStore, PlaceError> {
+pub fn connect(text: &str) -> Result<OnlineStore, NoStore> {
     let url: Url = text.parse().map_err(|error| refused(text, &error))?;
     let ambient = ambient()?;
     let remotes = Remotes::read(&ambient).map_err(|error| refused(text, &error))?;
     let runtime = match RUNTIME.get() {
         Some(runtime) => runtime,
         None => {
-            let made = Runtime::new().map_err(|error| StoreError::io("", error))?;
+            let made = Runtime::new().map_err(|error| refused(text, &error))?;
             RUNTIME.get_or_init(|| made)
         }
     };
     open_store(&url, &remotes, &ambient, runtime).map_err(|error| refused(text, &error))
 }
 
-fn refused(text: &str, error: &dyn std::error::Error) -> PlaceError {
-    PlaceError::Url { url: shown(text), why: error.to_string() }
+fn refused(text: &str, error: &dyn std::error::Error) -> NoStore {
+    NoStore { url: shown(text), why: error.to_string() }
 }
 
 /// A URL for people: what may be a password in it does not show.
@@ -64,8 +73,8 @@ fn shown(text: &str) -> String {
 }
 
 /// The environment and the home folder of this process: where each service keeps its secrets.
-fn ambient() -> Result<Ambient, PlaceError> {
-    let xdg = Xdg::new().map_err(|_| PlaceError::Url {
+fn ambient() -> Result<Ambient, NoStore> {
+    let xdg = Xdg::new().map_err(|_| NoStore {
         url: String::new(),
         why: "there is no home directory: set HOME".into(),
     })?;

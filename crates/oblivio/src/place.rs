@@ -1,5 +1,6 @@
 //! Where a volume is: in a folder, in one file, in a partition, or at a URL.
 
+pub use crate::url::{is_service, scheme};
 use oblivio_store::partition::{Existing, Place};
 use oblivio_store::{LocalStore, PartitionStore, Store, StoreError};
 use oblivio_volume::{HEADER_BYTES, HEADER_OBJECT};
@@ -29,20 +30,6 @@ pub enum PlaceError {
     Store(#[from] StoreError),
 }
 
-/// The scheme of a place that looks like a URL: `s3` of `s3://bucket`.
-pub fn scheme(place: &Path) -> Option<&str> {
-    let (scheme, _) = place.to_str()?.split_once("://")?;
-    let mut letters = scheme.chars();
-    let is_scheme = letters.next().is_some_and(|first| first.is_ascii_alphabetic())
-        && letters.all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
-    is_scheme.then_some(scheme)
-}
-
-/// Whether volumes may be at URLs of this scheme.
-pub fn is_service(scheme: &str) -> bool {
-    ["s3", "r2", "b2", "gs", "az", "webdav", "webdavs", "sftp"].contains(&scheme)
-}
-
 /// Whether a place is at a URL, and not of this computer.
 pub fn is_online(place: &Path) -> bool {
     #[cfg(feature = "online")]
@@ -53,7 +40,8 @@ pub fn is_online(place: &Path) -> bool {
 
 #[cfg(feature = "online")]
 fn open_online(place: &Path) -> Result<Arc<dyn Store>, PlaceError> {
-    crate::online::open(place.to_str().unwrap_or_default())
+    let opened = crate::online::open(place.to_str().unwrap_or_default());
+    opened.map_err(|error| PlaceError::Url { url: error.url, why: error.why })
 }
 
 #[cfg(not(feature = "online"))]
@@ -63,8 +51,8 @@ fn open_online(place: &Path) -> Result<Arc<dyn Store>, PlaceError> {
     Err(PlaceError::Url { url: format!("{url}://"), why: why.into() })
 }
 
-/// The store in an existing folder, file or partition, or at a URL. Whether it holds a volume shows when that is
-/// opened.
+/// The store in an existing folder, file or partition, or at a URL. Whether it holds a volume shows
+/// when that is opened.
 ///
 /// # Errors
 /// Nothing is there, or nothing of ours; those of the system.

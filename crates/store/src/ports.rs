@@ -44,8 +44,8 @@ pub trait Log: Held {
 
 /// Places that are written over, many at a time, and become durable together.
 ///
-/// Where a store does not [write over](Capabilities::writes_over), a write is a whole new object: it
-/// begins at once, and [`Slots::sync`] waits for it.
+/// Where a store does not [write over](Capabilities::writes_over), a write is a whole new object.
+/// It begins at once, and [`Slots::sync`] waits for it.
 pub trait Slots: Log {
     /// Writes many ranges, in no promised order.
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()>;

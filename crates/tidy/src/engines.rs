@@ -4,7 +4,7 @@ use crate::finding::Finding;
 use crate::source::Source;
 
 /// What only an engine's own folders and the registry say.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 20] = [
     "TreeVolume",
     "TreeInfo",
     "TreeOram",
@@ -21,14 +21,19 @@ const NAMES: [&str; 16] = [
     "PyramidInfo",
     "PyramidOptions",
     "oblivio_volume::pyramid",
+    "WindowVolume",
+    "WindowInfo",
+    "WindowOptions",
+    "oblivio_volume::windows",
 ];
 
 /// Folders of engines, and the registry. A folder `engines` holds what a crate says of each.
-const PLACES: [&str; 6] = [
+const PLACES: [&str; 7] = [
     "crates/engine/src/",
     "crates/volume/src/tree/",
     "crates/volume/src/sequential/",
     "crates/volume/src/pyramid/",
+    "crates/volume/src/windows/",
     "crates/volume/src/registry.rs",
     "crates/volume/src/fuzzing.rs",
 ];

@@ -1,6 +1,6 @@
 //! One tiny volume of each kind stays for ever and must open for ever: with each flag of the tree's
-//! header, on the pyramid engine, and on the sequential engine files and disks, clean and not, in
-//! a folder and in one file.
+//! header, on the pyramid engine, in windows, and on the sequential engine files and disks, clean
+//! and not, in a folder and in one file.
 //!
 //! `OBLIVIO_WRITE_FIXTURES=DIR cargo test -p oblivio-volume --test fixtures -- --ignored` makes new
 //! ones. docs/format.md describes each.
@@ -14,6 +14,7 @@ use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::pyramid::PyramidOptions;
 use oblivio_volume::sequential::SequentialOptions;
+use oblivio_volume::windows::WindowOptions;
 use oblivio_volume::{CreateOptions, HEADER_BYTES, HEADER_OBJECT, OpenOptions, Volume};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -208,6 +209,12 @@ fn pyramids() {
     disk_opens("pyramid", 0);
 }
 
+/// Left without a clean end, after a commit and a sync.
+#[test]
+fn trees_in_windows() {
+    disk_opens("windows", 0);
+}
+
 // ---- how they are made
 
 /// Small levels: four, some of whose generations are in use.
@@ -269,6 +276,15 @@ fn new_fixtures() {
     // Reads are carried out at once, and make merges and a commit due.
     disk.read_many(&[(0, 20 << 10)]).expect("it reads");
     disk.flush().expect("flushed");
+
+    let windows = WindowOptions {
+        object_bytes: 16 * BLOCK,
+        pool_bytes: 28 * BLOCK,
+        ..WindowOptions::new(BLOCK, DISK, true)
+    };
+    let (opening, to) = (OpenOptions::default(), folder("windows"));
+    let made = Volume::create_windows(to, &passphrase(), kdf, windows, opening);
+    make_disk(made.expect("a volume"), false);
 
     let objects = small(blocks).objects().expect("sound parameters");
     let fixed = objects.iter().map(|(name, bytes)| Place::fixed(name, *bytes));

@@ -29,6 +29,7 @@ pub fn as_json(value: &mut Value, info: &VolumeInfo, engine: &WindowInfo) {
     value["window_turns"] = engine.rule.turns().into();
     value["windows"] = engine.windows.into();
     value["session"] = engine.session.into();
+    value["session_before_ended"] = engine.released.into();
     value["access_bytes_read"] = read.into();
     value["access_bytes_written"] = written.into();
     value["replayed_batches"] = info.replayed.into();
@@ -39,6 +40,9 @@ pub fn rows(info: &VolumeInfo, engine: &WindowInfo) -> Result<()> {
     row("stored", format!("{} for a size class of {}", size(info.bytes_stored), size(class)))?;
     row("memory", format!("up to {}", size(info.memory_bytes as u64)))?;
     row("session", format!("number {} of this volume", grouped(engine.session)))?;
+    if !engine.released {
+        row("taken over", "from a session that had not ended".into())?;
+    }
     row("commits", grouped(info.epoch))?;
     if info.replayed > 0 {
         let batches = human::count(info.replayed, "batch");

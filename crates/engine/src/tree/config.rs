@@ -197,7 +197,8 @@ impl TreeConfig {
 
     /// The number of buckets kept in memory, in heap order, when the leaves are at `depth`.
     ///
-    /// With windows, they are the pool. Else each counts with all its slots, except where the schedule keeps most of them empty.
+    /// With windows, they are the pool. Else each counts with all its slots, except where the
+    /// schedule keeps most of them empty.
     pub fn cached_buckets(&self, depth: Level) -> u64 {
         if let Some(windows) = self.eviction.windows() {
             return windows.pool_buckets();

@@ -16,7 +16,7 @@ use super::plb::Plb;
 use super::pmmac::Pmmac;
 use super::position_map::Counts;
 use super::verifier::Verifier;
-use super::window_state::WindowState;
+use super::window_records::WindowState;
 use crate::{Address, BlockOp, EngineError, Label, Level, Result};
 use oblivio_crypto::{Entropy, Prf};
 use std::collections::BTreeMap;

@@ -28,6 +28,8 @@ mod size;
 mod spare;
 mod state;
 mod verifier;
+mod window_records;
+mod window_share;
 mod window_state;
 mod windows;
 

@@ -1,7 +1,7 @@
 //! The engine's memory with windows: what each commit stores.
 //!
-//! A commit stores a *part*. The last [`Windows::kept`] parts together are the whole memory, and each
-//! has the same size, whatever happened. A part holds (docs/format.md §"Parts"):
+//! A commit stores a *part*. The last [`Windows::kept`] parts together are the whole memory, and
+//! each has the same size, whatever happened. A part holds (docs/format.md §"Parts"):
 //! - the counters, the shapes at the windows, the tags of the buckets right below the pool;
 //! - what changed since the part before: counters of the map, removed blocks, liveness;
 //! - a share of the map and of the bits, by turns;
@@ -9,44 +9,24 @@
 //! - contents: of the blocks accessed since the part before, and of those whose content is in the
 //!   oldest parts.
 
-use super::bitset::{BitSet, SlotId};
+use super::bitset::SlotId;
 use super::bucket_cache::Resident;
 use super::delta::distinct;
 use super::frontend::{TreeJob, TreeOram};
 use super::geometry::{Shape, SlotHeader, buckets_in};
 use super::state::{EMPTY, padded};
+use super::window_records::Record;
 use super::windows::{Shapes, Windows};
 use crate::wire::{Reader, Writer};
 use crate::{Address, BucketId, EngineError, Label, Level, Result};
 use oblivio_crypto::TAG_BYTES;
 use std::collections::BTreeMap;
 
-/// Bytes of the map, and of the bits, that go into the same share.
-const CHUNK: usize = 4096;
 /// The room for blocks that are in no bucket when a commit comes, in blocks, beside those of the
 /// open window.
 const STASH_ROOM: usize = 64;
 /// The most shapes of a state: more than any tree has levels and leaf slots.
 const MOST_SHAPES: u64 = 1 << 10;
-
-/// The part that holds a block's content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Record {
-    /// The block's label then. An access changes both.
-    label: Label,
-    /// The number of the commit.
-    commit: u64,
-    /// Which of its contents.
-    slot: u64,
-}
-
-/// What windows add to an engine.
-#[derive(Default)]
-pub(super) struct WindowState {
-    pub shapes: Shapes,
-    /// The newest content of each block in memory that has not changed since.
-    records: BTreeMap<Address, Record>,
-}
 
 impl Windows {
     /// The most blocks that the pool is reckoned to hold, with so many slots in a bucket. It is
@@ -249,39 +229,8 @@ impl TreeOram {
     }
 
     /// Slots of all buckets, with the one that is not there.
-    fn slot_count(&self) -> u64 {
+    pub(super) fn slot_count(&self) -> u64 {
         (buckets_in(self.tree.leaves.depth) + 1) * self.config.blocks_per_bucket as u64
-    }
-
-    /// The chunks of the map and of the bits whose turn it is.
-    fn write_share(&self, rule: Windows, number: u64, out: &mut Writer<'_>) {
-        let kept = rule.kept(self.config.blocks_per_bucket);
-        let mine = |chunk: &usize| *chunk as u64 % kept == number % kept;
-        let chunks = self.on_chip.chunks(CHUNK).enumerate();
-        chunks.filter(|(chunk, _)| mine(chunk)).for_each(|(_, bytes)| out.bytes(bytes));
-        let (live, removed) = (&self.tree.marks.live, &self.tree.marks.removed);
-        for (words, bits) in [
-            (live.to_words(self.size.blocks), self.size.blocks),
-            (removed.to_words(self.slot_count()), self.slot_count()),
-        ] {
-            debug_assert_eq!(words.len() as u64, bits.div_ceil(64), "as the reader expects");
-            let chunks = words.chunks(CHUNK / 8).enumerate();
-            chunks.filter(|(chunk, _)| mine(chunk)).for_each(|(_, words)| out.words(words));
-        }
-    }
-
-    fn read_share(&mut self, rule: Windows, number: u64, input: &mut Reader<'_>) -> Result<()> {
-        let kept = rule.kept(self.config.blocks_per_bucket);
-        let mine = |chunk: u64| chunk % kept == number % kept;
-        for (chunk, bytes) in (0..).zip(self.on_chip.chunks_mut(CHUNK)) {
-            if mine(chunk) {
-                bytes.copy_from_slice(input.bytes(bytes.len())?);
-            }
-        }
-        let (blocks, slots) = (self.size.blocks, self.slot_count());
-        let marks = &mut self.tree.marks;
-        read_words(&mut marks.live, blocks, &mine, input)?;
-        read_words(&mut marks.removed, slots, &mine, input)
     }
 
     /// Loads the memory from the last [`Windows::kept`] parts, or all if there are fewer, ascending
@@ -450,18 +399,4 @@ fn read_list(input: &mut Reader<'_>) -> Result<Vec<Listed>> {
         }
     }
     Ok(list)
-}
-
-/// Replaces the words of the chunks that are `mine`.
-fn read_words<K>(
-    set: &mut BitSet<K>,
-    bits: u64,
-    mine: &dyn Fn(u64) -> bool,
-    input: &mut Reader<'_>,
-) -> Result<()> {
-    let words = CHUNK as u64 / 8;
-    for at in (0..bits.div_ceil(64)).filter(|at| mine(at / words)) {
-        set.set_word(at, input.u64()?);
-    }
-    Ok(())
 }

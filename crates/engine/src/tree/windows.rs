@@ -3,8 +3,8 @@
 //! Turn `t` goes through the bucket of level `l` whose place is `t mod 2^l`, bits reversed. A
 //! window is `2^w` turns from a multiple of `2^w` on. At a level `l >= w`, window `k` rewrites
 //! exactly the buckets whose place has `k mod 2^(l-w)` in its low bits, reversed: a fixed set. The
-//! sets of a level are disjoint, and each comes again after `2^(l-w)` windows. So the newest version
-//! of a bucket is in the object of its level and the newest window that had its set. The window
+//! sets of a level are disjoint, and each comes again after `2^(l-w)` windows. So the newest
+//! version of a bucket is in the object of its level and the newest window that had its set. The window
 //! counter alone says which. Growth changes nothing at the levels above.
 
 use super::geometry::Shape;

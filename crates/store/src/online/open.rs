@@ -127,14 +127,14 @@ impl At<'_> {
         self.place.query(key).map(str::to_owned)
     }
 
-    fn from_remote(&self) -> Opened<Option<Keys>> {
+    fn remotes_keys(&self) -> Opened<Option<Keys>> {
         let Some(remote) = self.remote else { return Ok(None) };
         let secret = remote.secret.as_ref().map(|it| it.fetch()).transpose()?;
         Ok(Some(Keys { user: remote.user.clone(), secret, plain: remote.plain }))
     }
 
     /// A pair of variables of the environment.
-    fn from_env(&self, user: &[&str], secret: &[&str]) -> Option<Keys> {
+    fn env_keys(&self, user: &[&str], secret: &[&str]) -> Option<Keys> {
         let secret = self.ambient.first(secret).map(Secret::new)?;
         Some(Keys { user: self.ambient.first(user), secret: Some(secret), plain: false })
     }
@@ -142,9 +142,9 @@ impl At<'_> {
     /// The remote's keys if it was named, else the environment's, else the remote's.
     fn keys(&self, user: &[&str], secret: &[&str]) -> Opened<Option<Keys>> {
         let has_secret = self.remote.is_some_and(|remote| remote.secret.is_some());
-        match self.from_env(user, secret) {
+        match self.env_keys(user, secret) {
             Some(keys) if !(self.named && has_secret) => Ok(Some(keys)),
-            _ => self.from_remote(),
+            _ => self.remotes_keys(),
         }
     }
 
@@ -169,8 +169,8 @@ impl At<'_> {
         match keys {
             Some(Keys { user: Some(id), secret: Some(secret), .. }) => {
                 builder = builder.access_key_id(&id).secret_access_key(secret.reveal());
-                let from_env = self.ambient.var("AWS_ACCESS_KEY_ID").is_some_and(|it| it == id);
-                if let Some(token) = self.ambient.var("AWS_SESSION_TOKEN").filter(|_| from_env) {
+                let env_keys = self.ambient.var("AWS_ACCESS_KEY_ID").is_some_and(|it| it == id);
+                if let Some(token) = self.ambient.var("AWS_SESSION_TOKEN").filter(|_| env_keys) {
                     builder = builder.session_token(&token);
                 }
                 builder = builder.disable_config_load();
@@ -220,7 +220,7 @@ impl At<'_> {
         let mut builder = Gcs::default().bucket(&self.place.host).root(&self.place.path);
         builder = builder.disable_vm_metadata();
         let file = self.ambient.var("GOOGLE_APPLICATION_CREDENTIALS");
-        let remote = self.from_remote()?.and_then(|keys| keys.secret);
+        let remote = self.remotes_keys()?.and_then(|keys| keys.secret);
         match (remote, file) {
             (Some(key), file) if self.named || file.is_none() => {
                 let key = zeroize::Zeroizing::new(base64(key.reveal().as_bytes()));
@@ -268,7 +268,7 @@ impl At<'_> {
         // Parents are made once, not looked for at each put.
         let mut builder = Webdav::default().endpoint(&endpoint).root(&self.place.path);
         builder = builder.disable_create_dir(true);
-        let keys = self.from_remote()?;
+        let keys = self.remotes_keys()?;
         let here = matches!(self.place.host.as_str(), "localhost" | "127.0.0.1" | "[::1]");
         if let Some(Keys { user, secret: Some(secret), plain }) = keys {
             if !(encrypted || here || plain) {

@@ -2,8 +2,8 @@
 //!
 //! Where a store creates exclusively, the claim of a number has one name. Where it only stores and
 //! lists, each session's claim has a name of its own: it stores the claim, then lists all claims to
-//! the number. If it sees itself alone, it has begun. Of two sessions at most one sees itself alone,
-//! or each list would have come before the other one's store. Claims are never deleted.
+//! the number. If it sees itself alone, it has begun. Of two sessions at most one sees itself
+//! alone, or each list would have come before the other one's store. Claims are never deleted.
 
 use super::ask::{found, there};
 use super::names::{self, CLAIMS, SessionId};

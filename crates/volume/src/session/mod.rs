@@ -3,8 +3,8 @@
 //! No clock decides about safety, and nothing is ever locked:
 //! - A session begins by one exclusive act: it claims the next number ([`claim`]). Claims stay.
 //! - Only then it reads what the sessions before it stored ([`history`]).
-//! - What it stores are entries in a chain ([`entry`]), each once, under names that no other session
-//!   has ([`names`]).
+//! - What it stores are entries in a chain ([`entry`]), each once, under names that no other
+//!   session has ([`names`]).
 //! - An entry is acknowledged when it is stored and no later session is seen *afterwards*. A later
 //!   session then began after that look, and reads the entry. A session that sees a later one is
 //!   over ([`writer`]).

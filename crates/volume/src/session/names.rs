@@ -35,11 +35,6 @@ impl SessionId {
     pub fn pointer(self, commit: u64) -> String {
         format!("h-{:016x}-{commit:08x}", self.random)
     }
-
-    /// Stands there while another computer asks for the volume.
-    pub fn want(self) -> String {
-        format!("want-{:016x}", self.random)
-    }
 }
 
 /// The claim to a number, where the store creates exclusively; the beginning of all claims to it
@@ -75,7 +70,6 @@ mod tests {
             (id.claim(), "s-000000000abc-0000000000001234"),
             (id.entry(17), "e-0000000000001234-00000011"),
             (id.pointer(2), "h-0000000000001234-00000002"),
-            (id.want(), "want-0000000000001234"),
         ];
         for (name, expected) in names {
             assert_eq!(name, expected);

@@ -4,7 +4,6 @@ use super::claim;
 use super::entry::{Draft, Entry};
 use super::planted::Planted;
 use super::pointer::{self, POINTER_BYTES};
-use super::writer::ask;
 use super::*;
 use crate::environment::Environment;
 use crate::trust::ComputerId;
@@ -106,7 +105,6 @@ fn a_session_starts_from_what_was_acknowledged() {
         three.commit(b"abcd", 0).unwrap();
         three.append(NOTE, b"e", 0).unwrap();
         three.release(b"").unwrap();
-        assert!(matches!(three.append(NOTE, b"f", 0), Err(Error::Closed(_))));
 
         let (_, history) = world.begin().unwrap();
         assert_eq!(told(&history), (Some("abcd".into()), notes(&["e"])));
@@ -302,16 +300,6 @@ fn a_damaged_pointer_shows_no_older_state() {
         world.store.delete(&[&one.id().entry(2)]).unwrap();
         assert!(matches!(world.begin(), Err(Error::Tampered(_))));
     }
-}
-
-#[test]
-fn a_wish_for_the_volume_is_seen() {
-    let mut world = World::new(Way::Alone);
-    let (session, _) = world.start();
-    assert!(!session.asked().unwrap());
-    ask(&*world.store, session.id()).unwrap();
-    ask(&*world.store, session.id()).unwrap();
-    assert!(session.asked().unwrap());
 }
 
 #[test]

@@ -19,9 +19,6 @@ use std::time::Duration;
 const ATTEMPTS: u32 = 40;
 /// The first pause between two; it doubles, to 64 times that.
 const PAUSE: Duration = Duration::from_millis(50);
-/// What stands in the object that asks for a volume: all who ask store the same.
-const WANTED: &[u8] = b"wanted\n";
-
 /// How a session begins.
 pub struct Opening {
     pub store: Arc<dyn Store>,
@@ -98,13 +95,6 @@ struct Sent {
     bytes: Vec<u8>,
 }
 
-/// Why a session stores nothing more.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    Overtaken,
-    Released,
-}
-
 /// A session of this computer.
 pub struct Session {
     store: Arc<dyn Store>,
@@ -125,9 +115,8 @@ pub struct Session {
     commits: u64,
     /// Pointers to commits that are not stored yet: name and bytes.
     due: VecDeque<(String, Vec<u8>)>,
-    /// Whether the last entry was sent.
-    releasing: bool,
-    end: Option<End>,
+    /// Whether a later session was seen: this one stores nothing more.
+    overtaken: bool,
 }
 
 impl Session {
@@ -147,8 +136,7 @@ impl Session {
             settled: 0,
             commits: 0,
             due: VecDeque::new(),
-            releasing: false,
-            end: None,
+            overtaken: false,
         }
     }
 
@@ -168,6 +156,7 @@ impl Session {
     }
 
     /// The number of the last entry that was acknowledged.
+    #[cfg(test)]
     pub fn settled(&self) -> u64 {
         self.settled
     }
@@ -212,6 +201,7 @@ impl Session {
     ///
     /// # Errors
     /// As [`Self::settle`].
+    #[cfg(test)]
     pub fn append(&mut self, kind: u64, payload: &[u8], least: usize) -> Result<Mark> {
         let mark = self.send(kind, payload, least)?;
         self.settle()?;
@@ -263,44 +253,28 @@ impl Session {
         self.check()?;
         let claims = Claims { store: &*self.store, way: self.way };
         if claims.claimed(self.id.number + 1)? {
-            self.end = Some(End::Overtaken);
+            self.overtaken = true;
         }
         self.check()
     }
 
-    /// Whether another computer asks for the volume.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn asked(&self) -> Result<bool> {
-        Ok(self.store.len(&self.id.want())?.is_some())
-    }
-
-    /// Ends the session with a last entry: another computer need not wait.
+    /// Says that this computer is done for now: another one need not wait. A later entry takes that
+    /// back.
     ///
     /// # Errors
     /// As [`Self::settle`].
     pub fn release(&mut self, payload: &[u8]) -> Result<()> {
         self.push(RELEASE, payload, 0)?;
-        self.settle()?;
-        self.end = Some(End::Released);
-        Ok(())
+        self.settle()
     }
 
     fn check(&self) -> Result<()> {
-        match self.end {
-            None => Ok(()),
-            Some(End::Overtaken) => Err(Error::Overtaken),
-            Some(End::Released) => Err(Error::Closed("the session has ended".into())),
-        }
+        if self.overtaken { Err(Error::Overtaken) } else { Ok(()) }
     }
 
     /// Seals the next entry and begins to store it.
     fn push(&mut self, kind: u64, payload: &[u8], least: usize) -> Result<Mark> {
         self.check()?;
-        if self.releasing {
-            return Err(Error::Closed("the session has ended".into()));
-        }
         if (self.last.index == 0) != (kind == BEGIN) {
             return Err(Error::Invalid("a session starts once, before its other entries".into()));
         }
@@ -315,7 +289,6 @@ impl Session {
         let sent = &self.sent[self.sent.len() - 1];
         let begun = self.store.write(&[WriteAt::new(&sent.name, 0, &sent.bytes)]);
         self.failed |= begun.is_err();
-        self.releasing |= kind == RELEASE;
         Ok(mark)
     }
 
@@ -359,12 +332,4 @@ impl Session {
         }
         self.look()
     }
-}
-
-/// Asks the session in force for the volume.
-///
-/// # Errors
-/// Those of the store.
-pub fn ask(store: &dyn Store, holder: SessionId) -> Result<()> {
-    Ok(store.put(&holder.want(), WANTED, PutMode::Replace)?)
 }

@@ -22,6 +22,8 @@ pub struct WindowInfo {
     pub windows: u64,
     /// The number of this session.
     pub session: u64,
+    /// Whether the session before said that it was done: if not, it crashed, or it was taken over.
+    pub released: bool,
 }
 
 impl VolumeInfo {

@@ -56,6 +56,8 @@ pub(super) struct Ledger {
     pub unsettled: u64,
     /// The first entry of this session that is still stored.
     first_entry: u64,
+    /// Whether the session before ended by itself.
+    pub released: bool,
     /// What sessions left that did not commit: it goes with the first commit of this one.
     leftovers: Vec<String>,
 }
@@ -124,6 +126,7 @@ impl Ledger {
             record_bytes: 0,
             unsettled: 0,
             first_entry: 1,
+            released: history.released,
             leftovers: Vec::new(),
         };
         if let Some(commit) = restored {
@@ -354,7 +357,7 @@ impl Ledger {
         self.trust.logged(LogMark { end: self.records, tag: mark.tag }, Some(act))
     }
 
-    /// Ends a session that committed everything.
+    /// Says that this computer is done for now, after a commit of everything.
     pub fn release(&mut self) -> Result<()> {
         self.session.release(&[])?;
         self.trust.end()

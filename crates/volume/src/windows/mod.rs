@@ -16,9 +16,9 @@
 //! # Why it tells nothing
 //!
 //! Which buckets are read follows from PRF labels that are used once. A window comes after so many
-//! accesses, whatever they were, and rewrites a fixed set of buckets. Parts have one length. A batch
-//! that was shown is shown again by the session after a crash, path for path, if its intent got
-//! through.
+//! accesses, whatever they were, and rewrites a fixed set of buckets. Parts have one length. A
+//! batch that was shown is shown again by the session after a crash, path for path, if its intent
+//! got through.
 
 mod header;
 mod info;

@@ -36,7 +36,8 @@ pub struct WindowVolume {
     pub(super) waiting: Waiting,
     pub(super) memory_bytes: usize,
     options: OpenOptions,
-    /// When the session last looked for a later one, and when the oldest intent on its way was sent.
+    /// When the session last looked for a later one, and when the oldest intent on its way was
+    /// sent.
     looked: Duration,
     sent: Duration,
     /// Whether records of an earlier session are being replayed: nothing commits before the end.
@@ -260,6 +261,7 @@ impl WindowVolume {
             leaf_slots: engine.shape().leaf_slots,
             windows: engine.windows_done(),
             session: self.ledger.session.id().number,
+            released: self.ledger.released,
         }
     }
 }

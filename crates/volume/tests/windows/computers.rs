@@ -60,3 +60,17 @@ fn take_overs_follow_on_each_other_and_leave_no_garbage_that_grows() {
     assert_eq!(contents(&mut volume), model);
     assert!(buckets[29] <= buckets[5] * 2, "{buckets:?}");
 }
+
+#[test]
+fn what_it_does_not_have_is_refused() {
+    let store = Arc::new(MemoryStore::new());
+    drop(create(store.clone(), true, 1));
+    let pace = oblivio_volume::Pace { interval: std::time::Duration::from_secs(1), batch: 4 };
+    for (pad, pace) in [(true, None), (false, Some(pace))] {
+        let options = oblivio_volume::OpenOptions { pad, pace, ..Default::default() };
+        let error = oblivio_volume::Volume::open(store.clone(), &super::passphrase(), options)
+            .map(drop)
+            .expect_err("not yet");
+        assert!(error.to_string().contains("no --pad and no --pace"), "{error}");
+    }
+}

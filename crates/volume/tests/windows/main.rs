@@ -13,15 +13,15 @@ use oblivio_volume::{BlockSpace, Environment, OpenOptions, Result, Volume};
 use std::sync::Arc;
 
 /// Bytes in a block, and blocks that the workloads use.
-pub const BYTES: usize = 1024;
-pub const BLOCKS: u64 = 200;
+pub(crate) const BYTES: usize = 1024;
+pub(crate) const BLOCKS: u64 = 200;
 
-pub fn passphrase() -> Passphrase {
+pub(crate) fn passphrase() -> Passphrase {
     Passphrase::new("windows")
 }
 
 /// Windows of four turns, and three levels in the pool.
-pub fn options(exclusive: bool) -> WindowOptions {
+pub(crate) fn options(exclusive: bool) -> WindowOptions {
     WindowOptions {
         object_bytes: 16 * BYTES,
         pool_bytes: 28 * BYTES,
@@ -29,7 +29,7 @@ pub fn options(exclusive: bool) -> WindowOptions {
     }
 }
 
-pub fn create(store: Arc<dyn Store>, exclusive: bool, seed: u64) -> WindowVolume {
+pub(crate) fn create(store: Arc<dyn Store>, exclusive: bool, seed: u64) -> WindowVolume {
     let open = OpenOptions { environment: Environment::from_seed(seed), ..OpenOptions::default() };
     let (create, kdf) = (options(exclusive), KdfParams::TEST);
     let mut volume =
@@ -38,27 +38,31 @@ pub fn create(store: Arc<dyn Store>, exclusive: bool, seed: u64) -> WindowVolume
     volume
 }
 
-pub fn open(store: Arc<dyn Store>, seed: u64) -> Result<Volume> {
+pub(crate) fn open(store: Arc<dyn Store>, seed: u64) -> Result<Volume> {
     let open = OpenOptions { environment: Environment::from_seed(seed), ..OpenOptions::default() };
     Volume::open(store, &passphrase(), open)
 }
 
-pub fn write(id: u64, byte: u8) -> BlockOp {
+pub(crate) fn write(id: u64, byte: u8) -> BlockOp {
     BlockOp { id: BlockId(id), action: Action::Write(vec![byte; BYTES]) }
 }
 
-pub fn read(id: u64) -> BlockOp {
+pub(crate) fn read(id: u64) -> BlockOp {
     BlockOp { id: BlockId(id), action: Action::Read }
 }
 
 /// The first bytes of all blocks.
-pub fn contents(volume: &mut impl BlockSpace) -> Vec<Option<u8>> {
+pub(crate) fn contents(volume: &mut impl BlockSpace) -> Vec<Option<u8>> {
     let found = volume.access((0..BLOCKS).map(read).collect()).expect("sound");
     found.into_iter().map(|block| block.map(|bytes| bytes[0])).collect()
 }
 
 /// Writes to drawn blocks, some synced; the model of them.
-pub fn fill(volume: &mut impl BlockSpace, dice: &mut SplitMix64, steps: u64) -> Vec<Option<u8>> {
+pub(crate) fn fill(
+    volume: &mut impl BlockSpace,
+    dice: &mut SplitMix64,
+    steps: u64,
+) -> Vec<Option<u8>> {
     let mut model = vec![None; BLOCKS as usize];
     for step in 0..steps {
         let (id, byte) = (dice.below(BLOCKS), dice.below(256) as u8);

@@ -1,6 +1,7 @@
 //! The probe against stores that lie.
 
 use super::*;
+use crate::Store;
 use crate::online::{OnlineStore, Runtime, in_memory};
 use crate::{Answer, Call, Layer, PutMode, ReadAt, StoreError};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The trials of a probe, over several connections.
 
-use super::{Begin, Connect, Effort, Lost, Race, Speed, Torn, Verdict, begin};
+use super::verdict::{Begin, Connect, Effort, Lost, Race, Speed, Torn, Verdict, begin};
 use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt};
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::Duration;
