@@ -98,9 +98,9 @@ impl Begun {
         drop(self.wait(|name| names.contains(&name)));
     }
 
-    /// Waits until no object is being sent.
-    pub(super) fn settle_all(&self) {
-        drop(self.wait(|_| true));
+    /// Waits until no object whose name begins so is being sent.
+    pub(super) fn settle_under(&self, prefix: &str) {
+        drop(self.wait(|name| name.starts_with(prefix)));
     }
 
     /// Gives up on these objects, which nobody sends any more.

@@ -93,7 +93,7 @@ fn setup(error: impl std::fmt::Display) -> OpenError {
     OpenError::Setup(error.to_string())
 }
 
-/// The service behind one pool of connections.
+/// The service behind one pool of connections. Proxies are those of the system's settings.
 fn operator<B: Builder>(builder: B) -> Opened<Operator> {
     let client = reqwest::Client::builder()
         .user_agent(AGENT)

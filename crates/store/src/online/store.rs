@@ -9,6 +9,7 @@ use crate::{
 };
 use opendal::options::{ReadOptions, WriteOptions};
 use opendal::{Buffer, ErrorKind, Operator};
+use std::fmt;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
@@ -35,10 +36,9 @@ pub(super) struct Traits {
 /// A store on a network. Clones are the same store, and share its limit of requests at once.
 ///
 /// It keeps nobody out: [`Lease::lock`] is granted. Sessions are the business of a volume.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct OnlineStore(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     line: Line,
     service: Service,
@@ -46,11 +46,20 @@ struct Inner {
 }
 
 /// The service, as requests carry it with them.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Service {
     operator: Operator,
     traits: Traits,
     folder: Arc<OnceCell<()>>,
+}
+
+/// The library's own words would show addresses.
+impl fmt::Debug for OnlineStore {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let service = &self.0.service;
+        let scheme = service.operator.info().scheme();
+        out.debug_tuple("OnlineStore").field(&scheme).field(&service.traits).finish()
+    }
 }
 
 impl OnlineStore {
@@ -237,7 +246,7 @@ impl Held for OnlineStore {
         if !prefix.is_empty() {
             check_name(prefix)?;
         }
-        self.0.begun.settle_all();
+        self.0.begun.settle_under(prefix);
         match self.0.line.one(0, self.0.service.list(prefix)) {
             // A folder that is not there yet.
             Err(failure) if failure.is_missing() => Ok(Vec::new()),
@@ -299,7 +308,8 @@ impl Slots for OnlineStore {
 impl Blobs for OnlineStore {
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
         check_name(object)?;
-        self.0.begun.settle(&[object]);
+        // A write of this name that failed is not sent again over what is put now.
+        self.0.begun.forget(&[object]);
         let request = self.0.service.put(object, Buffer::from(data.to_vec()), mode);
         let answer = self.0.line.one(data.len() as u64, request);
         answer.map_err(|failure| failure.about(object))
