@@ -91,6 +91,7 @@ proptest! {
         let (rewrites_reads, every) = match eviction {
             Eviction::ReadPaths { extra_every } => (true, extra_every),
             Eviction::Scheduled { every } => (false, every),
+            Eviction::Windows(_) => unreachable!("none is drawn"),
         };
         let mut onlooker = Onlooker {
             depth: engine.depth(),

@@ -245,6 +245,7 @@ impl Schedule {
             Eviction::ReadPaths { extra_every: 0 } => (u64::MAX, true),
             Eviction::ReadPaths { extra_every } => (extra_every.into(), true),
             Eviction::Scheduled { every } => (every.into(), false),
+            Eviction::Windows(_) => anyhow::bail!("windows have jobs of their own"),
         };
         // The drawn ones among `drawn + drawn / every` paths in all.
         let drawn = if every == u64::MAX {

@@ -37,6 +37,7 @@ pub fn eviction_name(eviction: Eviction) -> String {
         Eviction::ReadPaths { extra_every: 0 } => "read paths".into(),
         Eviction::ReadPaths { extra_every } => format!("read paths + 1/{extra_every}"),
         Eviction::Scheduled { every } => format!("scheduled 1/{every}"),
+        Eviction::Windows(rule) => format!("windows of {}, 1/{}", rule.turns(), rule.every),
     }
 }
 

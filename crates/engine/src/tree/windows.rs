@@ -4,8 +4,8 @@
 //! window is `2^w` turns from a multiple of `2^w` on. At a level `l >= w`, window `k` rewrites
 //! exactly the buckets whose place has `k mod 2^(l-w)` in its low bits, reversed: a fixed set. The
 //! sets of a level are disjoint, and each comes again after `2^(l-w)` windows. So the newest
-//! version of a bucket is in the object of its level and the newest window that had its set. The window
-//! counter alone says which. Growth changes nothing at the levels above.
+//! version of a bucket is in the object of its level and the newest window that had its set. The
+//! window counter alone says which. Growth changes nothing at the levels above.
 
 use super::geometry::Shape;
 use crate::{BucketId, Level};

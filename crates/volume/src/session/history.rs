@@ -70,7 +70,7 @@ impl Reader<'_> {
             };
             let mut found = None;
             for id in self.with_objects(&ids)? {
-                let Some(entries) = self.from_pointer(id)? else { continue };
+                let Some(entries) = self.since_pointer(id)? else { continue };
                 if found.replace(entries).is_some() {
                     return Err(tampered(&format!("two sessions have the number {number}")));
                 }
@@ -116,7 +116,7 @@ impl Reader<'_> {
 
     /// A session's entries from its newest pointer, or from the first. `None` if none opens there:
     /// it was interrupted at its first.
-    fn from_pointer(&mut self, id: SessionId) -> Result<Option<Vec<Entry>>> {
+    fn since_pointer(&mut self, id: SessionId) -> Result<Option<Vec<Entry>>> {
         for _ in 0..TRIES {
             let pointed = self.newest_pointer(id)?;
             let entries = self.entries(id, pointed.map_or(1, |mark| mark.index), None)?;

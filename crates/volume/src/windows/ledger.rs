@@ -78,18 +78,7 @@ impl Ledger {
         let blocks = super::header::LEAST_BLOCKS.min(config.capacity);
         let keys = TreeKeys::of_volume(master, volume, randomness);
         let engine = TreeOram::new(config, blocks, keys)?;
-        let (session, history) = session::Opening {
-            store: Arc::clone(store),
-            way: way(&parameters),
-            vault: Vault::new(volume, sealer(master.entry_root(volume))),
-            environment: options.environment.clone(),
-            who: Who { computer: trust.known().computer, host: options.host.clone() },
-            hint: 0,
-            // Before a volume is made, there may be claims to another one that never was.
-            accept_gaps: new || options.accept_rollback,
-            planted: session::Planted::default(),
-        }
-        .begin()?;
+        let (session, history) = session_of(opening, &trust, new).begin()?;
         let mut places = Places::new(rule);
         let mut root = Vec::new();
         let commit = history.commit.as_ref().map(|(_, payload)| Commit::parse(payload));
@@ -413,6 +402,24 @@ impl Ledger {
         header.save(&*self.store, PutMode::Replace)?;
         self.header = header;
         Ok(())
+    }
+}
+
+/// The session to begin on a volume.
+fn session_of(opening: &Opening<'_>, trust: &Trust, new: bool) -> session::Opening {
+    let Opening { store, header, master, options } = opening;
+    let volume = header.volume();
+    let randomness = Box::new(options.environment.randomness.clone());
+    session::Opening {
+        store: Arc::clone(store),
+        way: way(&header.parameters()),
+        vault: Vault::new(volume, Sealer::new(master.entry_root(volume), randomness)),
+        environment: options.environment.clone(),
+        who: Who { computer: trust.known().computer, host: options.host.clone() },
+        hint: 0,
+        // Before a volume is made, there may be claims to another one that never was.
+        accept_gaps: new || options.accept_rollback,
+        planted: session::Planted::default(),
     }
 }
 

@@ -1,0 +1,86 @@
+//! Volumes at URLs, with the command and a server that speaks like S3, if there is one.
+#![cfg(feature = "online")]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{Scratch, failed, json, noise, succeeded};
+use oblivio_testkit::rigs::{S3Kind, S3Rig};
+use std::process::{Command, Output};
+
+/// The first server that is there.
+fn rig() -> Option<S3Rig> {
+    for kind in S3Kind::ALL {
+        match S3Rig::start(kind) {
+            Ok(rig) => return Some(rig),
+            Err(skip) => eprintln!("{kind:?}: {skip}"),
+        }
+    }
+    eprintln!("skipped: no server that speaks like S3");
+    None
+}
+
+fn command(scratch: &Scratch, computer: &str, args: &[&str]) -> Command {
+    let mut command = scratch.command(args);
+    command
+        .env("HOME", scratch.path(computer))
+        .env("XDG_STATE_HOME", scratch.path(computer).join("state"))
+        .env("XDG_CONFIG_HOME", scratch.path(computer).join("config"))
+        .env("AWS_ACCESS_KEY_ID", S3Rig::KEY_ID)
+        .env("AWS_SECRET_ACCESS_KEY", S3Rig::SECRET)
+        .env_remove("AWS_ENDPOINT_URL");
+    command
+}
+
+fn run(scratch: &Scratch, computer: &str, args: &[&str]) -> Output {
+    command(scratch, computer, args).output().expect("the command runs")
+}
+
+const INIT: [&str; 6] = ["init", "--kdf-memory", "32K", "--kdf-passes", "1", "--small-probe"];
+
+#[test]
+fn two_computers_use_a_volume_in_a_bucket() {
+    let Some(rig) = rig() else { return };
+    let (scratch, url) = (Scratch::new(), rig.url("vault"));
+    let on = |computer: &str, args: &[&str]| succeeded(run(&scratch, computer, args));
+    let said = on("one", &[&INIT[..], &["--size", "64M", &url]].concat());
+    assert!(said.contains(&format!("'{url}'")), "a line that a shell takes: {said}");
+    scratch.write("noise", noise(3 << 20, 1));
+    scratch.write("small", "a letter\n");
+    on("one", &["put", &url, "noise", "small", "/"]);
+    assert_eq!(on("two", &["ls", &url, "/"]), "noise\nsmall\n");
+    on("two", &["get", &url, "/noise", "back"]);
+    assert_eq!(std::fs::read(scratch.path("back")).expect("there"), noise(3 << 20, 1));
+    on("two", &["rm", &url, "/noise"]);
+    assert_eq!(on("one", &["cat", &url, "/small"]), "a letter\n");
+    let info = json(&on("one", &["info", "--json", &url]));
+    assert_eq!(info["engine"], "windows", "{info}");
+    assert_eq!(info["session_before_ended"], true, "{info}");
+    assert!(on("one", &["check", &url]).starts_with("clean"));
+    // Killed in the middle of its work: what was there is there.
+    let mut killed = command(&scratch, "one", &["put", &url, "noise", "/again"]).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(150));
+    let _ = killed.kill();
+    killed.wait().unwrap();
+    assert_eq!(on("two", &["cat", &url, "/small"]), "a letter\n");
+    assert!(on("two", &["check", &url]).starts_with("clean"));
+    // And what is refused.
+    let bad = |code, args: &[&str]| failed(code, run(&scratch, "one", args));
+    let said = bad(3, &[&INIT[..], &[&url]].concat());
+    assert!(said.contains("already"), "{said}");
+    bad(2, &[&INIT[..], &["--seen-by", "snapshots", "--size", "4M", &rig.url("x")]].concat());
+    bad(2, &[&INIT[..], &["--engine", "pyramid", "--size", "4M", &rig.url("x")]].concat());
+    bad(9, &["ls", &rig.url("nothing"), "/"]);
+}
+
+#[test]
+fn a_url_with_a_password_is_refused_and_not_repeated() {
+    let scratch = Scratch::new();
+    for url in ["sftp://me:canary@host/vault", "s3://key:canary@bucket/vault?region=x"] {
+        let output = scratch.run(["ls", url, "/"]);
+        assert_eq!(output.status.code(), Some(2));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!said.contains("canary") && said.contains("password"), "{said}");
+    }
+    assert!(scratch.bad(2, ["ls", "ftp://host/vault", "/"]).contains("no known service"));
+}
