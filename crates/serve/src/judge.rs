@@ -5,6 +5,11 @@ use crate::queue::{Queue, Refusal};
 use oblivio_volume::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// What is said when another computer has the volume now. Nothing is damaged.
+const OVERTAKEN: &str = "another computer took the volume over: nothing more is read or written \
+                         here. What was synced is kept, what was not is lost. Unmount, or end this \
+                         server; open the volume again to take it back";
+
 /// Judges outcomes, for all threads of a server.
 pub struct Judge<Op, A, E> {
     queue: Arc<Queue<Op, A, E>>,
@@ -29,14 +34,23 @@ impl<Op, A, E: Refusal> Judge<Op, A, E> {
             Some(error) => {
                 let what = error.to_string();
                 if self.is_news(&what) {
-                    log::note(&format!("the volume cannot be reached: {what}"));
-                    if is_final(error) {
-                        log::note(self.advice);
-                    }
+                    self.report(error, &what);
                 }
             }
             None if was_stalled => log::note("the store answers again"),
             None => {}
+        }
+    }
+
+    /// Says what failed, and what to do about a failure that stays.
+    fn report(&self, error: &Error, what: &str) {
+        if matches!(error, Error::Overtaken) {
+            log::note(OVERTAKEN);
+            return;
+        }
+        log::note(&format!("the volume cannot be reached: {what}"));
+        if is_final(error) {
+            log::note(self.advice);
         }
     }
 
