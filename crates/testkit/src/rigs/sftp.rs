@@ -66,6 +66,14 @@ impl SftpRig {
     }
 }
 
+impl Drop for SftpRig {
+    /// Ends the connections that `ssh` keeps open for later commands. Each names this rig's folder.
+    fn drop(&mut self) {
+        let named = format!("-F {}/client", self.server.folder().display());
+        drop(Command::new("pkill").args(["-KILL", "-f", "--", &named]).status());
+    }
+}
+
 fn make_key(file: &Path) -> Result<(), Skip> {
     let mut command = Command::new(find_program("ssh-keygen")?);
     command.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(file);
