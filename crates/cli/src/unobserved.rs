@@ -97,7 +97,8 @@ impl Unobserved {
                 kept.file.write_all_at(&data[at..at + len], place + within)?;
                 at += len;
             }
-            let end = offset + data.len() as u64;
+            // No bytes extend nothing, as in any store; they only make the object.
+            let end = if data.is_empty() { 0 } else { offset + data.len() as u64 };
             object.len = Some(object.len.unwrap_or(0).max(end));
             Ok(())
         })

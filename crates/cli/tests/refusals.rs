@@ -249,9 +249,9 @@ fn a_header_that_asks_for_minutes_of_work_is_refused() {
 }
 
 #[test]
-fn a_url_is_no_folder() {
+fn a_url_of_no_service_is_no_folder() {
     let scratch = Scratch::with_volume();
-    let url = "s3://bucket/vault";
+    let url = "ftp://host/vault";
     let quick = ["init", "--kdf-memory", "32K", "--kdf-passes", "1"];
     let commands: [&[&str]; 12] = [
         &["ls", url],
@@ -269,11 +269,11 @@ fn a_url_is_no_folder() {
     ];
     for command in commands.into_iter().chain([&[&quick[..], &[url]].concat()[..]]) {
         let error = scratch.bad(2, command);
-        assert!(error.contains("s3://bucket/vault is a URL"), "{command:?}: {error}");
+        assert!(error.contains("ftp://host/vault is a URL"), "{command:?}: {error}");
         let said = error.lines().filter(|line| line.starts_with("oblivio: ")).count();
         assert_eq!(said, 1, "{error}");
     }
-    assert!(!scratch.path("s3:").exists(), "nothing was made");
+    assert!(!scratch.path("ftp:").exists(), "nothing was made");
     // A folder with such a name can be named another way.
     fs::create_dir(scratch.path("sftp:")).expect("a folder");
     scratch.good([&quick[..], &["./sftp://w"]].concat());
