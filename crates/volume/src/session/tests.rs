@@ -1,7 +1,7 @@
 //! Sessions over a store in memory: what each starts from, and what damage does.
 
 use super::claim;
-use super::entry::{Draft, Entry};
+use super::entry::{Draft, Entry, Mark};
 use super::planted::Planted;
 use super::pointer::{self, POINTER_BYTES};
 use super::writer::ask;
