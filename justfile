@@ -17,6 +17,11 @@ damage:
 hostile schedules="100000":
     OBLIVIO_HOSTILE={{schedules}} cargo test --release -p oblivio-volume --test hostile -- --nocapture
 
+# Sessions of several computers on one online store: this many schedules from seed `first` on. One
+# again: `just sessions 1 n`.
+sessions schedules="1000000" first="0":
+    OBLIVIO_SESSION_SCHEDULES={{schedules}} OBLIVIO_SESSION_FIRST={{first}} cargo test --release -p oblivio-volume --lib -- --nocapture session::simulation
+
 # Random workloads with a crash at every storage operation, with and without a pace, this many
 # seconds each.
 crash seconds="600":

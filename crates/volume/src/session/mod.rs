@@ -20,6 +20,8 @@ mod planted;
 mod pointer;
 mod search;
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod tests;
 mod vault;
 mod writer;

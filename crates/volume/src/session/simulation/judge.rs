@@ -1,0 +1,134 @@
+//! What must hold after a schedule: nothing acknowledged is lost, no number is begun twice, what
+//! the newest commit needs is there, and no name ever has two contents.
+
+use crate::session::entry::{BEAT, COMMIT, Mark, RELEASE};
+use crate::session::history::History;
+use crate::session::names::SessionId;
+use std::collections::BTreeMap;
+
+/// What a session was told and did.
+#[derive(Clone, Default)]
+struct Life {
+    number: u64,
+    history: History,
+    /// In order, from number 1 on.
+    entries: Vec<(Mark, u64, Vec<u8>)>,
+    acknowledged: u64,
+}
+
+/// What is known of all computers.
+#[derive(Default)]
+pub struct Judge {
+    lives: BTreeMap<u64, Life>,
+    contents: BTreeMap<String, Vec<u8>>,
+    /// Whether one name may have two contents: to see what else finds a fault.
+    contents_pass: bool,
+    pub wrong: Option<String>,
+    pub commits: u64,
+    pub overtaken: u64,
+}
+
+impl Judge {
+    pub fn new(contents_pass: bool) -> Self {
+        Self { contents_pass, ..Self::default() }
+    }
+
+    pub fn accuse(&mut self, why: String) {
+        self.wrong.get_or_insert(why);
+    }
+
+    pub fn sessions(&self) -> u64 {
+        self.lives.len() as u64
+    }
+
+    pub fn acknowledged(&self) -> u64 {
+        self.lives.values().map(|life| life.acknowledged).sum()
+    }
+
+    /// An object is stored.
+    pub fn stored(&mut self, name: &str, bytes: &[u8]) {
+        match self.contents.get(name) {
+            Some(held) if held != bytes && !self.contents_pass => {
+                self.accuse(format!("{name} has two contents"));
+            }
+            Some(_) => {}
+            None => {
+                self.contents.insert(name.to_owned(), bytes.to_vec());
+            }
+        }
+    }
+
+    /// A session has begun.
+    pub fn begun(&mut self, id: SessionId, history: &History) {
+        if self.lives.values().any(|life| life.number == id.number) {
+            self.accuse(format!("number {} was begun twice", id.number));
+        }
+        let life = Life { number: id.number, history: history.clone(), ..Life::default() };
+        self.lives.insert(id.random, life);
+    }
+
+    /// A session's last entry, and the number up to which it was told they are acknowledged.
+    pub fn went_on(&mut self, last: Mark, kind: u64, payload: &[u8], acknowledged: u64) {
+        let Some(life) = self.lives.get_mut(&last.session.random) else { return };
+        if last.index == life.entries.len() as u64 + 1 {
+            life.entries.push((last, kind, payload.to_vec()));
+        }
+        if acknowledged > life.acknowledged {
+            let new = &life.entries[life.acknowledged as usize..acknowledged as usize];
+            self.commits += new.iter().filter(|(_, kind, _)| *kind == COMMIT).count() as u64;
+            life.acknowledged = acknowledged;
+        }
+    }
+
+    /// All entries up to a mark, of the sessions before it too.
+    fn chain(&self, mark: Option<Mark>) -> Result<Vec<&(Mark, u64, Vec<u8>)>, String> {
+        let (mut at, mut chain) = (mark, Vec::new());
+        while let Some(mark) = at {
+            let life = self.lives.get(&mark.session.random);
+            let life = life.ok_or_else(|| format!("{mark:?} is of no session"))?;
+            let own = life.entries.get(..mark.index as usize).unwrap_or_default();
+            if own.last().is_none_or(|(last, ..)| *last != mark) {
+                return Err(format!("{mark:?} was never made"));
+            }
+            chain.extend(own.iter().rev());
+            at = life.history.parent;
+        }
+        chain.reverse();
+        Ok(chain)
+    }
+
+    /// After a schedule: judges each history.
+    pub fn conclude(&mut self) {
+        if let Err(why) = self.histories() {
+            self.accuse(why);
+        }
+    }
+
+    fn histories(&self) -> Result<(), String> {
+        for life in self.lives.values() {
+            let number = life.number;
+            let chain = self.chain(life.history.parent)?;
+            for other in self.lives.values().filter(|other| other.number < number) {
+                for (mark, ..) in &other.entries[..other.acknowledged as usize] {
+                    if !chain.iter().any(|(held, ..)| held == mark) {
+                        let index = mark.index;
+                        let of = other.number;
+                        return Err(format!("session {number} lacks entry {index} of {of}"));
+                    }
+                }
+            }
+            let last = chain.iter().rposition(|(_, kind, _)| *kind == COMMIT);
+            let after = &chain[last.map_or(0, |at| at + 1)..];
+            let commit = last.map(|at| (chain[at].0, chain[at].2.clone()));
+            let records: Vec<_> = after
+                .iter()
+                .filter(|(_, kind, _)| ![BEAT, RELEASE].contains(kind))
+                .map(|record| (*record).clone())
+                .collect();
+            if life.history.commit != commit || life.history.records != records {
+                return Err(format!("the history of session {number} is not what was stored"));
+            }
+        }
+        Ok(())
+    }
+}
