@@ -3,7 +3,7 @@
 //!
 //! # Objects
 //!
-//! Every name follows from a counter and a session ([`places`]), is stored once, and never changes:
+//! Every name follows from a counter and a session (`places`), is stored once, and never changes:
 //! objects of buckets, parts of the memory, and the entries of sessions (`crate::session`). Nothing
 //! is listed, where the store creates exclusively.
 //!
