@@ -4,7 +4,7 @@
 
 use crate::buckets::LabBuckets;
 use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
-use oblivio_engine::tree::{Backend, Geometry, PathAccess, Round, shape_for};
+use oblivio_engine::tree::{Backend, Eviction, Geometry, PathAccess, Round, shape_for};
 use oblivio_engine::{Address, Job, Label, Level, Result, Step, carry_out};
 use oblivio_testkit::SplitMix64;
 
@@ -13,6 +13,8 @@ const SLOTS: usize = 4;
 const FILL_PERCENT: u32 = 52;
 /// Bytes of a label in the map. Its bits are the top ones of the engine's labels.
 const LABEL_BYTES: usize = 4;
+/// Path ORAM: the read paths are written back.
+const PATHS: Eviction = Eviction::ReadPaths { extra_every: 0 };
 
 /// Sizes of a recursive ORAM.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +83,7 @@ impl RecursiveOram {
             let entropy = Box::new(SeededEntropy::new(seed));
             let sealer = Sealer::new(SealRoot::from_seed(seed), entropy);
             Tree {
-                backend: Backend::new(geometry, shape, 0, true, VolumeId([7; 16]), sealer),
+                backend: Backend::new(geometry, shape, 0, PATHS, VolumeId([7; 16]), sealer),
                 store: LabBuckets::new(),
                 depth: shape.depth,
                 bucket_bytes: geometry.bucket_bytes(),

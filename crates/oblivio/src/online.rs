@@ -40,10 +40,10 @@ pub(crate) fn open(text: &str) -> Result<Arc<dyn Store>, NoStore> {
     Ok(Arc::new(RetryStore::bounded(Arc::new(store), Patience::default(), PATIENCE)))
 }
 
-/// As [`open`], without repeating what fails.
+/// The same, without repeating what fails: each failure is the caller's.
 ///
 /// # Errors
-/// As [`open`].
+/// A URL that no service has, or a secret that is missing.
 pub fn connect(text: &str) -> Result<OnlineStore, NoStore> {
     let url: Url = text.parse().map_err(|error| refused(text, &error))?;
     let ambient = ambient()?;
