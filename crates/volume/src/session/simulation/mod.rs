@@ -121,7 +121,7 @@ fn no_schedule_loses_what_was_acknowledged() {
         all.add(&one);
         wrong.extend(one.wrong.map(|why| format!("schedule {seed}: {why}")));
     }
-    println!("{schedules} schedules from {first} on: {all}; {} are wrong", wrong.len());
+    eprintln!("{schedules} schedules from {first} on: {all}; {} are wrong", wrong.len());
     assert!(wrong.is_empty(), "{}: {:#?}", wrong.len(), &wrong[..wrong.len().min(20)]);
     // Or nothing was tried.
     assert!(schedules < 1000 || all.commits > schedules && all.counts.crashes > schedules / 10);
@@ -141,7 +141,7 @@ fn planted_faults_are_found() {
     for fault in faults {
         let played = (0..2000).map(|seed| (seed, play(seed, Some(fault), true).wrong));
         let found = played.filter_map(|(seed, wrong)| Some((seed, wrong?))).next();
-        println!("{fault:?}: {found:?}");
+        eprintln!("{fault:?}: {found:?}");
         assert!(found.is_some(), "{fault:?} is not found");
     }
 }
