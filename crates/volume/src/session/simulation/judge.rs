@@ -6,6 +6,9 @@ use crate::session::history::History;
 use crate::session::names::SessionId;
 use std::collections::BTreeMap;
 
+/// An entry that was sent: its place, kind and payload.
+type Known = (Mark, u64, Vec<u8>);
+
 /// What a session was told and did.
 #[derive(Clone, Default)]
 struct Life {
@@ -81,7 +84,7 @@ impl Judge {
     }
 
     /// All entries up to a mark, of the sessions before it too.
-    fn chain(&self, mark: Option<Mark>) -> Result<Vec<&(Mark, u64, Vec<u8>)>, String> {
+    fn chain(&self, mark: Option<Mark>) -> Result<Vec<&Known>, String> {
         let (mut at, mut chain) = (mark, Vec::new());
         while let Some(mark) = at {
             let life = self.lives.get(&mark.session.random);
