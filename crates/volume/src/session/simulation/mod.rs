@@ -114,7 +114,7 @@ fn number(name: &str, usual: u64) -> u64 {
 #[test]
 fn no_schedule_loses_what_was_acknowledged() {
     let first = number("OBLIVIO_SESSION_FIRST", 0);
-    let schedules = number("OBLIVIO_SESSION_SCHEDULES", 2000);
+    let schedules = number("OBLIVIO_SESSION_SCHEDULES", 800);
     let (mut all, mut wrong) = (Outcome::default(), Vec::new());
     for seed in first..first + schedules {
         let one = play(seed, None, false);
