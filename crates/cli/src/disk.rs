@@ -38,7 +38,7 @@ pub fn begin(args: &ServeArgs) -> Result<Option<Arc<dyn Store>>> {
     if !args.read_only {
         unobserved::refuse_changes(&args.open)?;
     }
-    let store = open::store(&args.volume)?;
+    let store = open::store_to_serve(&args.volume)?;
     if args.background && !args.child {
         background::start(&args.volume, &args.open)?;
         return Ok(None);

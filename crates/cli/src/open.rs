@@ -29,9 +29,18 @@ pub struct Session {
     pub publisher: Publisher,
 }
 
-/// The store in an existing folder, file or partition.
+/// The store in an existing folder, file or partition, or at a URL.
 pub fn store(folder: &Path) -> Result<Arc<dyn Store>> {
-    place::open(folder).map_err(|error| match error {
+    found(folder, place::open_patiently(folder))
+}
+
+/// The same for a server, which has its own layer over outages.
+pub fn store_to_serve(folder: &Path) -> Result<Arc<dyn Store>> {
+    found(folder, place::open(folder))
+}
+
+fn found(folder: &Path, store: Result<Arc<dyn Store>, PlaceError>) -> Result<Arc<dyn Store>> {
+    store.map_err(|error| match error {
         PlaceError::Missing(_) => {
             let shown = folder.display();
             let hint = format!("Check the path, or make a volume there: oblivio init {shown}");
@@ -107,6 +116,10 @@ pub fn volume_over(
     recorder: Option<&Recorder>,
     short_pauses: bool,
 ) -> Result<(Volume, Publisher)> {
+    if args.unobserved && place::is_online(folder) {
+        let what = "--unobserved is for media where nobody sees what is read";
+        return Err(usage(what, "Leave it out: a service sees what is read in it."));
+    }
     let store: Arc<dyn Store> = match args.unobserved {
         true => Arc::new(Unobserved::over(store).context("a temporary file")?),
         false => store,

@@ -31,16 +31,13 @@ pub(crate) fn url(place: &Path) -> Option<&str> {
     (is_url && !place.exists()).then_some(text)
 }
 
-/// The store at a URL. It sends no request yet.
-///
-/// # Errors
-/// A URL that no service has, or a secret that is missing.
-pub(crate) fn open(text: &str) -> Result<Arc<dyn Store>, NoStore> {
-    let store = connect(text)?;
-    Ok(Arc::new(RetryStore::bounded(Arc::new(store), Patience::default(), PATIENCE)))
+/// A layer that repeats what fails for a while.
+pub(crate) fn patiently(store: Arc<dyn Store>) -> Arc<dyn Store> {
+    Arc::new(RetryStore::bounded(store, Patience::default(), PATIENCE))
 }
 
-/// The same, without repeating what fails: each failure is the caller's.
+/// The store at a URL. It sends no request yet, and repeats none: a server has its own layer for
+/// that.
 ///
 /// # Errors
 /// A URL that no service has, or a secret that is missing.
@@ -94,8 +91,8 @@ mod tests {
         assert_eq!(url(Path::new("vault")), None);
         assert_eq!(shown("sftp://me:canary@host/a"), "sftp://...@host/a");
         assert_eq!(shown("s3://bucket/a@b"), "s3://...@b");
-        let error = open("sftp://me:canary@host/a").map(drop).expect_err("refused").to_string();
+        let error = connect("sftp://me:canary@host/a").map(drop).expect_err("refused").to_string();
         assert!(!error.contains("canary"), "{error}");
-        assert!(open("ftp://host/a").is_err());
+        assert!(connect("ftp://host/a").is_err());
     }
 }

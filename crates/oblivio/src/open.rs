@@ -50,7 +50,7 @@ impl OpenOptions {
     }
 
     fn blocks(self, place: &Path, passphrase: &Passphrase) -> Result<Blocks> {
-        let closed = ClosedVolume::read(place::open(place)?)?;
+        let closed = ClosedVolume::read(place::open_patiently(place)?)?;
         let hides_reads = closed.header().engine.hides_reads;
         Ok(closed.open(passphrase.secret(), self.inner(place, hides_reads)?)?)
     }

@@ -40,8 +40,10 @@ pub fn is_online(place: &Path) -> bool {
 
 #[cfg(feature = "online")]
 fn open_online(place: &Path) -> Result<Arc<dyn Store>, PlaceError> {
-    let opened = crate::online::open(place.to_str().unwrap_or_default());
-    opened.map_err(|error| PlaceError::Url { url: error.url, why: error.why })
+    match crate::online::connect(place.to_str().unwrap_or_default()) {
+        Ok(store) => Ok(Arc::new(store)),
+        Err(error) => Err(PlaceError::Url { url: error.url, why: error.why }),
+    }
 }
 
 #[cfg(not(feature = "online"))]
@@ -49,6 +51,20 @@ fn open_online(place: &Path) -> Result<Arc<dyn Store>, PlaceError> {
     let why = "this build has no stores on a network: build it with the feature `online`";
     let url = scheme(place).unwrap_or_default();
     Err(PlaceError::Url { url: format!("{url}://"), why: why.into() })
+}
+
+/// As [`open`], for one who has no layer that outlasts outages: at a URL, what fails is repeated for
+/// two minutes.
+///
+/// # Errors
+/// Those of [`open`].
+pub fn open_patiently(place: &Path) -> Result<Arc<dyn Store>, PlaceError> {
+    let store = open(place)?;
+    #[cfg(feature = "online")]
+    if is_online(place) {
+        return Ok(crate::online::patiently(store));
+    }
+    Ok(store)
 }
 
 /// The store in an existing folder, file or partition, or at a URL. Whether it holds a volume shows
@@ -97,7 +113,7 @@ impl Made {
     /// # Errors
     /// Those of [`open`].
     pub fn at_url(place: &Path) -> Result<Self, PlaceError> {
-        let store = open_online(place)?;
+        let store = open_patiently(place)?;
         Ok(Self { place: place.to_owned(), store, new: false, online: true })
     }
 

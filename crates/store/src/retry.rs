@@ -56,7 +56,7 @@ impl RetryStore {
         Self { inner, patience, most: None, on_outage }
     }
 
-    /// A layer that gives up on a call after pauses of so much time together.
+    /// A layer that gives up on a call when its pauses together take `most`.
     #[must_use]
     pub fn bounded(inner: Arc<dyn Store>, patience: Patience, most: Duration) -> Self {
         Self { inner, patience, most: Some(most), on_outage: Box::new(|_| {}) }

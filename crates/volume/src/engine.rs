@@ -230,7 +230,7 @@ impl VolumeInfo {
         Ok(Self::of_header(header, engine, bytes_stored))
     }
 
-    /// What the header says of a volume with so many bytes in the store.
+    /// What the header says of a volume that takes `bytes_stored` bytes in the store.
     pub fn of_header(header: &Header, engine: &'static EngineEntry, bytes_stored: u64) -> Self {
         let PublicHeader { volume, format, block_bytes, passphrases, .. } =
             PublicHeader::of(header, engine);

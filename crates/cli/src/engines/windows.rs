@@ -61,6 +61,7 @@ pub fn in_words(info: &VolumeInfo, engine: &WindowInfo, holds: &Holds) -> Result
         grouped(engine.size_class),
         size(info.block_bytes as u64)
     ))?;
+    say("  - which batches carry out writes, by when they come")?;
     say("  - when each session began, and whether it ended well")?;
     say(format!("  - that {} can open it", human::count(info.passphrases as u64, "passphrase")))?;
     say("What it does not learn")?;
@@ -68,7 +69,7 @@ pub fn in_words(info: &VolumeInfo, engine: &WindowInfo, holds: &Holds) -> Result
         Holds::Files(_) => say("  - which file or directory, their names, number and sizes")?,
         Holds::Disk(_) => say("  - which part of the disk, what is on it, and where it is full")?,
     }
-    say("  - whether one access reads or writes, and whether it is for the same as before")?;
+    say("  - whether one access is for the same as another, and whether anything is there")?;
     say("\nWhat one access costs")?;
     say(format!(
         "  some {} down and {} up for a block of {}, and one request for each level below the pool",

@@ -28,7 +28,7 @@ pub fn run(args: &InitArgs) -> Result<()> {
         place::refuse_what_is_there(args)?;
     }
     let seen_by = match args.seen_by {
-        // Whoever keeps a bucket sees what is read in it.
+        // The service sees what is read in a bucket.
         None if online => Some(SeenBy::Storage),
         _ => choice::seen_by(args)?,
     };

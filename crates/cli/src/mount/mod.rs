@@ -44,7 +44,7 @@ pub fn run(args: &MountArgs) -> Result<()> {
         return background::start(&args.volume, &args.open);
     }
     let recorder = Recorder::of(&args.open)?;
-    let (store, pulse) = layers(Recorder::under(open::store(&volume)?, recorder.as_ref()));
+    let (store, pulse) = layers(Recorder::under(open::store_to_serve(&volume)?, recorder.as_ref()));
     let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true)?;
     // From here on a signal ends the mount in order, not the process.
     let signals = signals::catch()?;

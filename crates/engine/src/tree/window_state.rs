@@ -29,7 +29,7 @@ const STASH_ROOM: usize = 64;
 const MOST_SHAPES: u64 = 1 << 10;
 
 impl Windows {
-    /// The most blocks that the pool is reckoned to hold, with so many slots in a bucket. It is
+    /// The most blocks that the pool is expected to hold, with this many slots in a bucket. It is
     /// never nearly full: a schedule keeps half of the slots empty (Ring ORAM §4).
     fn pool_blocks(self, slots: usize) -> usize {
         self.pool_buckets() as usize * slots * 3 / 4

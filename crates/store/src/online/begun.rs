@@ -27,7 +27,7 @@ struct Write {
 #[derive(Debug)]
 enum Fate {
     Going,
-    /// The error, and whether a sync has told it.
+    /// The error, and whether a sync has reported it.
     Failed(Failure, bool),
 }
 

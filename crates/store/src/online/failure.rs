@@ -19,7 +19,7 @@ pub(super) enum Fault {
     Refused(opendal::Error),
 }
 
-/// A failure that can be told several times.
+/// A failure that can be reported several times.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     kind: Kind,

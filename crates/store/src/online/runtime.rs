@@ -70,7 +70,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Sends a request that moves so many bytes, and calls `then` with its answer.
+    /// Sends a request that moves this many bytes, and calls `then` with its answer.
     pub(super) fn begin<T: Send + 'static>(
         &self,
         bytes: u64,

@@ -68,7 +68,7 @@ impl OnlineStore {
         Self(Arc::new(Inner { line, service, begun: Begun::default() }))
     }
 
-    /// Sends an object. The one who waits for it is told by [`Begun`].
+    /// Sends an object. [`Begun`] has the outcome for the call that waits for it.
     fn send(&self, name: &str, data: Buffer) {
         let request = self.0.service.put(name, data.clone(), PutMode::Replace);
         let (name, inner) = (name.to_owned(), Arc::downgrade(&self.0));

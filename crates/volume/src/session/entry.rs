@@ -118,7 +118,7 @@ pub struct Draft<'a> {
     pub settled: u64,
     pub kind: u64,
     pub payload: &'a [u8],
-    /// Its sealed length is that of its size class, at least that of so many bytes.
+    /// Its sealed length is that of its size class, at least that of `least` bytes.
     pub least: usize,
 }
 

@@ -50,7 +50,7 @@ pub fn parse_claim(name: &str) -> Option<SessionId> {
     (id.number > 0).then_some(id)
 }
 
-/// A number in exactly so many lower hex digits.
+/// A number in exactly `digits` lower hex digits.
 fn hex(text: &str, digits: usize) -> Option<u64> {
     let plain = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let fits = text.len() == digits && text.bytes().all(plain);

@@ -73,7 +73,7 @@ impl WindowVolume {
     }
 
     /// Whether there is anything that the last commit has not.
-    fn has_news(&self) -> bool {
+    pub(super) fn has_news(&self) -> bool {
         self.ledger.record_bytes() > 0
             || !self.waiting.unsynced.bytes().is_empty()
             || self.waiting.synced_root != self.ledger.root

@@ -69,6 +69,40 @@ fn equally_long_runs_look_the_same_but_for_paths() {
     }
 }
 
+/// Writes that wait are carried out in one batch, before the window whose commit has them. So none
+/// is carried over, and the batch shows how many there were.
+#[test]
+fn a_window_carries_out_what_waits() {
+    let store = Arc::new(RecordStore::new(MemoryStore::new()));
+    let mut volume = create(store.clone(), true, 1);
+    super::fill(&mut volume, &mut SplitMix64::new(6), 400);
+    let commits = |events: &[Event]| events.iter().any(|event| event.object.starts_with("p-"));
+    store.take();
+    // At the first one, writes wait and are carried out before the read that meets it.
+    for _ in 0..2 {
+        while !commits(&store.take()) {
+            volume.access(vec![read(7)]).expect("sound");
+        }
+    }
+    // A window has 16 accesses: five writes, eleven reads.
+    volume.defer((0..5).map(|id| write(id, 9)).collect()).expect("memory");
+    // Twice the same block waits as one write.
+    volume.defer(vec![write(4, 8)]).expect("memory");
+    for at in 0..11 {
+        volume.access(vec![read(at + 20)]).expect("sound");
+    }
+    assert!(!commits(&store.take()), "not yet");
+    volume.access(vec![read(40)]).expect("sound");
+    let events = store.take();
+    let commit = events.iter().position(|event| event.object.starts_with("p-")).expect("one");
+    let batches: HashSet<u64> = events[..commit]
+        .iter()
+        .filter(|event| event.op == Op::Read && event.object.contains("-03-"))
+        .map(|event| event.call)
+        .collect();
+    assert_eq!(batches.len(), 2, "the writes, then the window");
+}
+
 /// From init to the recovery after a crash.
 #[test]
 fn nothing_is_listed_where_objects_are_created_exclusively() {
