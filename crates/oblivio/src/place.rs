@@ -53,8 +53,8 @@ fn open_online(place: &Path) -> Result<Arc<dyn Store>, PlaceError> {
     Err(PlaceError::Url { url: format!("{url}://"), why: why.into() })
 }
 
-/// As [`open`], for one who has no layer that outlasts outages: at a URL, what fails is repeated for
-/// two minutes.
+/// As [`open`], for one who has no layer that outlasts outages: at a URL, what fails is repeated
+/// for two minutes.
 ///
 /// # Errors
 /// Those of [`open`].
