@@ -184,6 +184,11 @@ pub trait Layer: Send + Sync {
     /// The store below.
     fn below(&self) -> &Self::Below;
 
+    /// What it can do: mostly what the store below can.
+    fn can(&self) -> Capabilities {
+        self.below().capabilities()
+    }
+
     /// Answers a call, mostly by making it to the store below.
     ///
     /// # Errors
@@ -193,7 +198,7 @@ pub trait Layer: Send + Sync {
 
 impl<L: Layer + ?Sized> Held for L {
     fn capabilities(&self) -> Capabilities {
-        self.below().capabilities()
+        self.can()
     }
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {

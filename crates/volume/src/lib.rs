@@ -29,7 +29,7 @@ pub use environment::{Clock, Environment, SimulatedClock, SystemClock};
 pub use error::{Error, Result};
 pub use header::{HEADER_BYTES, HEADER_OBJECT, Header, PARAMETER_BYTES, Parameters};
 pub use options::{
-    CreateOptions, DEFAULT_MEMORY, OnShown, OpenOptions, Pace, Rule, Shown, ShownKind,
+    CacheOptions, CreateOptions, DEFAULT_MEMORY, OnShown, OpenOptions, Pace, Rule, Shown, ShownKind,
 };
 pub use passphrases::{add_passphrase, change_passphrase, read_header, remove_passphrase};
 pub use registry::{Cost, ENGINES, NewVolume, SeenBy};

@@ -3,6 +3,8 @@
 use crate::environment::Environment;
 use crate::trust::Keeper;
 use oblivio_crypto::KdfParams;
+use oblivio_store::Store;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The choices fixed at creation.
@@ -122,6 +124,15 @@ pub struct Pace {
     pub batch: usize,
 }
 
+/// Where a volume may keep sealed buckets on this computer.
+#[derive(Clone)]
+pub struct CacheOptions {
+    /// A folder of its own, on a local disk.
+    pub store: Arc<dyn Store>,
+    /// The most bytes that it takes.
+    pub bytes: u64,
+}
+
 /// Options of an opening.
 #[derive(Default)]
 pub struct OpenOptions {
@@ -138,6 +149,9 @@ pub struct OpenOptions {
     pub pad: bool,
     /// Make accesses at a constant rate, needed or not.
     pub pace: Option<Pace>,
+    /// Where a volume on the tree in windows may keep sealed buckets on this computer; others take
+    /// no notice.
+    pub cache: Option<CacheOptions>,
     /// A caller waits for every operation: do deferrable work in small parts.
     pub short_pauses: bool,
     /// Called after each trace.

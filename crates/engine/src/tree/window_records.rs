@@ -21,4 +21,6 @@ pub(super) struct WindowState {
     pub shapes: Shapes,
     /// The newest content of each block in memory that has not changed since.
     pub records: BTreeMap<Address, Record>,
+    /// Accesses up to the last part.
+    pub accesses: u64,
 }

@@ -40,9 +40,11 @@ impl Windows {
         (self.pool_blocks(slots) as u64).div_ceil(self.accesses()).max(1)
     }
 
-    /// Contents in a part: of a window's blocks, and as many others.
-    fn contents(self) -> usize {
-        2 * self.accesses() as usize
+    /// Contents in a part that comes after so many accesses: of a block for each, in whole windows,
+    /// and of a window's blocks besides. More than one window is the rule after a replay only.
+    fn contents(self, accesses: u64) -> usize {
+        let windows = accesses.div_ceil(self.accesses()).max(1);
+        (windows + 1) as usize * self.accesses() as usize
     }
 }
 
@@ -146,12 +148,17 @@ impl TreeOram {
         for _ in residents.len()..listed {
             out.words(&[EMPTY, 0, 0, 0, 0]);
         }
-        let places = padded(contents.len(), rule.contents());
+        let places = padded(contents.len(), rule.contents(self.accesses_since_part()));
         out.u64(places as u64);
         for block in &contents {
             out.bytes(self.tree.pool.get(block.payload));
         }
         out.zeros((places - contents.len()) * self.config.block_bytes);
+        self.windows.accesses = self.schedule.accesses;
+    }
+
+    fn accesses_since_part(&self) -> u64 {
+        self.schedule.accesses - self.windows.accesses
     }
 
     /// The blocks in memory, and those whose content goes into this part: all that have no current
@@ -175,7 +182,7 @@ impl TreeOram {
         by_age.sort_by_key(|(commit, _)| *commit);
         let kept = rule.kept(self.config.blocks_per_bucket);
         let must = by_age.partition_point(|(commit, _)| commit + kept <= number);
-        by_age.truncate(padded(must, rule.contents()));
+        by_age.truncate(padded(must, rule.contents(self.accesses_since_part())));
         for (slot, (_, block)) in by_age.iter().enumerate() {
             let (id, label) = (block.header.id, block.header.label);
             let record = Record { label, commit: number, slot: slot as u64 };
@@ -274,6 +281,7 @@ impl TreeOram {
             }
         }
         self.size.live = self.tree.marks.live.count();
+        self.windows.accesses = self.schedule.accesses;
         self.find_stored(rule);
         Ok(())
     }

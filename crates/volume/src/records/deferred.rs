@@ -239,6 +239,11 @@ impl Writes {
         self.0.clear();
     }
 
+    /// Adds later ones.
+    pub fn append(&mut self, later: &Self) {
+        self.0.extend_from_slice(&later.0);
+    }
+
     /// Notes an operation's writes.
     pub fn add(&mut self, op: &BlockOp) {
         match &op.action {

@@ -14,7 +14,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The first entry of a session: what it stands on.
 pub const BEGIN: u64 = 1;
-/// A commit: with it, the entries before it are of the past.
+/// A checkpoint. Once its objects are stored it is a commit: the entries before it are of the past.
 pub const COMMIT: u64 = 2;
 /// A sign that the session goes on.
 pub const BEAT: u64 = 3;

@@ -1,5 +1,10 @@
 //! The history that a session starts from: the newest commit, and all after it.
 //!
+//! A checkpoint is a commit once all of its objects are stored. One with a pointer is, and so is
+//! one that a later session started from. Any other is asked for, in order, up to the first that
+//! is not: its objects were perhaps still on their way when its session ended. Then what was before
+//! it counts, and it is passed over.
+//!
 //! It is read only after the session has its number. From then on no older session gets an entry
 //! acknowledged, so nothing acknowledged comes after what is read.
 //!
@@ -10,6 +15,7 @@ use super::ask::{found, lens, there};
 use super::claim::{Claims, Way};
 use super::entry::{BEAT, BEGIN, COMMIT, Entry, Mark, RELEASE, Start};
 use super::names::{CLAIMS, MOST_INDEX, SessionId};
+use super::planted::{Fault, Planted};
 use super::pointer::{self, POINTER_BYTES};
 use super::search::{SIDE, largest};
 use super::vault::Vault;
@@ -22,6 +28,9 @@ const BATCH: u64 = 16;
 /// How often a session is read anew whose objects are deleted meanwhile.
 const TRIES: usize = 4;
 
+/// Whether a store has all objects of a checkpoint: by its session and payload.
+pub type Stands = fn(&dyn Store, SessionId, &[u8]) -> Result<bool>;
+
 /// What a session starts from.
 #[derive(Clone, Debug, Default)]
 pub struct History {
@@ -30,6 +39,7 @@ pub struct History {
     /// The newest commit and its payload.
     pub commit: Option<(Mark, Vec<u8>)>,
     /// The entries after it: kind and payload. Those that begin a session have the caller's part.
+    /// A checkpoint among them is none that stands.
     pub records: Vec<(Mark, u64, Vec<u8>)>,
     /// Whether the last session ended by itself.
     pub released: bool,
@@ -42,6 +52,15 @@ pub struct Reader<'a> {
     pub vault: &'a mut Vault,
     /// Claims that do not open count as those of sessions without entries.
     pub accept_gaps: bool,
+    pub stands: Stands,
+    pub planted: Planted,
+}
+
+/// Entries of a session, in order.
+struct Run {
+    entries: Vec<Entry>,
+    /// Whether the first is a commit.
+    from_commit: bool,
 }
 
 impl Reader<'_> {
@@ -50,17 +69,37 @@ impl Reader<'_> {
     /// # Errors
     /// Those of the store. `Tampered` if something is gone or damaged that an honest store has.
     pub fn history(&mut self, number: u64) -> Result<History> {
-        let Some(mut entries) = self.newest(number)? else { return Ok(History::default()) };
-        while !entries.iter().any(|entry| entry.kind == COMMIT) {
+        let Some(newest) = self.newest(number)? else { return Ok(History::default()) };
+        let mut commit = self.newest_commit(&newest)?;
+        let mut entries = newest.entries;
+        while commit.is_none() {
             let Some(mut earlier) = self.before(&entries[0])? else { break };
-            earlier.extend(entries);
-            entries = earlier;
+            commit = earlier.from_commit.then_some(0);
+            earlier.entries.append(&mut entries);
+            entries = earlier.entries;
         }
-        Ok(collect(entries))
+        Ok(collect(entries, commit))
+    }
+
+    /// The newest checkpoint that stands, of the newest session.
+    fn newest_commit(&self, run: &Run) -> Result<Option<usize>> {
+        let mut newest = run.from_commit.then_some(0);
+        let first = usize::from(run.from_commit);
+        for (at, entry) in run.entries.iter().enumerate().skip(first) {
+            if entry.kind != COMMIT {
+                continue;
+            }
+            let any = self.planted.is(Fault::AnyCheckpoint);
+            if !any && !(self.stands)(self.store, entry.mark.session, &entry.payload)? {
+                break;
+            }
+            newest = Some(at);
+        }
+        Ok(newest)
     }
 
     /// The entries of the newest session that has any, from its newest pointer or from its first.
-    fn newest(&mut self, number: u64) -> Result<Option<Vec<Entry>>> {
+    fn newest(&mut self, number: u64) -> Result<Option<Run>> {
         let mut groups = self.groups(number)?;
         let mut damaged = None;
         while let Some((number, group)) = groups.next(self)? {
@@ -70,8 +109,8 @@ impl Reader<'_> {
             };
             let mut found = None;
             for id in self.with_objects(&ids)? {
-                let Some(entries) = self.since_pointer(id)? else { continue };
-                if found.replace(entries).is_some() {
+                let Some(run) = self.since_pointer(id)? else { continue };
+                if found.replace(run).is_some() {
                     return Err(tampered(&format!("two sessions have the number {number}")));
                 }
             }
@@ -116,15 +155,15 @@ impl Reader<'_> {
 
     /// A session's entries from its newest pointer, or from the first. `None` if none opens there:
     /// it was interrupted at its first.
-    fn since_pointer(&mut self, id: SessionId) -> Result<Option<Vec<Entry>>> {
+    fn since_pointer(&mut self, id: SessionId) -> Result<Option<Run>> {
         for _ in 0..TRIES {
             let pointed = self.newest_pointer(id)?;
             let entries = self.entries(id, pointed.map_or(1, |mark| mark.index), None)?;
             match (pointed, entries.first()) {
                 (None, None) => return Ok(None),
-                (None, Some(_)) => return Ok(Some(entries)),
+                (None, Some(_)) => return Ok(Some(Run { entries, from_commit: false })),
                 (Some(pointed), Some(first)) if first.mark == pointed && first.kind == COMMIT => {
-                    return Ok(Some(entries));
+                    return Ok(Some(Run { entries, from_commit: true }));
                 }
                 // The session commits and deletes meanwhile: then there is a newer pointer.
                 _ => {}
@@ -158,7 +197,7 @@ impl Reader<'_> {
 
     /// The entries of the session before that of a first entry, from the commit that it names or
     /// from the first, up to the last that counts. `None` if there is none before it.
-    fn before(&mut self, first: &Entry) -> Result<Option<Vec<Entry>>> {
+    fn before(&mut self, first: &Entry) -> Result<Option<Run>> {
         let start = first.start().ok_or_else(|| tampered("a session's first entry is gone"))?;
         let Some(parent) = start.parent else { return Ok(None) };
         if parent.session.number >= first.mark.session.number || parent.tag != first.before {
@@ -173,7 +212,7 @@ impl Reader<'_> {
         {
             return Err(tampered("entries that a session stands on are gone"));
         }
-        Ok(Some(entries))
+        Ok(Some(Run { entries, from_commit: commit.is_some() }))
     }
 
     /// A session's entries from a number on: up to `last`, or to the first that does not open.
@@ -259,15 +298,15 @@ impl Groups {
     }
 }
 
-/// What follows the last commit.
-fn collect(mut entries: Vec<Entry>) -> History {
+/// What follows the commit at this place.
+fn collect(mut entries: Vec<Entry>, commit: Option<usize>) -> History {
     let last = entries.last();
     let mut history = History {
         parent: last.map(|entry| entry.mark),
         released: last.is_some_and(|entry| entry.kind == RELEASE),
         ..History::default()
     };
-    if let Some(at) = entries.iter().rposition(|entry| entry.kind == COMMIT) {
+    if let Some(at) = commit {
         let after = entries.split_off(at + 1);
         history.commit = entries.pop().map(|entry| (entry.mark, entry.payload));
         entries = after;

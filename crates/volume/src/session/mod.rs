@@ -8,8 +8,9 @@
 //! - An entry is acknowledged when it is stored and no later session is seen *afterwards*. A later
 //!   session then began after that look, and reads the entry. A session that sees a later one is
 //!   over ([`writer`]).
-//! - Each commit has a [`pointer`] of its own. What a commit replaced is deleted after its pointer,
-//!   and after a look.
+//! - A checkpoint is sent in its place in the chain, beside its objects. It is a commit once these
+//!   are stored. Then it gets a [`pointer`] of its own. What it replaced is deleted after the
+//!   pointer, and after a look.
 
 mod ask;
 mod claim;
@@ -27,7 +28,7 @@ mod vault;
 mod writer;
 
 pub use claim::{Way, Who};
-pub use entry::FIRST_KIND;
+pub use entry::{COMMIT, FIRST_KIND, Mark};
 pub use history::History;
 pub use names::SessionId;
 pub use planted::Planted;

@@ -15,6 +15,11 @@ pub enum Fault {
     EarlyDelete,
     /// It writes each pointer over the one before.
     PointerInPlace,
+    /// It starts from the last checkpoint, whether its objects are stored or not.
+    AnyCheckpoint,
+    /// Its volume confirms a checkpoint before the objects are stored.
+    #[cfg(test)]
+    EarlyConfirm,
 }
 
 /// The fault of a session. Outside of tests there is none.

@@ -2,7 +2,7 @@
 
 use super::claim::{Claims, Way, Who};
 use super::entry::{BEGIN, COMMIT, Draft, FIRST_KIND, Mark, RELEASE, Start};
-use super::history::{History, Reader};
+use super::history::{History, Reader, Stands};
 use super::names::{self, SessionId};
 use super::planted::{Fault, Planted};
 use super::pointer;
@@ -10,8 +10,7 @@ use super::vault::Vault;
 use crate::environment::Environment;
 use crate::{Error, Result};
 use oblivio_crypto::{Entropy, Tag};
-use oblivio_store::{PutMode, Store, WriteAt};
-use std::collections::VecDeque;
+use oblivio_store::{Store, WriteAt};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +29,8 @@ pub struct Opening {
     pub hint: u64,
     /// Whether a claim that does not open may hide a session.
     pub accept_gaps: bool,
+    /// Whether the store has all objects of a checkpoint.
+    pub stands: Stands,
     pub planted: Planted,
 }
 
@@ -57,8 +58,9 @@ impl Opening {
     }
 
     fn read(&mut self, number: u64) -> Result<History> {
-        let (store, vault) = (&*self.store, &mut self.vault);
-        Reader { store, way: self.way, vault, accept_gaps: self.accept_gaps }.history(number)
+        let Self { store, way, vault, accept_gaps, stands, planted, .. } = self;
+        let (store, way, stands, planted) = (&**store, *way, *stands, *planted);
+        Reader { store, way, vault, accept_gaps: *accept_gaps, stands, planted }.history(number)
     }
 
     fn read_early(&mut self) -> Result<History> {
@@ -89,7 +91,7 @@ impl Opening {
     }
 }
 
-/// An entry that was sent.
+/// An entry or a pointer that was sent.
 struct Sent {
     name: String,
     bytes: Vec<u8>,
@@ -105,16 +107,15 @@ pub struct Session {
     start: Start,
     /// The last entry that was sent: index 0 before the first.
     last: Mark,
-    /// Entries that may not be stored yet. A repeated store sends the same bytes.
+    /// Entries, and the last pointer, that may not be stored yet. A repeated store sends the same
+    /// bytes.
     sent: Vec<Sent>,
     /// Whether the store of one of them failed.
     failed: bool,
-    /// Those up to here are stored, and acknowledged.
-    stored: u64,
+    /// Entries up to here are acknowledged.
     settled: u64,
-    commits: u64,
-    /// Pointers to commits that are not stored yet: name and bytes.
-    due: VecDeque<(String, Vec<u8>)>,
+    /// Checkpoints that were confirmed.
+    confirmed: u64,
     /// Whether a later session was seen: this one stores nothing more.
     overtaken: bool,
 }
@@ -132,10 +133,8 @@ impl Session {
             last: Mark { session: id, index: 0, tag: Tag::default() },
             sent: Vec::new(),
             failed: false,
-            stored: 0,
             settled: 0,
-            commits: 0,
-            due: VecDeque::new(),
+            confirmed: 0,
             overtaken: false,
         }
     }
@@ -185,16 +184,26 @@ impl Session {
         self.push(kind, payload, least)
     }
 
-    /// Waits for all entries that were sent, and looks. Then they are acknowledged: each later
-    /// session has them in its history. Stores the pointers to commits among them.
+    /// Waits for all entries that were sent, and for the last pointer, and looks. Then they are
+    /// acknowledged: each later session has them in its history.
     ///
     /// # Errors
     /// Those of the store: nothing is known of what is not settled, and another call goes on.
     /// `Overtaken`: what is not settled may or may not be part of the history.
     pub fn settle(&mut self) -> Result<()> {
         self.check()?;
-        self.acknowledge()?;
-        self.point()
+        if self.sent.is_empty() && self.settled == self.last.index {
+            return Ok(());
+        }
+        let stored = self.store_sent();
+        self.failed = stored.is_err();
+        stored?;
+        self.sent.clear();
+        if !self.planted.is(Fault::NoLook) && !self.planted.is(Fault::EarlyLook) {
+            self.look()?;
+        }
+        self.settled = self.last.index;
+        Ok(())
     }
 
     /// Sends an entry and settles.
@@ -208,40 +217,52 @@ impl Session {
         Ok(mark)
     }
 
-    /// Commits: stores the entry, looks, stores its pointer, looks. All objects that the commit
-    /// needs are stored before.
+    /// Makes a checkpoint, and waits for nothing. It stands once all of its objects are stored: a
+    /// later session then need not read what was before it. [`Self::confirm`] says that they are.
+    ///
+    /// # Errors
+    /// `Overtaken`, `TooLarge`.
+    pub fn checkpoint(&mut self, payload: &[u8], least: usize) -> Result<Mark> {
+        self.push(COMMIT, payload, least)
+    }
+
+    /// All objects of a checkpoint are stored. Settles, then begins to store the pointer to it.
+    /// Checkpoints are confirmed in their order.
     ///
     /// # Errors
     /// As [`Self::settle`].
+    pub fn confirm(&mut self, checkpoint: Mark) -> Result<()> {
+        // The pointer before was answered, or a late copy could be the newest for a while.
+        self.settle()?;
+        self.confirmed += 1;
+        let nth = if self.planted.is(Fault::PointerInPlace) { 1 } else { self.confirmed };
+        let bytes = pointer::seal(&mut self.vault, nth, checkpoint)?;
+        self.begin(Sent { name: self.id.pointer(nth), bytes });
+        Ok(())
+    }
+
+    /// A checkpoint without objects, confirmed.
+    #[cfg(test)]
     pub fn commit(&mut self, payload: &[u8], least: usize) -> Result<Mark> {
-        let mark = self.push(COMMIT, payload, least)?;
-        self.commits += 1;
-        let nth = if self.planted.is(Fault::PointerInPlace) { 1 } else { self.commits };
-        let bytes = pointer::seal(&mut self.vault, nth, mark)?;
-        self.due.push_back((self.id.pointer(nth), bytes));
-        if self.planted.is(Fault::EarlyDelete) {
-            self.acknowledge()?;
-        } else {
-            self.settle()?;
-        }
+        let mark = self.checkpoint(payload, least)?;
+        self.confirm(mark)?;
+        self.settle()?;
         Ok(mark)
     }
 
-    /// Deletes objects that no commit from the newest on needs. It looks first: once a later
-    /// session began, that one may need them.
+    /// Deletes objects that no checkpoint from the last confirmed one on needs. Its pointer is
+    /// stored before, and after that the session looks: a later one then starts from there, or
+    /// from a later checkpoint.
     ///
     /// # Errors
     /// Those of the store, `Overtaken`.
     pub fn delete(&mut self, names: &[&str]) -> Result<()> {
         self.check()?;
-        if self.planted.is(Fault::BlindDelete) {
-            return Ok(self.store.delete(names)?);
+        match () {
+            () if self.planted.is(Fault::BlindDelete) => {}
+            () if self.planted.is(Fault::EarlyDelete) => self.look()?,
+            () => self.settle()?,
         }
-        if !self.planted.is(Fault::EarlyDelete) {
-            // Not before the pointer to the commit that replaced them.
-            self.settle()?;
-        }
-        self.look()?;
         Ok(self.store.delete(names)?)
     }
 
@@ -283,32 +304,16 @@ impl Session {
         }
         let draft = Draft { before: self.last, settled: self.settled, kind, payload, least };
         let (mark, bytes) = draft.seal(&mut self.vault)?;
-        let name = self.id.entry(mark.index);
         self.last = mark;
-        self.sent.push(Sent { name, bytes });
-        let sent = &self.sent[self.sent.len() - 1];
-        let begun = self.store.write(&[WriteAt::new(&sent.name, 0, &sent.bytes)]);
-        self.failed |= begun.is_err();
+        self.begin(Sent { name: self.id.entry(mark.index), bytes });
         Ok(mark)
     }
 
-    /// Waits for the entries, then looks.
-    fn acknowledge(&mut self) -> Result<()> {
-        if self.settled == self.last.index {
-            return Ok(());
-        }
-        if !self.sent.is_empty() {
-            let stored = self.store_sent();
-            self.failed = stored.is_err();
-            stored?;
-            self.stored = self.last.index;
-            self.sent.clear();
-        }
-        if !self.planted.is(Fault::NoLook) && !self.planted.is(Fault::EarlyLook) {
-            self.look()?;
-        }
-        self.settled = self.stored;
-        Ok(())
+    /// Begins to store an object.
+    fn begin(&mut self, sent: Sent) {
+        let begun = self.store.write(&[WriteAt::new(&sent.name, 0, &sent.bytes)]);
+        self.failed |= begun.is_err();
+        self.sent.push(sent);
     }
 
     fn store_sent(&self) -> oblivio_store::Result<()> {
@@ -319,17 +324,5 @@ impl Session {
         }
         let names: Vec<&str> = self.sent.iter().map(|sent| sent.name.as_str()).collect();
         self.store.sync(&names)
-    }
-
-    /// Stores pointers that are due, each after the one before was answered.
-    fn point(&mut self) -> Result<()> {
-        if self.due.is_empty() {
-            return Ok(());
-        }
-        while let Some((name, bytes)) = self.due.front() {
-            self.store.put(name, bytes, PutMode::Replace)?;
-            self.due.pop_front();
-        }
-        self.look()
     }
 }

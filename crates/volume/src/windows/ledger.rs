@@ -1,21 +1,21 @@
 //! The ledger: the engine, its session, its objects, and what makes them durable. It knows no
 //! policy.
 //!
-//! A commit stores, each durable before the next: the objects of its windows and its part, side by
-//! side; its entry; its pointer. Then what it replaced is deleted. Before each deletion and after
-//! each entry the session looks for a later one, which would go on from here.
+//! What makes the engine's state current is in [`checkpoint`](super::checkpoint).
 
+use super::cache::DiskCache;
+use super::checkpoint::{Pending, stands};
 use super::header::{config, way, with_limit};
-use super::places::{Objects, Places};
-use super::state::Commit;
+use super::left::{Left, parse_records};
+use super::places::{Objects, Places, Span};
+use super::state::{Commit, Kept};
 use crate::header::{HEADER_OBJECT, Header};
+use crate::options::CacheOptions;
 use crate::records::deferred::Writes;
 use crate::records::journal::PAGE;
-use crate::session::{self, FIRST_KIND, History, Session, SessionId, Vault, Who};
-use crate::tree::journal::{
-    INTENT, RESIZE, Record, SYNC, parse_as, push_intent, push_resize, push_sync,
-};
-use crate::trust::{Act, Keep, LogMark, StoredAct, Table, Trust};
+use crate::session::{self, FIRST_KIND, Session, Vault, Who};
+use crate::tree::journal::{INTENT, RESIZE, SYNC, push_intent, push_resize, push_sync};
+use crate::trust::{LogMark, StoredAct, Trust};
 use crate::{Error, Opening, Result};
 use oblivio_crypto::{Kind, Mac, Place, SEAL_HEADER, SEAL_OVERHEAD, Sealer, VolumeId, digest};
 use oblivio_engine::Level;
@@ -24,11 +24,8 @@ use oblivio_engine::tree::{Intent, TreeJob, TreeKeys, TreeOram};
 use oblivio_store::{PutMode, ReadAt, Store};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::IntoBytes;
 
-/// Windows that a session may have begun and not committed, but for the replay of very many
-/// records.
-const MOST_LEFT: u64 = 3;
 /// Parts read at a time.
 const PARTS_AT_ONCE: usize = 8;
 
@@ -38,32 +35,39 @@ pub(super) struct Ledger {
     pub session: Session,
     pub engine: TreeOram,
     pub places: Places,
+    pub cache: Option<DiskCache>,
     pub trust: Trust,
     /// The caller's bytes beside the blocks.
     pub root: Vec<u8>,
     header: Header,
     header_mac: Mac,
-    volume: VolumeId,
-    sealer: Sealer,
-    /// The number of the last commit.
-    epoch: u64,
-    /// Lengths and digests of the kept parts, up to the last commit's.
-    parts: VecDeque<(u64, [u8; 32])>,
-    /// Records since the last commit, and the bytes of this session's.
-    records: u64,
-    record_bytes: u64,
+    pub(super) volume: VolumeId,
+    pub(super) sealer: Sealer,
+    /// The number of the last checkpoint.
+    pub(super) epoch: u64,
+    /// Checkpoints that are not confirmed.
+    pub(super) pending: VecDeque<Pending>,
+    /// Lengths and digests of the kept parts, up to the last checkpoint's.
+    pub(super) parts: VecDeque<(u64, [u8; 32])>,
+    /// Records since the last confirmed commit, and the bytes of this session's.
+    pub(super) records: u64,
+    pub(super) record_bytes: u64,
     /// Batches whose intents are sent and not known to be stored.
     pub unsettled: u64,
-    /// The first entry of this session that is still stored.
-    first_entry: u64,
+    /// The first entry of this session that no checkpoint replaced.
+    pub(super) first_entry: u64,
     /// Whether the session before ended by itself.
     pub released: bool,
-    /// What sessions left that did not commit: it goes with the first commit of this one.
-    leftovers: Vec<String>,
+    /// What the next checkpoint replaces beside objects of its windows.
+    pub(super) leftovers: Vec<String>,
+    /// What a confirmed commit replaced, whose pointer is on its way.
+    pub(super) replaced: Vec<String>,
+    /// What of the past may still be stored: now, and once that is deleted.
+    pub(super) kept: Kept,
+    pub(super) kept_then: Kept,
+    /// Sessions that left objects, until these are deleted.
+    pub(super) left: Vec<Span>,
 }
-
-/// What an earlier session left: its records since the last commit.
-pub(super) type Left = Vec<(Option<Act>, Record)>;
 
 impl Ledger {
     /// Takes the volume: begins a session and loads the newest commit, if there is one.
@@ -88,7 +92,11 @@ impl Ledger {
             (None, true) => {}
             (Some(commit), false) => {
                 let digest = digest(history.commit.as_ref().map_or(&[], |(_, it)| it));
-                trust.judge_commit(commit.number, digest, Some(commit.table.clone()))?;
+                // Acts after a checkpoint that this computer never knew to stand lead on from it.
+                let mut table = commit.table.clone();
+                let acts = parse_records(&history)?;
+                acts.iter().flatten().for_each(|(act, _)| table.absorb(*act, commit.number + 1));
+                trust.judge_commit(commit.number, digest, Some(table))?;
                 (places.done, places.spans) = (commit.windows, commit.spans.clone());
                 root.clone_from(&commit.root);
                 ledger_parts = commit.parts.iter().copied().collect();
@@ -103,6 +111,7 @@ impl Ledger {
             session,
             engine,
             places,
+            cache: None,
             trust,
             root,
             header: (*header).clone(),
@@ -110,6 +119,7 @@ impl Ledger {
             volume,
             sealer: sealer(master.state_root(volume)),
             epoch,
+            pending: VecDeque::new(),
             parts: ledger_parts,
             records: 0,
             record_bytes: 0,
@@ -117,14 +127,27 @@ impl Ledger {
             first_entry: 1,
             released: history.released,
             leftovers: Vec::new(),
+            replaced: Vec::new(),
+            kept: Kept::ALL,
+            kept_then: Kept::ALL,
+            left: Vec::new(),
         };
-        if let Some(commit) = restored {
-            ledger.restore(&commit)?;
+        if let Some(commit) = &restored {
+            ledger.restore(commit)?;
         }
         let left = ledger.take_records(&history)?;
-        ledger.leftovers = ledger.leftovers_of(&history);
+        // Whoever ended by itself left nothing.
+        if !history.released || !history.records.is_empty() {
+            ledger.leftovers = ledger.take_leftovers(&history, restored.as_ref())?;
+        } else if let Some(commit) = &restored {
+            let part = commit.number + 1 - commit.parts.len() as u64;
+            ledger.kept = Kept { entry: 1, window: commit.windows, part };
+        }
         let id = ledger.session.id();
         ledger.places.begin(id.random, id.number, ledger.epoch)?;
+        if let Some(cache) = &options.cache {
+            ledger.take_cache(cache)?;
+        }
         Ok((ledger, left))
     }
 
@@ -148,6 +171,25 @@ impl Ledger {
             })
             .collect();
         Ok(self.engine.restore_parts(&parts)?)
+    }
+
+    /// Begins to use the disk cache.
+    fn take_cache(&mut self, options: &CacheOptions) -> Result<()> {
+        let rule = self.places.rule;
+        let bytes = self.engine.config().geometry().bucket_bytes();
+        let mut cache = DiskCache::new(options, Level(rule.pool_levels), bytes)?;
+        let mut current = BTreeSet::new();
+        for level in (rule.pool_levels..=self.engine.depth().0).map(Level) {
+            if cache.keeps(level) {
+                let period = 1u64 << (level.0 - rule.log_turns);
+                for window in self.places.done.saturating_sub(period)..self.places.done {
+                    current.insert(self.places.object(level, window)?);
+                }
+            }
+        }
+        cache.keep_only(&current);
+        self.cache = Some(cache);
+        Ok(())
     }
 
     /// Reads and opens some parts, from commit `first` on. Each is between the bytes of its seal.
@@ -180,53 +222,6 @@ impl Ledger {
         Ok(plains)
     }
 
-    /// Objects that sessions stored after the newest commit: records, and what a commit would have
-    /// made current. Nothing is listed: their names follow from the counters.
-    fn leftovers_of(&self, history: &History) -> Vec<String> {
-        let records = history.records.iter().filter(|(_, kind, _)| *kind >= FIRST_KIND);
-        let mut names: Vec<String> =
-            records.map(|(mark, ..)| mark.session.entry(mark.index)).collect();
-        let commits = history.commit.iter().map(|(mark, _)| mark.session);
-        let sessions: BTreeSet<SessionId> =
-            history.records.iter().map(|(mark, ..)| mark.session).chain(commits).collect();
-        let deepest = self.engine.depth().0 + 1;
-        for session in sessions {
-            let part = Places::part_of(session.random, self.epoch + 1);
-            names.push(part);
-            for window in self.places.done..self.places.done + MOST_LEFT {
-                let levels = (self.places.rule.pool_levels..=deepest).map(Level);
-                names.extend(levels.map(|level| Places::object_of(session.random, level, window)));
-            }
-        }
-        names
-    }
-
-    /// Checks the records against what this computer knows of them.
-    fn take_records(&mut self, history: &History) -> Result<Left> {
-        let mut check = self.trust.log_check();
-        let mut left = Vec::new();
-        let (mut mark, mut newest) = (LogMark::default(), None);
-        for (at, kind, payload) in &history.records {
-            self.records += 1;
-            mark = LogMark { end: self.records, tag: at.tag };
-            if let Some(kind) = kind.checked_sub(FIRST_KIND) {
-                let (act, record) = parse(kind, payload)
-                    .ok_or_else(|| Error::Tampered("a record does not parse".into()))?;
-                if matches!(record, Record::Sync { .. }) {
-                    check.sync();
-                }
-                self.trust.absorb(act);
-                newest = Some(act);
-                left.push((Some(act), record));
-            }
-            check.pass(mark);
-        }
-        check.finish(0, mark.end)?;
-        // From here on nothing older passes for the newest.
-        self.trust.begin(mark, newest)?;
-        Ok(left)
-    }
-
     /// Stores the session's first entry. Nothing may be read before it.
     pub fn start(&mut self) -> Result<()> {
         let mark = self.session.start(&[])?;
@@ -238,7 +233,8 @@ impl Ledger {
 
     /// Carries out a job of the engine.
     pub fn run(&mut self, job: &mut TreeJob) -> Result<()> {
-        let mut objects = Objects { store: &*self.store, places: &mut self.places };
+        let (store, cache) = (&*self.store, self.cache.as_mut());
+        let mut objects = Objects { store, places: &mut self.places, cache };
         let done = carry_out(job, &mut self.engine, &mut objects);
         // What is missing was perhaps deleted by a session that took over.
         if let Err(Error::Tampered(_)) = &done {
@@ -253,57 +249,11 @@ impl Ledger {
         let slots = self.engine.config().blocks_per_bucket;
         let shapes = self.engine.shapes().clone();
         let deepest = shapes.all().iter().map(|it| it.1.depth).max().unwrap_or(Level(0));
-        self.places.did_window(deepest, |level, window| shapes.slots(level, window, slots) > 0)
-    }
-
-    /// Makes the engine's state current.
-    pub fn commit(&mut self) -> Result<()> {
-        let number = self.epoch + 1;
-        let (object, session) = self.places.part(number)?;
-        let mut part = vec![0; SEAL_HEADER];
-        self.engine.part(number, &mut part);
-        part.resize(part.len() + SEAL_OVERHEAD - SEAL_HEADER, 0);
-        let place =
-            Place { volume: self.volume, kind: Kind::Part, index: number, version: session };
-        let sealed = self.sealer.seal(&place, &mut part);
-        sealed.map_err(|error| Error::Closed(error.to_string()))?;
-        let described = (part.len() as u64, digest(&part));
-        self.places.store(&*self.store, object, &part)?;
-        drop(part);
-        let kept = self.places.rule.kept(self.engine.config().blocks_per_bucket);
-        self.parts.push_back(described);
-        let void = (self.parts.len() as u64).saturating_sub(kept);
-        let mut replaced = Vec::new();
-        for gone in 0..void {
-            self.parts.pop_front();
-            let first = number + 1 - kept - void + gone;
-            replaced.push(self.places.part(first)?.0);
+        self.places.did_window(deepest, |level, window| shapes.slots(level, window, slots) > 0)?;
+        if let Some(cache) = &mut self.cache {
+            cache.forget(self.places.replaced().iter());
         }
-        self.places.forget(self.engine.depth(), number + 1 - self.parts.len() as u64);
-        let table: Table = self.trust.commit_act(number)?.clone();
-        let commit = Commit {
-            number,
-            windows: self.places.done,
-            root: self.root.clone(),
-            table,
-            spans: self.places.spans.clone(),
-            parts: self.parts.iter().copied().collect(),
-        };
-        self.places.settle(&*self.store)?;
-        self.trust.refuse_overtaken()?;
-        let payload = commit.to_bytes();
-        let mark = self.session.commit(&payload, 0)?;
-        self.epoch = number;
-        self.engine.committed();
-        (self.records, self.record_bytes, self.unsettled) = (0, 0, 0);
-        self.trust.committed(number, digest(&payload), LogMark::default(), Keep::Durable)?;
-        replaced.append(&mut self.places.take_replaced());
-        // All entries before the commit but the first, which names what was before the session.
-        replaced.extend((self.first_entry.max(2)..mark.index).map(|at| mark.session.entry(at)));
-        self.first_entry = mark.index;
-        replaced.append(&mut self.leftovers);
-        let names: Vec<&str> = replaced.iter().map(String::as_str).collect();
-        self.session.delete(&names)
+        Ok(())
     }
 
     /// Records the intent of a batch or a window, without waiting.
@@ -352,7 +302,7 @@ impl Ledger {
         self.trust.end()
     }
 
-    /// The number of the last commit.
+    /// The number of the last checkpoint.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -379,7 +329,12 @@ impl Ledger {
         self.record_bytes
     }
 
-    /// Records since the last commit, of all sessions.
+    /// Whether this session made records since the last checkpoint.
+    pub fn has_records(&self) -> bool {
+        self.record_bytes > self.pending.back().map_or(0, |last| last.record_bytes)
+    }
+
+    /// Records since the last confirmed commit, of all sessions.
     pub fn records(&self) -> u64 {
         self.records
     }
@@ -419,6 +374,7 @@ fn session_of(opening: &Opening<'_>, trust: &Trust, new: bool) -> session::Openi
         hint: 0,
         // Before a volume is made, there may be claims to another one that never was.
         accept_gaps: new || options.accept_rollback,
+        stands,
         planted: session::Planted::default(),
     }
 }
@@ -426,10 +382,4 @@ fn session_of(opening: &Opening<'_>, trust: &Trust, new: bool) -> session::Openi
 /// Whether a store has a volume.
 pub(super) fn has_header(store: &dyn Store) -> Result<bool> {
     Ok(store.len(HEADER_OBJECT)?.is_some())
-}
-
-/// Parses a record: its act, and what it says.
-pub(super) fn parse(kind: u64, payload: &[u8]) -> Option<(Act, Record)> {
-    let (act, rest) = StoredAct::ref_from_prefix(payload).ok()?;
-    Some((act.get(), parse_as(kind, rest)?))
 }

@@ -10,7 +10,7 @@
 //! # Why a crash loses nothing
 //!
 //! A sync returns once its record is an acknowledged entry: every later session has it in its
-//! history. A commit stores objects that nothing refers to yet, then its entry. What it replaced is
+//! history. A checkpoint counts once all objects are stored that it needs; what it replaced is
 //! deleted after its pointer. A session that sees a later one stores and deletes nothing more.
 //!
 //! # Why it tells nothing
@@ -20,9 +20,12 @@
 //! batch that was shown is shown again by the session after a crash, path for path, if its intent
 //! got through.
 
+mod cache;
+mod checkpoint;
 mod header;
 mod info;
 mod ledger;
+mod left;
 mod places;
 mod policy;
 mod size;

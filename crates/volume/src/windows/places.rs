@@ -3,12 +3,17 @@
 //! `b-S-L-K` has the buckets of level L that window K rewrote, end to end; `p-S-N` is the part of
 //! commit N. S is the session that stored it, by its random name, so no two sessions ever store the
 //! same name. All of it follows from the counter of the windows and the list of sessions.
+//!
+//! Objects are sent while the volume goes on. The buckets of the last windows are read from memory,
+//! stored or not: what is asked for never tells how fast the line is.
 
+use super::cache::DiskCache;
+use super::policy::MOST_PENDING;
 use crate::{Error, Result};
 use oblivio_engine::tree::{Spot, Windows};
 use oblivio_engine::{BucketId, Carrier, Level, Read, Write};
 use oblivio_store::{ReadAt, Store, WriteAt};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -49,6 +54,37 @@ impl StoredSpan {
     }
 }
 
+/// An object of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Made {
+    pub level: Level,
+    pub window: u64,
+    pub bytes: u64,
+}
+
+/// As stored.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct StoredMade {
+    level: U64,
+    window: U64,
+    bytes: U64,
+}
+
+impl StoredMade {
+    pub fn new(made: &Made) -> Self {
+        let [level, window, bytes] =
+            [u64::from(made.level.0), made.window, made.bytes].map(U64::new);
+        Self { level, window, bytes }
+    }
+
+    pub fn get(&self) -> Made {
+        // No level is as large: then no object of that name is there.
+        let level = Level(u32::try_from(self.level.get()).unwrap_or(u32::MAX));
+        Made { level, window: self.window.get(), bytes: self.bytes.get() }
+    }
+}
+
 /// Which objects there are.
 pub(super) struct Places {
     pub rule: Windows,
@@ -56,15 +92,24 @@ pub(super) struct Places {
     pub spans: Vec<Span>,
     /// Windows so far: reads find what these wrote.
     pub done: u64,
-    /// Objects begun and not known to be durable.
-    begun: Vec<String>,
+    /// Objects of the windows since the last checkpoint.
+    made: Vec<Made>,
+    /// The buckets of the last windows, by level, from the oldest on.
+    recent: VecDeque<(u64, BTreeMap<Level, Vec<u8>>)>,
     /// Objects that the windows since the last commit replaced.
     replaced: Vec<String>,
 }
 
 impl Places {
     pub fn new(rule: Windows) -> Self {
-        Self { rule, spans: Vec::new(), done: 0, begun: Vec::new(), replaced: Vec::new() }
+        Self {
+            rule,
+            spans: Vec::new(),
+            done: 0,
+            made: Vec::new(),
+            recent: VecDeque::new(),
+            replaced: Vec::new(),
+        }
     }
 
     /// Begins a session, after `commit` commits.
@@ -76,11 +121,11 @@ impl Places {
         Ok(())
     }
 
-    /// Forgets sessions of which no object is current, when the leaves are at `depth` and the parts
-    /// from `commit` on are kept.
-    pub fn forget(&mut self, depth: Level, commit: u64) {
-        let round = 1u64 << depth.0.saturating_sub(self.rule.log_turns).min(62);
-        let oldest = self.done.saturating_sub(round);
+    /// Forgets sessions of which no object is stored, when the leaves are at `depth`, what windows
+    /// before `window` replaced is gone, and parts before `commit`.
+    pub fn forget(&mut self, depth: Level, window: u64, commit: u64) {
+        let round = 1u64 << (depth.0 + 1).saturating_sub(self.rule.log_turns).min(62);
+        let oldest = window.saturating_sub(round);
         // A session ends where the next one begins.
         let void = |next: &Span| next.window <= oldest && next.commit <= commit;
         let count = self.spans.iter().skip(1).take_while(|next| void(next)).count();
@@ -111,19 +156,28 @@ impl Places {
         Ok((Self::part_of(span.session, commit), span.number))
     }
 
-    /// Stores an object, without waiting for it.
-    pub fn store(&mut self, store: &dyn Store, object: String, data: &[u8]) -> Result<()> {
-        store.write(&[WriteAt::new(&object, 0, data)])?;
-        self.begun.push(object);
-        Ok(())
+    /// The objects of the windows since the last call. They are being stored.
+    pub fn take_made(&mut self) -> Vec<Made> {
+        std::mem::take(&mut self.made)
     }
 
-    /// Waits until all begun objects are durable.
-    pub fn settle(&mut self, store: &dyn Store) -> Result<()> {
-        let names: Vec<&str> = self.begun.iter().map(String::as_str).collect();
-        store.sync(&names)?;
-        self.begun.clear();
-        Ok(())
+    /// The buckets of an object, if its window is one of the last.
+    fn remembered(&self, level: Level, window: u64) -> Option<&[u8]> {
+        let (_, objects) = self.recent.iter().find(|(recent, _)| *recent == window)?;
+        objects.get(&level).map(Vec::as_slice)
+    }
+
+    /// Keeps the buckets of a window, and forgets those of an older one.
+    fn remember(&mut self, window: u64, objects: BTreeMap<Level, Vec<u8>>) {
+        self.recent.push_back((window, objects));
+        while self.recent.len() > MOST_PENDING {
+            self.recent.pop_front();
+        }
+    }
+
+    /// What the windows since the last checkpoint replaced so far.
+    pub fn replaced(&self) -> &[String] {
+        &self.replaced
     }
 
     /// What the windows since the last call replaced, once a commit is current.
@@ -136,6 +190,7 @@ impl Places {
 pub(super) struct Objects<'a> {
     pub store: &'a dyn Store,
     pub places: &'a mut Places,
+    pub cache: Option<&'a mut DiskCache>,
 }
 
 /// The reads of one object.
@@ -144,6 +199,45 @@ struct Wanted<'a> {
     bucket_bytes: usize,
     /// By their place in the object.
     buckets: Vec<(u64, &'a mut [u8])>,
+}
+
+impl Wanted<'_> {
+    /// Takes the buckets out of their object.
+    fn fill(&mut self, object: &[u8]) -> Result<()> {
+        for (index, buf) in &mut self.buckets {
+            let at = *index as usize * self.bucket_bytes;
+            let bucket = object.get(at..at + self.bucket_bytes);
+            let bucket = bucket.ok_or_else(|| Error::Closed("a short object".into()))?;
+            buf.copy_from_slice(bucket);
+        }
+        Ok(())
+    }
+}
+
+/// Reads from the store. Objects of which all of `turns` buckets are wanted are read as a whole.
+fn fetch(store: &dyn Store, objects: &mut [(String, Wanted<'_>)], turns: u64) -> Result<()> {
+    let mut whole: Vec<(&mut Wanted<'_>, Vec<u8>)> = Vec::new();
+    let mut reads = Vec::new();
+    let mut named = Vec::new();
+    for (object, wanted) in objects {
+        let bytes = wanted.bucket_bytes;
+        if turns > 1 && wanted.buckets.len() as u64 == turns {
+            whole.push((wanted, vec![0; bytes * turns as usize]));
+            named.push(&*object);
+            continue;
+        }
+        for (index, buf) in &mut wanted.buckets {
+            reads.push(ReadAt { object, offset: *index * bytes as u64, buf: &mut **buf });
+        }
+    }
+    for (object, (_, buf)) in named.into_iter().zip(&mut whole) {
+        reads.push(ReadAt { object, offset: 0, buf });
+    }
+    if !reads.is_empty() {
+        store.read(&mut reads)?;
+    }
+    drop(reads);
+    whole.into_iter().try_for_each(|(wanted, bytes)| wanted.fill(&bytes))
 }
 
 impl Objects<'_> {
@@ -156,7 +250,7 @@ impl Objects<'_> {
 impl Carrier for Objects<'_> {
     type Error = Error;
 
-    /// Objects that are wanted as a whole are read as a whole.
+    /// From memory, from the disk cache, and the rest from the store.
     fn read(&mut self, mut read: Read<'_>) -> Result<()> {
         let mut objects: BTreeMap<(Level, u64), Wanted<'_>> = BTreeMap::new();
         for (extent, buf) in read.parts() {
@@ -166,30 +260,32 @@ impl Carrier for Objects<'_> {
             wanted.buckets.push((spot.index, buf));
         }
         let turns = self.places.rule.turns();
-        let names = objects.keys().map(|&(level, window)| self.places.object(level, window));
-        let names: Vec<String> = names.collect::<Result<_>>()?;
-        let mut whole: Vec<(&String, Vec<u8>, Wanted<'_>)> = Vec::new();
-        let mut reads = Vec::new();
-        for (object, wanted) in names.iter().zip(objects.into_values()) {
-            let bytes = wanted.bucket_bytes;
-            if turns > 1 && wanted.buckets.len() as u64 == turns {
-                whole.push((object, vec![0; bytes * turns as usize], wanted));
+        // First those that are cached once they are read.
+        let (mut cached, mut far) = (Vec::new(), Vec::new());
+        for ((level, window), mut wanted) in objects {
+            if let Some(object) = self.places.remembered(level, window) {
+                wanted.fill(object)?;
                 continue;
             }
-            for (index, buf) in wanted.buckets {
-                reads.push(ReadAt { object, offset: index * bytes as u64, buf });
+            let object = self.places.object(level, window)?;
+            match self.cache.as_deref_mut().filter(|cache| cache.keeps(level)) {
+                None => far.push((object, wanted)),
+                Some(cache) => {
+                    let absent = cache.read(&object, turns, &mut wanted.buckets);
+                    wanted.buckets.retain(|(index, _)| absent.contains(index));
+                    cached.push((object, wanted));
+                }
             }
         }
-        for (object, buf, _) in &mut whole {
-            reads.push(ReadAt { object, offset: 0, buf });
-        }
-        if !reads.is_empty() {
-            self.store.read(&mut reads)?;
-        }
-        for (_, bytes, wanted) in &mut whole {
-            for (index, buf) in &mut wanted.buckets {
-                let at = *index as usize * wanted.bucket_bytes;
-                buf.copy_from_slice(&bytes[at..at + wanted.bucket_bytes]);
+        cached.retain(|(_, wanted)| !wanted.buckets.is_empty());
+        let count = cached.len();
+        cached.append(&mut far);
+        fetch(self.store, &mut cached, turns)?;
+        if let Some(cache) = self.cache.as_deref_mut() {
+            for (object, wanted) in &cached[..count] {
+                let buckets: Vec<(u64, &[u8])> =
+                    wanted.buckets.iter().map(|(index, buf)| (*index, &**buf)).collect();
+                cache.add(object, turns, &buckets);
             }
         }
         Ok(())
@@ -209,18 +305,34 @@ impl Carrier for Objects<'_> {
             object[at..at + bytes].copy_from_slice(piece.data);
             *count += usize::from(spot.window == window);
         }
+        let mut kept = BTreeMap::new();
         for (level, (count, data)) in objects {
             if count != turns {
                 return Err(Error::Closed("a window did not write whole objects".into()));
             }
             let object = self.places.object(level, window)?;
-            self.places.store(self.store, object, &data)?;
+            self.store.write(&[WriteAt::new(&object, 0, &data)])?;
+            if let Some(cache) = self.cache.as_deref_mut().filter(|cache| cache.keeps(level)) {
+                cache.put(&object, turns as u64, &data);
+            }
+            self.places.made.push(Made { level, window, bytes: data.len() as u64 });
+            kept.insert(level, data);
         }
+        self.places.remember(window, kept);
         Ok(())
     }
 }
 
 impl Places {
+    /// The objects that a window replaced, and some that never were.
+    pub fn before(&self, depth: Level, window: u64) -> Result<Vec<String>> {
+        let levels = (self.rule.pool_levels..=depth.0 + 1).map(Level);
+        let before = levels.filter_map(|level| Some((level, self.rule.before(level, window)?)));
+        let oldest = self.spans.first().map_or(0, |span| span.window);
+        let known = before.filter(|&(_, window)| window >= oldest);
+        known.map(|(level, window)| self.object(level, window)).collect()
+    }
+
     /// Notes that a window is done whose leaves are at `depth`: `wrote` says if a level had objects
     /// at a window.
     pub fn did_window(&mut self, depth: Level, had: impl Fn(Level, u64) -> bool) -> Result<()> {

@@ -10,6 +10,9 @@ pub(super) const MOST_DEFERRED: usize = 4 << 20;
 /// Batches whose intents may be on their way while further batches are read. If this computer is
 /// lost, as many may be shown again.
 pub(super) const MOST_UNSETTLED: u64 = 8;
+/// Checkpoints whose objects may be on their way while the volume goes on. The buckets of as many
+/// windows are kept in memory.
+pub(super) const MOST_PENDING: usize = 2;
 /// A look at least so often while something is read, in seconds: a computer that slept must not go
 /// on where another one began.
 pub(super) const LOOK_SECONDS: u64 = 60;

@@ -72,18 +72,15 @@ impl WindowVolume {
         Ok(())
     }
 
-    /// Whether there is anything that the last commit has not.
+    /// Whether there is anything that the last checkpoint has not.
     pub(super) fn has_news(&self) -> bool {
-        self.ledger.record_bytes() > 0
-            || !self.waiting.unsynced.bytes().is_empty()
-            || self.waiting.synced_root != self.ledger.root
+        self.ledger.has_records() || self.waiting.is_ahead(&self.ledger.root)
     }
 
     /// Makes all accepted writes, and the root, durable: by records, or by a commit if there are
     /// many.
     fn sync(&mut self) -> Result<()> {
-        let changed = self.waiting.synced_root != self.ledger.root;
-        if self.waiting.unsynced.bytes().is_empty() && !changed {
+        if !self.waiting.has_news(&self.ledger.root) {
             return if self.ledger.unsettled > 0 { self.settle() } else { Ok(()) };
         }
         let many = self.ledger.records() >= MOST_RECORDS
@@ -92,19 +89,19 @@ impl WindowVolume {
             self.drain()?;
             return self.commit_all();
         }
+        let mut writes = self.waiting.take_unsynced();
         // The root comes with the last one: before it, what they hold is of no effect.
         let root = self.ledger.root.clone();
         self.ledger.root.clone_from(&self.waiting.synced_root);
-        while self.waiting.unsynced.bytes().len() > SYNC_BYTES {
-            let front = self.waiting.unsynced.take_front(SYNC_BYTES);
+        while writes.bytes().len() > SYNC_BYTES {
+            let front = writes.take_front(SYNC_BYTES);
             self.ledger.send_sync(&front, SYNC_BYTES)?;
         }
         self.ledger.root = root;
-        let least = self.waiting.unsynced.bytes().len().max(LEAST_SYNC);
-        self.ledger.send_sync(&self.waiting.unsynced, least)?;
+        let least = writes.bytes().len().max(LEAST_SYNC);
+        self.ledger.send_sync(&writes, least)?;
         self.settle()?;
-        let root = self.ledger.root.clone();
-        self.waiting.committed(&root);
+        self.waiting.synced(&self.ledger.root);
         Ok(())
     }
 }
@@ -206,9 +203,7 @@ impl BlockSpace for WindowVolume {
     fn finish(&mut self) -> Result<()> {
         self.guarded(|volume| {
             volume.drain()?;
-            if volume.has_news() {
-                volume.commit_all()?;
-            }
+            volume.commit_all()?;
             volume.ledger.release()
         })
     }

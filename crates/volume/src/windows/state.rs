@@ -1,6 +1,6 @@
 //! What a commit's entry says: which part is the newest, and what leads to all others.
 
-use super::places::{MOST_SPANS, Span, StoredSpan};
+use super::places::{MOST_SPANS, Made, Span, StoredMade, StoredSpan};
 use crate::block::StoredRoot;
 use crate::trust::{MOST_ROWS, Table};
 use crate::{Error, Result};
@@ -19,8 +19,29 @@ struct Front {
     windows: U64,
     spans: U64,
     parts: U64,
+    made: U64,
+    left: U64,
+    kept_entry: U64,
+    kept_window: U64,
+    kept_part: U64,
     root: StoredRoot,
     table: [u8; TABLE],
+}
+
+/// From where on things of the past may still be stored: all before was deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kept {
+    /// The first entry of the session, but for number 1.
+    pub entry: u64,
+    /// The first window that may have replaced objects which are still there.
+    pub window: u64,
+    /// The first part.
+    pub part: u64,
+}
+
+impl Kept {
+    /// Before the first commit.
+    pub const ALL: Self = Self { entry: 1, window: 0, part: 1 };
 }
 
 /// A commit.
@@ -36,6 +57,13 @@ pub(super) struct Commit {
     pub spans: Vec<Span>,
     /// Lengths and digests of the kept parts, the last one this commit's own.
     pub parts: Vec<(u64, [u8; 32])>,
+    /// What of the past may still be stored.
+    pub kept: Kept,
+    /// Sessions that may have left objects beyond what then became current, each with the first
+    /// window and commit of these.
+    pub left: Vec<Span>,
+    /// The objects of its windows: with its part they must be there for it to stand.
+    pub made: Vec<Made>,
 }
 
 impl Commit {
@@ -49,6 +77,11 @@ impl Commit {
             windows: U64::new(self.windows),
             spans: U64::new(self.spans.len() as u64),
             parts: U64::new(self.parts.len() as u64),
+            made: U64::new(self.made.len() as u64),
+            left: U64::new(self.left.len() as u64),
+            kept_entry: U64::new(self.kept.entry),
+            kept_window: U64::new(self.kept.window),
+            kept_part: U64::new(self.kept.part),
             root: StoredRoot::new(&self.root),
             table,
         };
@@ -58,6 +91,8 @@ impl Commit {
             out.extend_from_slice(&bytes.to_le_bytes());
             out.extend_from_slice(digest);
         }
+        self.made.iter().for_each(|made| out.extend_from_slice(StoredMade::new(made).as_bytes()));
+        self.left.iter().for_each(|span| out.extend_from_slice(StoredSpan::new(span).as_bytes()));
         out
     }
 
@@ -80,6 +115,12 @@ impl Commit {
             count(&front.parts).ok_or_else(broken)?,
         )
         .map_err(|_| broken())?;
+        let made = count(&front.made).ok_or_else(broken)?;
+        let (made, rest) =
+            <[StoredMade]>::ref_from_prefix_with_elems(rest, made).map_err(|_| broken())?;
+        let left = count(&front.left).ok_or_else(broken)?;
+        let (left, rest) =
+            <[StoredSpan]>::ref_from_prefix_with_elems(rest, left).map_err(|_| broken())?;
         let number = front.number.get();
         if !rest.is_empty() || parts.is_empty() || (parts.len() as u64) > number {
             return Err(broken());
@@ -91,6 +132,13 @@ impl Commit {
             table: Table::parse(&front.table).ok_or_else(broken)?,
             spans: spans.iter().map(StoredSpan::get).collect(),
             parts: parts.iter().map(|part| (part.bytes.get(), part.digest)).collect(),
+            made: made.iter().map(StoredMade::get).collect(),
+            kept: Kept {
+                entry: front.kept_entry.get(),
+                window: front.kept_window.get(),
+                part: front.kept_part.get(),
+            },
+            left: left.iter().map(StoredSpan::get).collect(),
         })
     }
 }

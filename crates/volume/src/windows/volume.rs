@@ -76,9 +76,9 @@ impl WindowVolume {
         let opening =
             Opening { store: Arc::clone(&store), header: &header, master: &master, options: open };
         let mut volume = Self::of(opening, true)?;
-        volume.ledger.commit()?;
+        volume.checkpoint()?;
+        volume.flush()?;
         header.save(&*store, PutMode::IfAbsent)?;
-        volume.waiting.committed(&[]);
         Ok(volume)
     }
 
@@ -96,7 +96,7 @@ impl WindowVolume {
         let (mut ledger, left) = Ledger::begin(&opening, trust, new)?;
         ledger.start()?;
         let now = opening.options.environment.clock.now();
-        let waiting = Waiting { synced_root: ledger.root.clone(), ..Waiting::default() };
+        let waiting = Waiting::after(&ledger.root);
         let mut volume = Self {
             ledger,
             waiting,
@@ -109,7 +109,7 @@ impl WindowVolume {
             failed: None,
         };
         if volume.replaying {
-            volume.replay(left.into_iter().map(|(_, record)| record).collect())?;
+            volume.replay(left)?;
         }
         Ok(volume)
     }
@@ -153,7 +153,9 @@ impl WindowVolume {
             self.serve_batch(ops)?;
         }
         self.replaying = false;
-        self.commit_all()
+        // At once, or sessions that are lost soon would leave more and more behind.
+        self.checkpoint()?;
+        self.flush()
     }
 
     /// The most operations of a batch now.
@@ -218,7 +220,7 @@ impl WindowVolume {
             self.ledger.run_window(&mut window)?;
             any = true;
         }
-        if any && !self.replaying { self.commit_all() } else { Ok(()) }
+        if any && !self.replaying { self.checkpoint() } else { Ok(()) }
     }
 
     /// Carries out the writes that wait, in one batch: they are never more.
@@ -230,12 +232,34 @@ impl WindowVolume {
         Ok(())
     }
 
-    /// Makes everything durable, with no record to replay. Nothing may be deferred.
-    pub(super) fn commit_all(&mut self) -> Result<()> {
-        self.ledger.commit()?;
-        self.looked = self.now();
-        self.waiting.committed(&self.ledger.root);
+    /// Sends everything, so that no record has to be replayed once it is stored. Nothing may be
+    /// deferred.
+    pub(super) fn checkpoint(&mut self) -> Result<()> {
+        self.ledger.checkpoint()?;
+        self.waiting.checkpoint(self.ledger.epoch(), &self.ledger.root);
+        self.note_confirmed();
         self.shrink_if_due()
+    }
+
+    /// Waits until the last checkpoint is a commit.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        self.ledger.flush()?;
+        self.note_confirmed();
+        Ok(())
+    }
+
+    /// What is confirmed is durable. The session looked then.
+    fn note_confirmed(&mut self) {
+        self.waiting.confirmed(self.ledger.confirmed());
+        self.looked = self.now();
+    }
+
+    /// A checkpoint of everything, and waits until it is a commit.
+    pub(super) fn commit_all(&mut self) -> Result<()> {
+        if self.has_news() {
+            self.checkpoint()?;
+        }
+        self.flush()
     }
 
     /// A window ahead of its turn, which shrinks the tree.
@@ -246,7 +270,7 @@ impl WindowVolume {
         self.ledger.send_intent(window.intent())?;
         self.settle()?;
         self.ledger.run_window(&mut window)?;
-        self.commit_all()
+        self.checkpoint()
     }
 
     /// Information about the tree.
@@ -275,9 +299,7 @@ impl EngineVolume for WindowVolume {
     fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
         self.guarded(|volume| {
             volume.drain()?;
-            if volume.has_news() {
-                volume.commit_all()?;
-            }
+            volume.commit_all()?;
             super::verify::verify(&mut volume.ledger, VERIFIED_AT_ONCE, progress)
         })
     }

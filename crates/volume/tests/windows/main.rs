@@ -1,8 +1,10 @@
 //! Volumes on the tree in windows: what the store sees, several computers, crashes.
 
+mod cache;
 mod computers;
 mod crashes;
 mod traces;
+mod whole;
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};

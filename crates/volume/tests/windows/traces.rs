@@ -23,21 +23,24 @@ fn shape(events: &[Event]) -> Shape {
     events.iter().map(|event| (event.call - first, event.op, kind(event), event.len)).collect()
 }
 
-/// One event for each call that reads paths: which buckets are there on a path follows from its
-/// label. What a window reads, right before it writes, stays.
+/// All calls but those that read paths: which buckets are there on a path, and which of them are
+/// still in memory, follows from its label. What a window reads, right before it writes, stays.
 fn without_paths(events: Shape) -> Shape {
     let is_of_buckets =
         |event: &(u64, Op, String, u64), op| event.1 == op && event.2.starts_with("b-");
     let written: HashSet<u64> =
         events.iter().filter(|it| is_of_buckets(it, Op::Write)).map(|it| it.0).collect();
     let mut kept: Shape = Vec::new();
-    for event in events {
-        let of_path = is_of_buckets(&event, Op::Read) && !written.contains(&(event.0 + 1));
-        match of_path {
-            true if kept.last().is_some_and(|last| last.0 == event.0) => {}
-            true => kept.push((event.0, Op::Read, "a path".into(), 0)),
-            false => kept.push(event),
+    let mut calls: Vec<u64> = Vec::new();
+    for (call, op, object, len) in events {
+        let event = (call, op, object, len);
+        if is_of_buckets(&event, Op::Read) && !written.contains(&(event.0 + 1)) {
+            continue;
         }
+        if calls.last() != Some(&event.0) {
+            calls.push(event.0);
+        }
+        kept.push((calls.len() as u64, event.1, event.2, event.3));
     }
     kept
 }
@@ -97,7 +100,7 @@ fn a_window_carries_out_what_waits() {
     let commit = events.iter().position(|event| event.object.starts_with("p-")).expect("one");
     let batches: HashSet<u64> = events[..commit]
         .iter()
-        .filter(|event| event.op == Op::Read && event.object.contains("-03-"))
+        .filter(|event| event.op == Op::Read && event.object.contains("-05-"))
         .map(|event| event.call)
         .collect();
     assert_eq!(batches.len(), 2, "the writes, then the window");

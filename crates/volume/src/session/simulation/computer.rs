@@ -2,15 +2,16 @@
 
 use super::sea::{Berthed, Sea};
 use crate::environment::Environment;
-use crate::session::entry::{BEGIN, COMMIT, RELEASE};
+use crate::session::entry::{BEGIN, COMMIT, Mark, RELEASE};
 use crate::session::planted::{Fault, Planted};
 use crate::session::writer::{Opening, Session};
 use crate::session::{FIRST_KIND, History, SessionId, Vault, Way, Who};
 use crate::trust::ComputerId;
 use crate::{Error, Result};
 use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
-use oblivio_store::{Blobs, MemoryStore, PutMode};
+use oblivio_store::{MemoryStore, Slots, Store, WriteAt};
 use oblivio_testkit::Dice;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// How often a computer stores an object anew that the store did not answer for.
@@ -24,16 +25,31 @@ pub struct Computer {
     pub dice: Dice,
 }
 
+/// Checkpoints that may wait for their objects.
+const MOST_PENDING: usize = 2;
+
 /// A session that runs.
 struct Run<'a> {
     computer: &'a mut Computer,
     store: Arc<Berthed>,
     session: Session,
-    /// The objects that the newest commit needs.
+    /// The objects that the newest checkpoint needs, and those of the newest commit.
     base: Vec<String>,
-    /// Entries before that commit, which nobody needs once it stands.
+    confirmed: Vec<String>,
+    pending: VecDeque<Pending>,
+    /// What the last commit replaced.
+    replaced: Vec<String>,
+    /// Entries and objects that nobody needs once the next checkpoint stands.
     covered: Vec<String>,
     made: u64,
+}
+
+/// A checkpoint that is not confirmed.
+struct Pending {
+    mark: Mark,
+    /// All that it needs; the last one is its own.
+    base: Vec<String>,
+    replaced: Vec<String>,
 }
 
 impl Computer {
@@ -83,13 +99,17 @@ impl Computer {
             who: Who { computer: ComputerId([self.me as u8; 16]), host: String::new() },
             hint: self.dice.below(4),
             accept_gaps: false,
+            stands,
             planted: Planted(self.fault),
         };
         let (session, history) = opening.begin()?;
         self.sea.state().judge.begun(session.id(), &history);
         let covered = covered(&history);
         let base = history.commit.map(|(_, payload)| needed(&payload)).unwrap_or_default();
-        let run = Run { computer: self, store, session, base, covered, made: 0 };
+        let (confirmed, pending, replaced) = (base.clone(), VecDeque::new(), Vec::new());
+        let computer = self;
+        let run =
+            Run { computer, store, session, base, confirmed, pending, replaced, covered, made: 0 };
         run.check_objects();
         Ok(run)
     }
@@ -100,11 +120,19 @@ fn needed(payload: &[u8]) -> Vec<String> {
     String::from_utf8_lossy(payload).lines().map(str::to_owned).collect()
 }
 
-/// What nobody needs after the next commit.
+/// Whether the object of a checkpoint itself is stored; those of earlier ones are.
+fn stands(store: &dyn Store, _: SessionId, payload: &[u8]) -> Result<bool> {
+    let own = needed(payload).pop().unwrap_or_default();
+    Ok(store.len(&own)?.is_some())
+}
+
+/// What nobody needs after the next commit: entries, and objects of checkpoints that do not stand.
 fn covered(history: &History) -> Vec<String> {
     let marks = history.records.iter().map(|(mark, ..)| *mark);
     let commit = history.commit.iter().map(|(mark, _)| *mark);
-    marks.chain(commit).map(|mark| mark.session.entry(mark.index)).collect()
+    let entries = marks.chain(commit).map(|mark| mark.session.entry(mark.index));
+    let void = history.records.iter().filter(|(_, kind, _)| *kind == COMMIT);
+    entries.chain(void.filter_map(|(_, _, payload)| needed(payload).pop())).collect()
 }
 
 impl Run<'_> {
@@ -169,15 +197,11 @@ impl Run<'_> {
         }
     }
 
-    /// Stores an object, commits to it instead of an earlier one, and deletes what the commit
-    /// replaced. Deleting settles, so it need not wait for the commit's answer.
+    /// Begins to store an object, and makes a checkpoint that has it instead of an earlier one.
     fn commit(&mut self) -> Result<()> {
         self.made += 1;
         let object = format!("o-{:016x}-{}", self.session.id().random, self.made);
-        let put = |_| self.store.put(&object, object.as_bytes(), PutMode::Replace);
-        if (0..TRIES).map(put).all(|stored| stored.is_err()) {
-            return Ok(());
-        }
+        self.begin(&object);
         let mut base = self.base.clone();
         base.push(object);
         let mut gone = Vec::new();
@@ -185,31 +209,70 @@ impl Run<'_> {
             gone.push(base.remove(0));
         }
         let payload = base.join("\n");
-        let last = self.session.mark();
-        let done = self.session.commit(payload.as_bytes(), 0);
-        let settled = done.is_ok();
-        if self.session.mark() == last {
-            return done.map(drop);
-        }
+        let done = self.session.checkpoint(payload.as_bytes(), 0);
+        let Ok(mark) = done else { return done.map(drop) };
         gone.append(&mut self.covered);
         self.keep_covered();
-        self.base = base;
-        self.tell(COMMIT, Some(payload.as_bytes()), done.map(drop))?;
-        if settled {
-            self.check_objects();
-        }
-        if self.computer.dice.percent(70) {
-            let names: Vec<&str> = gone.iter().map(String::as_str).collect();
-            let done = self.session.delete(&names);
-            self.tell(COMMIT, Some(payload.as_bytes()), done)?;
+        self.base.clone_from(&base);
+        self.tell(COMMIT, Some(payload.as_bytes()), Ok(()))?;
+        self.pending.push_back(Pending { mark, base, replaced: gone });
+        while self.pending.len() > MOST_PENDING || self.computer.dice.percent(40) {
+            if self.pending.is_empty() || !self.confirm(payload.as_bytes())? {
+                break;
+            }
         }
         Ok(())
+    }
+
+    /// Begins to store an object; a failure shows when it is waited for.
+    fn begin(&self, object: &str) {
+        let _ = self.store.write(&[WriteAt::new(object, 0, object.as_bytes())]);
+    }
+
+    /// Waits for the object of the oldest checkpoint and confirms it. Now and then it deletes what
+    /// the one before replaced. Whether that was done; `last` is the newest checkpoint's payload.
+    fn confirm(&mut self, last: &[u8]) -> Result<bool> {
+        let Pending { mark, base, .. } = &self.pending[0];
+        let (mark, object) = (*mark, base[base.len() - 1].clone());
+        let wait = || {
+            let stored = self.store.sync(&[&object]);
+            stored.is_err().then(|| self.begin(&object));
+            stored.is_ok()
+        };
+        if self.computer.fault != Some(Fault::EarlyConfirm) && !(0..TRIES).any(|_| wait()) {
+            return Ok(false);
+        }
+        let done = self.session.confirm(mark);
+        let confirmed = done.is_ok();
+        self.tell(COMMIT, Some(last), done)?;
+        if !confirmed {
+            return Ok(false);
+        }
+        let Some(Pending { base, mut replaced, .. }) = self.pending.pop_front() else {
+            return Ok(false);
+        };
+        self.confirmed = base;
+        // After the pointer others had a turn.
+        if self.session.look().is_ok() {
+            self.check_objects();
+        }
+        self.replaced.append(&mut replaced);
+        if self.computer.dice.percent(70) {
+            let names: Vec<&str> = self.replaced.iter().map(String::as_str).collect();
+            let done = self.session.delete(&names);
+            if done.is_ok() {
+                self.computer.sea.state().judge.confirmed(mark);
+                self.replaced.clear();
+            }
+            self.tell(COMMIT, Some(last), done)?;
+        }
+        Ok(true)
     }
 
     /// In the step in which a session sees that it is the last, its commit has its objects.
     fn check_objects(&self) {
         let mut state = self.computer.sea.state();
-        if let Some(gone) = self.base.iter().find(|name| !state.holds(name)) {
+        if let Some(gone) = self.confirmed.iter().find(|name| !state.holds(name)) {
             let SessionId { number, .. } = self.session.id();
             state.judge.accuse(format!("session {number} misses {gone}"));
         }

@@ -17,6 +17,8 @@ struct Life {
     /// In order, from number 1 on.
     entries: Vec<(Mark, u64, Vec<u8>)>,
     acknowledged: u64,
+    /// The last checkpoint after which something was deleted.
+    confirmed: Option<Mark>,
 }
 
 /// What is known of all computers.
@@ -83,6 +85,13 @@ impl Judge {
         }
     }
 
+    /// A session deleted what this checkpoint replaced.
+    pub fn confirmed(&mut self, mark: Mark) {
+        if let Some(life) = self.lives.get_mut(&mark.session.random) {
+            life.confirmed = Some(mark);
+        }
+    }
+
     /// All entries up to a mark, of the sessions before it too.
     fn chain(&self, mark: Option<Mark>) -> Result<Vec<&Known>, String> {
         let (mut at, mut chain) = (mark, Vec::new());
@@ -120,18 +129,43 @@ impl Judge {
                     }
                 }
             }
-            let last = chain.iter().rposition(|(_, kind, _)| *kind == COMMIT);
-            let after = &chain[last.map_or(0, |at| at + 1)..];
-            let commit = last.map(|at| (chain[at].0, chain[at].2.clone()));
-            let records: Vec<_> = after
+            let at = self.start(life, &chain)?;
+            let records: Vec<_> = chain[at.map_or(0, |at| at + 1)..]
                 .iter()
                 .filter(|(_, kind, _)| ![BEAT, RELEASE].contains(kind))
                 .map(|record| (*record).clone())
                 .collect();
-            if life.history.commit != commit || life.history.records != records {
+            if life.history.records != records {
                 return Err(format!("the history of session {number} is not what was stored"));
             }
         }
         Ok(())
+    }
+
+    /// Where the commit is that a session starts from. It is one of the session before it, or the
+    /// one that this started from; not before one after which something was deleted.
+    fn start(&self, life: &Life, chain: &[&Known]) -> Result<Option<usize>, String> {
+        let number = life.number;
+        let before = life.history.parent.and_then(|it| self.lives.get(&it.session.random));
+        let inherited = before.and_then(|before| before.history.commit.clone());
+        let Some((mark, payload)) = &life.history.commit else {
+            return match inherited {
+                Some(_) => Err(format!("session {number} starts from no commit")),
+                None => Ok(None),
+            };
+        };
+        let at = chain.iter().position(|it| (it.0, it.1, &it.2) == (*mark, COMMIT, payload));
+        let at = at.ok_or_else(|| format!("session {number} starts from no checkpoint"))?;
+        let own = before.is_some_and(|before| before.number == mark.session.number);
+        if !own && inherited.map(|it| it.0) != Some(*mark) {
+            return Err(format!("session {number} starts from another commit than the one before"));
+        }
+        let confirmed = chain.iter().rposition(|(mark, ..)| {
+            self.lives.get(&mark.session.random).is_some_and(|life| life.confirmed == Some(*mark))
+        });
+        match confirmed > Some(at) {
+            true => Err(format!("session {number} starts from a commit that was replaced")),
+            false => Ok(Some(at)),
+        }
     }
 }

@@ -137,6 +137,8 @@ fn planted_faults_are_found() {
         Fault::BlindDelete,
         Fault::EarlyDelete,
         Fault::PointerInPlace,
+        Fault::AnyCheckpoint,
+        Fault::EarlyConfirm,
     ];
     for fault in faults {
         let played = (0..2000).map(|seed| (seed, play(seed, Some(fault), true).wrong));

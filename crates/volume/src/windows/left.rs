@@ -1,0 +1,115 @@
+//! What earlier sessions left: records to replay, and objects that nobody needs.
+
+use super::ledger::Ledger;
+use super::places::{Places, Span};
+use super::policy::MOST_PENDING;
+use super::state::{Commit, Kept};
+use crate::session::{COMMIT, FIRST_KIND, History, Mark, SessionId};
+use crate::tree::journal::{Record, parse_as};
+use crate::trust::{Act, LogMark, StoredAct};
+use crate::{Error, Result};
+use oblivio_engine::Level;
+use std::collections::BTreeSet;
+use zerocopy::FromBytes;
+
+/// Windows that a session may have begun beyond the last checkpoint that stands, but for the replay
+/// of very many records: those of checkpoints on their way, one under way, and one ahead.
+const MOST_LEFT: u64 = MOST_PENDING as u64 + 2;
+/// What an earlier session left: its records since the last commit.
+pub(super) type Left = Vec<Record>;
+
+impl Ledger {
+    /// Notes which sessions stored objects after a commit that then became current for nobody.
+    /// Gives the names of all that is not needed. Nothing is listed: they follow from the counters.
+    pub(super) fn take_leftovers(
+        &mut self,
+        history: &History,
+        commit: Option<&Commit>,
+    ) -> Result<Vec<String>> {
+        // A session's first entry stays: it names what was before.
+        let records = history.records.iter().filter(|(mark, ..)| mark.index > 1);
+        let mut names: Vec<String> =
+            records.map(|(mark, ..)| mark.session.entry(mark.index)).collect();
+        let commits = history.commit.iter().map(|(mark, _)| mark.session);
+        let sessions: BTreeSet<SessionId> =
+            history.records.iter().map(|(mark, ..)| mark.session).chain(commits).collect();
+        self.left = commit.map_or_else(Vec::new, |commit| commit.left.clone());
+        for SessionId { number, random } in sessions {
+            let (window, commit) = (self.places.done, self.epoch + 1);
+            self.left.push(Span { session: random, number, window, commit });
+        }
+        let deepest = self.engine.depth().0 + 1;
+        for Span { session, window, commit, .. } in &self.left {
+            let parts = *commit..commit + MOST_LEFT;
+            names.extend(parts.map(|commit| Places::part_of(*session, commit)));
+            for window in *window..window + MOST_LEFT {
+                let levels = (self.places.rule.pool_levels..=deepest).map(Level);
+                names.extend(levels.map(|level| Places::object_of(*session, level, window)));
+            }
+        }
+        if let (Some(commit), Some((mark, _))) = (commit, &history.commit) {
+            self.kept = Kept { entry: 1, ..commit.kept };
+            names.append(&mut self.undeleted(commit, mark)?);
+        }
+        Ok(names)
+    }
+
+    /// What checkpoints up to a commit replaced and perhaps did not delete.
+    fn undeleted(&self, commit: &Commit, mark: &Mark) -> Result<Vec<String>> {
+        let entries = commit.kept.entry.max(2)..=mark.index;
+        let mut names: Vec<String> = entries.map(|at| mark.session.entry(at)).collect();
+        let first = commit.number + 1 - commit.parts.len() as u64;
+        for number in commit.kept.part..first {
+            names.push(self.places.part(number)?.0);
+        }
+        for window in commit.kept.window..commit.windows {
+            names.append(&mut self.places.before(self.engine.depth(), window)?);
+        }
+        Ok(names)
+    }
+
+    /// Checks the records against what this computer knows of them.
+    pub(super) fn take_records(&mut self, history: &History) -> Result<Left> {
+        let mut check = self.trust.log_check();
+        let mut left = Vec::new();
+        let (mut mark, mut newest) = (LogMark::default(), None);
+        for ((at, ..), record) in history.records.iter().zip(parse_records(history)?) {
+            self.records += 1;
+            mark = LogMark { end: self.records, tag: at.tag };
+            if let Some((act, record)) = record {
+                if matches!(record, Some(Record::Sync { .. })) {
+                    check.sync();
+                }
+                self.trust.absorb(act);
+                newest = Some(act);
+                left.extend(record);
+            }
+            check.pass(mark);
+        }
+        check.finish(0, mark.end)?;
+        // From here on nothing older passes for the newest.
+        self.trust.begin(mark, newest)?;
+        Ok(left)
+    }
+}
+
+/// The entries of a history, each with its act and what it says. A checkpoint that does not stand
+/// is an act too; an entry of the session's own is none.
+pub(super) fn parse_records(history: &History) -> Result<Vec<Option<(Act, Option<Record>)>>> {
+    let broken = || Error::Tampered("a record does not parse".into());
+    let records = history.records.iter().map(|(_, kind, payload)| match kind {
+        &COMMIT => Ok(Some((Commit::parse(payload)?.table.newest(), None))),
+        FIRST_KIND.. => {
+            let (act, record) = parse(kind - FIRST_KIND, payload).ok_or_else(broken)?;
+            Ok(Some((act, Some(record))))
+        }
+        _ => Ok(None),
+    });
+    records.collect()
+}
+
+/// Parses a record: its act, and what it says.
+fn parse(kind: u64, payload: &[u8]) -> Option<(Act, Record)> {
+    let (act, rest) = StoredAct::ref_from_prefix(payload).ok()?;
+    Some((act.get(), parse_as(kind, rest)?))
+}

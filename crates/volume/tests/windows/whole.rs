@@ -1,0 +1,89 @@
+//! A store of whole objects, as a service far away is: a write is on its way until it is synced.
+
+use oblivio_store::{
+    Answer, Blobs, Call, Capabilities, Held, Layer, MemoryStore, PutMode, Result, StoreError,
+};
+use oblivio_testkit::SplitMix64;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+
+#[derive(Default)]
+struct Way {
+    /// Objects on their way.
+    writes: Vec<(String, Vec<u8>)>,
+    calls: u64,
+}
+
+pub(crate) struct Whole {
+    below: MemoryStore,
+    way: Mutex<Way>,
+    /// The computer is lost at this call.
+    last: u64,
+}
+
+impl Whole {
+    pub(crate) fn new(below: MemoryStore, last: u64) -> Self {
+        Self { below, way: Mutex::default(), last }
+    }
+
+    /// What the service has some time later: of what was on its way, each object or not.
+    pub(crate) fn later(&self, seed: u64) -> MemoryStore {
+        let mut dice = SplitMix64::new(seed);
+        let disk = self.below.snapshot();
+        let way = self.way.lock().unwrap_or_else(PoisonError::into_inner);
+        for (name, bytes) in way.writes.iter().filter(|_| dice.below(2) == 0) {
+            disk.put(name, bytes, PutMode::Replace).expect("memory");
+        }
+        disk
+    }
+
+    fn arrive(&self, of: impl Fn(&str) -> bool) -> Result<()> {
+        let mut way = self.way.lock().unwrap_or_else(PoisonError::into_inner);
+        let (some, rest) = std::mem::take(&mut way.writes).into_iter().partition(|it| of(&it.0));
+        way.writes = rest;
+        let some: Vec<(String, Vec<u8>)> = some;
+        some.iter().try_for_each(|(name, bytes)| self.below.put(name, bytes, PutMode::Replace))
+    }
+}
+
+impl Layer for Whole {
+    type Below = MemoryStore;
+
+    fn below(&self) -> &MemoryStore {
+        &self.below
+    }
+
+    fn can(&self) -> Capabilities {
+        Capabilities { writes_over: false, ..self.below.capabilities() }
+    }
+
+    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        let mut way = self.way.lock().unwrap_or_else(PoisonError::into_inner);
+        way.calls += 1;
+        if way.calls > self.last {
+            return Err(StoreError::io("", io::ErrorKind::PermissionDenied.into()));
+        }
+        if let Call::Write(writes) = call {
+            for write in writes.iter() {
+                assert_eq!(write.offset, 0, "a write is a whole object");
+                way.writes.push((write.object.to_owned(), write.data.to_vec()));
+            }
+            return Ok(Answer::Done);
+        }
+        drop(way);
+        match call {
+            Call::Sync(names) => {
+                self.arrive(|name| names.contains(&name))?;
+                return Ok(Answer::Done);
+            }
+            Call::Read(reads) => {
+                let names: Vec<String> = reads.iter().map(|it| it.object.to_owned()).collect();
+                self.arrive(|name| names.iter().any(|it| it == name))?;
+            }
+            Call::Lens(names) => self.arrive(|name| names.contains(&name))?,
+            Call::Len(asked) => self.arrive(|name| name == *asked)?,
+            _ => {}
+        }
+        call.on(&self.below)
+    }
+}
