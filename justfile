@@ -22,6 +22,11 @@ hostile schedules="100000":
 sessions schedules="1000000" first="0":
     OBLIVIO_SESSION_SCHEDULES={{schedules}} OBLIVIO_SESSION_FIRST={{first}} cargo test --release -p oblivio-volume --lib -- --nocapture session::simulation
 
+# Processes that take a volume over from each other, killed, stopped or at work: this many times on
+# each of a server that speaks like S3, Apache and OpenSSH, where they are installed.
+takeovers count="1000":
+    OBLIVIO_TAKEOVERS={{count}} cargo test --release -p oblivio --features online --test takeovers -- --nocapture
+
 # Random workloads with a crash at every storage operation, with and without a pace, this many
 # seconds each.
 crash seconds="600":

@@ -61,8 +61,13 @@
 //!
 //! # Features
 //!
-//! There are none: mounts and servers are the crate `oblivio-serve`, and its features.
+//! - `online`: a place may be a URL, as `s3://bucket/path?region=eu-central-1`. See docs/online.md in
+//!   the repository. Only then there is an async runtime in the dependencies.
+//!
+//! Mounts and servers are the crate `oblivio-serve`, and its features.
 
+#[doc(hidden)]
+pub mod cache;
 mod disk;
 mod error;
 mod file;

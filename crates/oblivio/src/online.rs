@@ -2,11 +2,16 @@
 
 use etcetera::BaseStrategy;
 use etcetera::base_strategy::Xdg;
-use oblivio_store::online::{Ambient, OnlineStore, Remotes, Runtime, Url, open as open_store};
-use oblivio_store::{Patience, RetryStore, Store};
+use oblivio_crypto::{Entropy, OsEntropy};
+use oblivio_store::online::{
+    Ambient, OnlineStore, Remotes, Runtime, Url, open as open_store, probe,
+};
+pub use oblivio_store::online::{Begin, Effort, Verdict};
+use oblivio_store::{Patience, RetryStore, Store, StoreError};
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a command waits for a store that does not answer, beside the time of its requests.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -53,6 +58,27 @@ pub fn connect(text: &str) -> Result<OnlineStore, NoStore> {
         }
     };
     open_store(&url, &remotes, &ambient, runtime).map_err(|error| refused(text, &error))
+}
+
+/// Tries out what the store at a URL really does: races, lists and speed. It takes some seconds, and
+/// leaves nothing behind.
+///
+/// # Errors
+/// Those of [`connect`], and of the store.
+pub fn try_out(text: &str, effort: Effort) -> Result<Verdict, NoStore> {
+    connect(text)?;
+    let failed =
+        |error: &dyn std::error::Error| StoreError::io("", io::Error::other(error.to_string()));
+    let connected = || -> oblivio_store::Result<Box<dyn Store>> {
+        Ok(Box::new(connect(text).map_err(|error| failed(&error))?))
+    };
+    let mut tag = [0; 8];
+    OsEntropy.fill(&mut tag);
+    let tag = format!("{:016x}", u64::from_le_bytes(tag));
+    #[expect(clippy::disallowed_methods, reason = "the speed of the line is measured")]
+    let begun = Instant::now();
+    let verdict = probe(&connected, effort, &tag, &|| begun.elapsed());
+    verdict.map_err(|error| refused(text, &error))
 }
 
 fn refused(text: &str, error: &dyn std::error::Error) -> NoStore {

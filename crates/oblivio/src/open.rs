@@ -1,5 +1,6 @@
 //! Opening and making volumes.
 
+use crate::cache;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::options::{CreateOptions, Knowledge, OpenOptions};
@@ -51,8 +52,13 @@ impl OpenOptions {
 
     fn blocks(self, place: &Path, passphrase: &Passphrase) -> Result<Blocks> {
         let closed = ClosedVolume::read(place::open_patiently(place)?)?;
-        let hides_reads = closed.header().engine.hides_reads;
-        Ok(closed.open(passphrase.secret(), self.inner(place, hides_reads)?)?)
+        let header = closed.header();
+        let bytes = self.cache;
+        let mut options = self.inner(place, header.engine.hides_reads)?;
+        if place::is_online(place) {
+            options.cache = cache::of(header.volume, bytes);
+        }
+        Ok(closed.open(passphrase.secret(), options)?)
     }
 
     /// For a volume that hides reads, or one that need not pad them.
@@ -112,6 +118,9 @@ impl CreateOptions {
         hold: impl FnOnce(Box<dyn BlockSpace>) -> Result<T>,
     ) -> Result<T> {
         self.check(&passphrase)?;
+        if place::is_online(place) {
+            return hold(self.make_online(place, &passphrase)?);
+        }
         let size = match (self.size, self.seen_by) {
             (None, SeenBy::Snapshots) => return Err(Error::Invalid(UNSIZED.into())),
             (size, _) => size.unwrap_or(oblivio_volume::CreateOptions::default().capacity_bytes),
@@ -128,6 +137,35 @@ impl CreateOptions {
             made.undo();
         }
         done
+    }
+
+    /// Tries out what the store at a URL does, then makes the volume there.
+    #[cfg(feature = "online")]
+    fn make_online(self, place: &Path, passphrase: &Passphrase) -> Result<Box<dyn BlockSpace>> {
+        use crate::online::{Begin, Effort, try_out};
+        if self.one_file || self.seen_by != SeenBy::Storage {
+            return Err(Error::Invalid(
+                "a volume in an online store hides reads, in a folder".into(),
+            ));
+        }
+        let url = place.to_string_lossy();
+        let verdict = try_out(&url, Effort::SMALL);
+        let exclusive = match verdict.map_err(|error| Error::NotAVolume(error.to_string()))?.begin {
+            Begin::Exclusive => true,
+            Begin::Alone => false,
+            Begin::Refused(why) => return Err(Error::Invalid(why.into())),
+        };
+        let size = self.size.unwrap_or(oblivio_volume::CreateOptions::default().capacity_bytes);
+        let block_size = self.block_size.unwrap_or(32 << 10);
+        let new = NewVolume::on_windows(block_size, size, exclusive, self.guessing);
+        self.fill(&Made::at_url(place)?, place, passphrase, new)
+    }
+
+    #[cfg(not(feature = "online"))]
+    fn make_online(self, place: &Path, _: &Passphrase) -> Result<Box<dyn BlockSpace>> {
+        // It says that this build has none.
+        place::open(place)?;
+        Err(Error::Invalid("this build has no stores on a network".into()))
     }
 
     fn check(&self, passphrase: &Passphrase) -> Result<()> {

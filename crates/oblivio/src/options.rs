@@ -13,6 +13,7 @@ pub struct OpenOptions {
     pub(crate) accept_rollback: bool,
     pub(crate) accept_other_volume: bool,
     pub(crate) pad: bool,
+    pub(crate) cache: Option<u64>,
 }
 
 /// Where this computer keeps what it knows of volumes.
@@ -44,6 +45,15 @@ impl OpenOptions {
     #[must_use]
     pub fn pad(mut self, pad: bool) -> Self {
         self.pad = pad;
+        self
+    }
+
+    /// The most that the disk cache of a volume in an online store may take, in bytes; 0 for none. By
+    /// default it takes a quarter of the free space, at most 10 GiB, below `$XDG_CACHE_HOME/oblivio`
+    /// or `~/.cache/oblivio`. What it holds is sealed. Other volumes have none.
+    #[must_use]
+    pub fn disk_cache(mut self, bytes: u64) -> Self {
+        self.cache = Some(bytes);
         self
     }
 

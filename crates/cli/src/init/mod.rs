@@ -37,7 +37,7 @@ pub fn run(args: &InitArgs) -> Result<()> {
     };
     place::refuse_file(args, seen_by)?;
     plan::refuse_misfits(args, seen_by, online)?;
-    let found = if online { Some(online::try_out(args)?) } else { None };
+    let found = if online { Some(online::find_out(args)?) } else { None };
     let plan = Plan::new(args, seen_by, found.map(|found| found.exclusive))?;
     if !args.open.quiet {
         cost::say(&plan)?;

@@ -13,12 +13,8 @@ pub struct Found {
 
 /// Refuses a place where something is. Tries the store out, and says what was found.
 #[cfg(feature = "online")]
-pub fn try_out(args: &InitArgs) -> Result<Found> {
-    use oblivio::online::connect;
-    use oblivio_crypto::{Entropy, OsEntropy};
-    use oblivio_store::Store;
-    use oblivio_store::online::{Begin, Effort, probe};
-    use std::time::Instant;
+pub fn find_out(args: &InitArgs) -> Result<Found> {
+    use oblivio::online::{Begin, Effort, try_out};
 
     refuse_what_is_there(args)?;
     if !args.open.quiet {
@@ -26,19 +22,8 @@ pub fn try_out(args: &InitArgs) -> Result<Found> {
             "Trying out what the store does: races, lists and speed. It takes a moment ...",
         )?;
     }
-    let url = args.volume.to_string_lossy();
-    let connect = || -> oblivio_store::Result<Box<dyn Store>> {
-        let store = connect(&url).map_err(|error| {
-            oblivio_store::StoreError::io("", std::io::Error::other(error.to_string()))
-        })?;
-        Ok(Box::new(store))
-    };
-    let mut tag = [0; 8];
-    OsEntropy.fill(&mut tag);
-    let tag = format!("{:016x}", u64::from_le_bytes(tag));
-    let begun = Instant::now();
     let effort = if args.small_probe { Effort::SMALL } else { Effort::FULL };
-    let verdict = probe(&connect, effort, &tag, &|| begun.elapsed())?;
+    let verdict = try_out(&args.volume.to_string_lossy(), effort)?;
     if !args.open.quiet {
         verdict.lines().iter().try_for_each(|line| human::say(format!("  {line}")))?;
     }
@@ -54,7 +39,7 @@ pub fn try_out(args: &InitArgs) -> Result<Found> {
 
 /// Without the feature there is nothing to try.
 #[cfg(not(feature = "online"))]
-pub fn try_out(args: &InitArgs) -> Result<Found> {
+pub fn find_out(args: &InitArgs) -> Result<Found> {
     open::store(&args.volume).map(|_| Found { exclusive: false })
 }
 
