@@ -40,14 +40,9 @@ impl DiskCache {
         if !writes_over {
             return Err(Error::Invalid("the disk cache needs a folder on a local disk".into()));
         }
-        let bytes = |level: u32| (bucket_bytes + DIGEST) as u64 * (1 << level.min(40));
-        let (mut end, mut all) = (first.0, 0u64);
-        while end < 40 && all + bytes(end) <= options.bytes {
-            all += bytes(end);
-            end += 1;
-        }
+        let end = end(first, bucket_bytes, options.bytes);
         let store = Arc::clone(&options.store);
-        Ok(Self { store, end: Level(end), held: BTreeSet::new(), off: false })
+        Ok(Self { store, end, held: BTreeSet::new(), off: false })
     }
 
     /// Whether the objects of a level are kept.
@@ -151,6 +146,17 @@ impl DiskCache {
         self.off |= done.is_err();
         done.ok()
     }
+}
+
+/// The first level that does not fit into `bytes` with all those from `first` on.
+pub(super) fn end(first: Level, bucket_bytes: usize, bytes: u64) -> Level {
+    let of = |level: u32| (bucket_bytes + DIGEST) as u64 * (1 << level);
+    let (mut end, mut all) = (first.0, 0u64);
+    while end < 40 && all + of(end) <= bytes {
+        all += of(end);
+        end += 1;
+    }
+    Level(end)
 }
 
 #[cfg(test)]

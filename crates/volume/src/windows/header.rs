@@ -42,7 +42,7 @@ impl WindowOptions {
         Self { block_bytes, capacity_bytes, object_bytes, pool_bytes, exclusive }
     }
 
-    fn windows(&self) -> Windows {
+    pub(super) fn windows(&self) -> Windows {
         let bucket = SLOTS * self.block_bytes.max(1);
         // At least 16 accesses: what waits for a window goes into one batch.
         let log_turns = (self.object_bytes / bucket).max(4).ilog2().min(10);

@@ -22,6 +22,7 @@
 
 mod cache;
 mod checkpoint;
+mod cost;
 mod header;
 mod info;
 mod ledger;
@@ -35,6 +36,7 @@ mod verify;
 mod volume;
 mod waiting;
 
+pub use cost::{Traffic, WindowCost};
 pub use header::WindowOptions;
 pub use info::WindowInfo;
 pub use volume::{ENGINE, WindowVolume};

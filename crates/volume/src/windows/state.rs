@@ -67,6 +67,14 @@ pub(super) struct Commit {
 }
 
 impl Commit {
+    /// Bytes of one with so many sessions, parts and objects.
+    pub fn bytes(sessions: usize, parts: usize, made: usize) -> usize {
+        size_of::<Front>()
+            + sessions * size_of::<StoredSpan>()
+            + parts * size_of::<StoredPart>()
+            + made * size_of::<StoredMade>()
+    }
+
     /// As stored; its length follows from the number of sessions and parts.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut table = [0; TABLE];

@@ -2,6 +2,7 @@
 
 mod cache;
 mod computers;
+mod costs;
 mod crashes;
 mod traces;
 mod whole;
