@@ -6,6 +6,7 @@ pub mod disk;
 mod engine;
 mod environment;
 mod error;
+pub mod extents;
 pub mod fs;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -29,7 +30,8 @@ pub use environment::{Clock, Environment, SimulatedClock, SystemClock};
 pub use error::{Error, Result};
 pub use header::{HEADER_BYTES, HEADER_OBJECT, Header, PARAMETER_BYTES, Parameters};
 pub use options::{
-    CreateOptions, DEFAULT_MEMORY, OnShown, OpenOptions, Pace, Rule, Shown, ShownKind,
+    Beside, CreateOptions, DEFAULT_MEMORY, OnShown, OpenOptions, Pace, Rule, Shown, ShownKind,
+    Which,
 };
 pub use passphrases::{add_passphrase, change_passphrase, read_header, remove_passphrase};
 pub use registry::{Cost, ENGINES, NewVolume, SeenBy};
