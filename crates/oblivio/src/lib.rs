@@ -63,6 +63,7 @@
 //!
 //! There are none: mounts and servers are the crate `oblivio-serve`, and its features.
 
+mod beside;
 mod disk;
 mod error;
 mod file;
@@ -82,6 +83,8 @@ mod volume;
 #[doc(hidden)]
 pub mod walk;
 
+#[doc(hidden)]
+pub use beside::BesideFolder;
 pub use disk::Disk;
 pub use error::{Error, Result};
 pub use file::File;

@@ -28,6 +28,7 @@ pub use block::{BlockReader, BlockSpace, CHANGE_BYTES, Least, ROOT_BYTES};
 pub use engine::{EngineEntry, EngineVolume, Opening, PublicHeader, VolumeInfo, make, open_as};
 pub use environment::{Clock, Environment, SimulatedClock, SystemClock};
 pub use error::{Error, Result};
+pub use extents::{HistoryInfo, drop_history, histories, pick};
 pub use header::{HEADER_BYTES, HEADER_OBJECT, Header, PARAMETER_BYTES, Parameters};
 pub use options::{
     Beside, CreateOptions, DEFAULT_MEMORY, OnShown, OpenOptions, Pace, Rule, Shown, ShownKind,

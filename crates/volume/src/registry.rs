@@ -224,8 +224,10 @@ impl NewVolume {
     /// The same, filled with random bytes first, if it takes all of its space at once.
     #[must_use]
     pub fn filled(mut self, fill: bool) -> Self {
-        if let Options::Sequential(create) = &mut self.engine {
-            create.fill = fill;
+        match &mut self.engine {
+            Options::Sequential(create) => create.fill = fill,
+            Options::Extents(create) => create.sequential.fill = fill,
+            Options::Tree(_) | Options::Pyramid(_) | Options::Windows(_) => {}
         }
         self
     }
@@ -233,8 +235,10 @@ impl NewVolume {
     /// The same with its map on the disk instead of in memory, if it has a choice.
     #[must_use]
     pub fn map_on_disk(mut self) -> Self {
-        if let Options::Sequential(create) = &mut self.engine {
-            *create = create.map_on_disk();
+        match &mut self.engine {
+            Options::Sequential(create) => *create = create.map_on_disk(),
+            Options::Extents(create) => create.sequential = create.sequential.map_on_disk(),
+            Options::Tree(_) | Options::Pyramid(_) | Options::Windows(_) => {}
         }
         self
     }
@@ -246,10 +250,9 @@ impl NewVolume {
     /// `Invalid` for impossible parameters.
     pub fn fixed_objects(&self) -> Result<Option<Vec<(&'static str, u64)>>> {
         match &self.engine {
-            Options::Tree(_)
-            | Options::Pyramid(_)
-            | Options::Windows(_)
-            | Options::Extents(_) => Ok(None),
+            Options::Tree(_) | Options::Pyramid(_) | Options::Windows(_) | Options::Extents(_) => {
+                Ok(None)
+            }
             Options::Sequential(create) => create.objects().map(Some),
         }
     }

@@ -1,6 +1,5 @@
 //! What this computer has beside the folder: where it stands, and what it changed since.
 
-use super::entry::DIGEST;
 use super::names::EpochId;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
@@ -103,14 +102,9 @@ pub fn whole(store: &dyn Store, object: &str) -> Result<Option<Vec<u8>>> {
     match store.read(&mut [ReadAt { object, offset: 0, buf: &mut buf }]) {
         Ok(()) => Ok(Some(buf)),
         // It went, or was cut, since its length was asked for.
-        Err(oblivio_store::StoreError::Missing { .. } | oblivio_store::StoreError::Short { .. }) => {
-            Ok(None)
-        }
+        Err(
+            oblivio_store::StoreError::Missing { .. } | oblivio_store::StoreError::Short { .. },
+        ) => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Whether these bytes are the ones with that digest.
-pub fn matches(bytes: &[u8], expected: &[u8; DIGEST]) -> bool {
-    digest(bytes) == *expected
 }

@@ -94,8 +94,9 @@ impl Line {
         // One that goes on from where this computer stands, before all others.
         let ahead = |it: &Opened| own.as_ref().is_none_or(|on| it.entry.has(on.entry.id));
         let (mut ahead, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(ahead);
-        let is_newest =
-            |it: &Opened, all: &[Opened]| !all.iter().any(|other| other != it && other.entry.has(it.entry.id));
+        let is_newest = |it: &Opened, all: &[Opened]| {
+            !all.iter().any(|other| other != it && other.entry.has(it.entry.id))
+        };
         while !ahead.is_empty() {
             let at = ahead.iter().position(|it| is_newest(it, &ahead)).unwrap_or(0);
             let target = ahead.remove(at);
@@ -111,8 +112,10 @@ impl Line {
     fn in_words(&self, several: &[Opened]) -> String {
         let mut text = format!("{} histories, written apart from each other:", several.len());
         for it in several {
-            let own = if it.entry.computer == self.base.computer { " (this computer's)" } else { "" };
-            let (there, all) = self.histories.there(&it.entry, |extent| self.shape.bytes_of(extent));
+            let own =
+                if it.entry.computer == self.base.computer { " (this computer's)" } else { "" };
+            let (there, all) =
+                self.histories.there(&it.entry, |extent| self.shape.bytes_of(extent));
             let _ = write!(text, " {}{own}", short_name(it.entry.id));
             if there < all {
                 let _ = write!(text, " ({there} of {all} files are here)");

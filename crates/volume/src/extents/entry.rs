@@ -200,7 +200,8 @@ impl Entry {
     }
 
     fn parse(id: EpochId, front: &Front, rest: &[u8]) -> Option<Self> {
-        let count = |number: &U64| usize::try_from(number.get()).ok().filter(|it| *it as u64 <= MOST);
+        let count =
+            |number: &U64| usize::try_from(number.get()).ok().filter(|it| *it as u64 <= MOST);
         let list = <[StoredEpoch]>::ref_from_prefix_with_elems;
         let (rows, rest) = list(rest, count(&front.rows)?).ok()?;
         let (kept, rest) = list(rest, count(&front.kept)?).ok()?;

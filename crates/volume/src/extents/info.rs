@@ -10,8 +10,9 @@ pub struct ExtentInfo {
     pub engine: SequentialInfo,
     /// Bytes of an extent.
     pub extent_bytes: u64,
-    /// Extents, and how many of them were ever written.
+    /// All extents.
     pub extents: u64,
+    /// Those of them that were ever written.
     pub written_extents: u64,
     /// Extents that changed since the last epoch.
     pub changed_extents: u64,

@@ -9,9 +9,9 @@
 use super::base::{Base, whole};
 use super::entry::{Entry, Held as File, Opened};
 use super::histories::Histories;
-use super::names::{self, EpochId, Named, parse, working};
+use super::names::{self, EpochId, Named, parse};
 use super::shape::Shape;
-use super::stand::{Stand, short};
+use super::stand::Stand;
 use super::store::{ExtentStore, Source};
 use crate::engine::Opening;
 use crate::environment::Environment;
@@ -28,10 +28,10 @@ use std::sync::Arc;
 pub struct Line {
     pub(super) folder: Arc<dyn Store>,
     pub(super) beside: Arc<dyn Store>,
-    link: Option<Arc<dyn Beside>>,
-    volume: VolumeId,
+    pub(super) link: Option<Arc<dyn Beside>>,
+    pub(super) volume: VolumeId,
     pub(super) vault: Vault,
-    environment: Environment,
+    pub(super) environment: Environment,
     pub(super) shape: Shape,
     pub(super) base: Base,
     /// The epoch that it stands on; `None` before the first.
@@ -121,28 +121,10 @@ impl Line {
         Ok(())
     }
 
-    /// Removes what is beside the folder and means nothing any more.
-    pub(super) fn sweep(&self) -> Result<()> {
-        let needed: BTreeSet<String> = self.on.iter().flat_map(names_of).collect();
-        let stale = |name: &str, len: u64| match parse(name) {
-            Some(Named::Working(overlay, extent)) => {
-                overlay != self.base.overlay || len != self.shape.bytes_of(extent)
-            }
-            Some(Named::Entry(_) | Named::Extent(..)) => !needed.contains(name),
-            _ => false,
-        };
-        let all = self.beside.list()?;
-        let gone = all.iter().filter(|(name, len)| stale(name, *len));
-        self.delete_beside(&gone.map(|(name, _)| name.as_str()).collect::<Vec<_>>())
-    }
-
-    fn delete_beside(&self, names: &[&str]) -> Result<()> {
-        if names.is_empty() { Ok(()) } else { Ok(self.beside.delete(names)?) }
-    }
-
     /// Reads the folder again. What an attempt of this computer left there goes.
     pub(super) fn read_folder(&mut self) -> Result<()> {
-        let mut known: Vec<Opened> = std::mem::take(&mut self.histories).entries.into_values().collect();
+        let mut known: Vec<Opened> =
+            std::mem::take(&mut self.histories).entries.into_values().collect();
         known.extend(self.on.clone());
         let there = self.folder.list()?;
         let is_there = |it: &Opened| there.iter().any(|(name, _)| *name == it.entry.id.entry());
@@ -153,16 +135,24 @@ impl Line {
         self.histories.entries.retain(|_, it| it.entry.table.len() as u64 == extents);
         let (session, on) = (self.base.session, self.on.as_ref());
         let left = |id: EpochId| {
-            id.session == session && session != self.session && on.is_none_or(|on| !on.entry.has(id))
+            id.session == session
+                && session != self.session
+                && on.is_none_or(|on| !on.entry.has(id))
         };
-        let left: Vec<String> = self.histories.files.keys().filter(|name| match parse(name) {
-            Some(Named::Extent(id, _)) => left(id),
-            _ => false,
-        }).cloned().collect();
+        let left: Vec<String> = self
+            .histories
+            .files
+            .keys()
+            .filter(|name| match parse(name) {
+                Some(Named::Extent(id, _)) => left(id),
+                _ => false,
+            })
+            .cloned()
+            .collect();
         self.delete_from_folder(&left)
     }
 
-    fn delete_from_folder(&mut self, names: &[String]) -> Result<()> {
+    pub(super) fn delete_from_folder(&mut self, names: &[String]) -> Result<()> {
         if names.is_empty() {
             return Ok(());
         }
@@ -200,40 +190,6 @@ impl Line {
     fn table(&self) -> Vec<Option<File>> {
         let none = || vec![None; self.shape.extents() as usize];
         self.on.as_ref().map_or_else(none, |on| on.entry.table.clone())
-    }
-
-    /// Keeps all files of an epoch beside the folder. Gives those that have not arrived, or not as
-    /// a whole.
-    ///
-    /// # Errors
-    /// Those of the stores.
-    pub(super) fn keep_all(&self, entry: &Entry, source: Source) -> Result<usize> {
-        let mut missing = 0;
-        for (extent, (id, expected)) in entry.files() {
-            let (name, len) = (id.extent(extent), self.shape.bytes_of(extent));
-            if source == Source::Beside && self.beside.len(&name)? == Some(len) {
-                continue;
-            }
-            let found = match self.histories.files.get(&name) {
-                Some(there) if *there == len => whole(&*self.folder, &name)?,
-                _ => None,
-            };
-            match found.filter(|bytes| digest(bytes) == expected) {
-                Some(bytes) if source == Source::Beside => self.keep(&name, &bytes)?,
-                Some(_) => {}
-                None => missing += 1,
-            }
-        }
-        Ok(missing)
-    }
-
-    /// Keeps a file of the folder beside it too.
-    fn keep(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        let linked = self.link.as_ref().is_some_and(|link| link.link(self.volume, name));
-        if linked && self.beside.len(name)? == Some(bytes.len() as u64) {
-            return Ok(());
-        }
-        Ok(self.beside.put(name, bytes, PutMode::Replace)?)
     }
 
     /// Stands on another epoch, all files of which are kept. Nothing may be changed since the one
@@ -385,69 +341,17 @@ impl Line {
         self.base.on
     }
 
-    /// Puts back what an epoch names, and what is gone from the folder: another computer that did
-    /// not know of this one deleted it, or somebody else did.
-    pub(super) fn heal(&self, entry: &Entry) -> Result<()> {
-        if self.source() == Source::Folder {
-            return Ok(());
-        }
-        let there: BTreeSet<String> = self.folder.list()?.into_iter().map(|(name, _)| name).collect();
-        let files = entry.files().map(|(extent, (id, _))| id.extent(extent));
-        for name in files.chain([entry.id.entry()]) {
-            if !there.contains(&name)
-                && let Some(bytes) = whole(&*self.beside, &name)?
-            {
-                put_new(&*self.folder, &name, &bytes)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// After an epoch: removes what it replaced beside the folder, and what nobody needs in it.
-    fn tidy(&mut self, before: Option<&Opened>, changed: &[u64]) -> Result<()> {
-        let overlay = self.base.overlay - 1;
-        let mut gone: Vec<String> = changed.iter().map(|extent| working(overlay, *extent)).collect();
-        if let Some(before) = before {
-            let needed: BTreeSet<String> = self.on.iter().flat_map(names_of).collect();
-            gone.extend(names_of(before).filter(|name| !needed.contains(name)));
-        }
-        self.delete_beside(&gone.iter().map(String::as_str).collect::<Vec<_>>())?;
-        self.clean()
-    }
-
-    /// Deletes from the folder what no computer needs.
-    ///
-    /// # Errors
-    /// Those of the stores.
-    pub(super) fn clean(&mut self) -> Result<()> {
-        self.read_folder()?;
-        let gone = self.histories.unneeded(self.environment.clock.date());
-        self.delete_from_folder(&gone)
-    }
-
     /// Whether this computer has a place beside the folder.
     pub fn keeps(&self) -> bool {
         self.link.is_some()
     }
-
-    /// This computer, as names of files have it.
-    pub fn computer(&self) -> u64 {
-        short(self.base.computer)
-    }
-}
-
-/// The names of an entry and of its files.
-fn names_of(opened: &Opened) -> impl Iterator<Item = String> + '_ {
-    let files = opened.entry.files().map(|(extent, (id, _))| id.extent(extent));
-    files.chain([opened.entry.id.entry()])
 }
 
 /// Stores a new file. One that is there already has the same bytes: its name is only ours, and it
 /// was put before a crash, or by a sync client.
-fn put_new(folder: &dyn Store, name: &str, bytes: &[u8]) -> Result<()> {
+pub(super) fn put_new(folder: &dyn Store, name: &str, bytes: &[u8]) -> Result<()> {
     match folder.put(name, bytes, PutMode::IfAbsent) {
         Err(StoreError::Exists { .. }) | Ok(()) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
-

@@ -27,6 +27,7 @@ mod entry;
 mod header;
 mod histories;
 mod info;
+mod keeping;
 mod line;
 mod names;
 mod pick;

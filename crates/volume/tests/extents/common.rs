@@ -27,11 +27,8 @@ pub fn options() -> ExtentOptions {
         sector_bytes: 256,
         ..SequentialConfig::new(BYTES, BLOCKS)
     };
-    let sequential = SequentialOptions {
-        quantum_writes: 3,
-        log_quanta: 24,
-        ..SequentialOptions::of(engine)
-    };
+    let sequential =
+        SequentialOptions { quantum_writes: 3, log_quanta: 24, ..SequentialOptions::of(engine) };
     ExtentOptions { sequential, extent_bytes: 4096 }
 }
 
