@@ -179,7 +179,14 @@ impl ExtentVolume {
     }
 
     /// Ends the epoch: everything is durable, and goes into the folder.
-    fn end_epoch(&mut self) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of the stores. Everything is durable on this computer nevertheless.
+    pub fn end_epoch(&mut self) -> Result<()> {
+        self.guarded(|volume| if volume.view { Ok(()) } else { volume.publish() })
+    }
+
+    fn publish(&mut self) -> Result<()> {
         self.make_durable()?;
         let done = self.line.publish(&self.store);
         if let Err(error) = done {
@@ -247,7 +254,7 @@ impl BlockSpace for ExtentVolume {
     fn commit(&mut self) -> Result<()> {
         self.guarded(|volume| match () {
             () if volume.view => Ok(()),
-            () if volume.due() || !volume.line.keeps() => volume.end_epoch(),
+            () if volume.due() || !volume.line.keeps() => volume.publish(),
             () => volume.make_durable(),
         })
     }
@@ -263,7 +270,7 @@ impl BlockSpace for ExtentVolume {
             }
             volume.line.note_writing()?;
             volume.inner.finish()?;
-            volume.end_epoch()?;
+            volume.publish()?;
             volume.wrote = false;
             Ok(())
         })
@@ -284,7 +291,7 @@ impl BlockSpace for ExtentVolume {
     fn idle(&mut self) -> Result<Option<Duration>> {
         self.guarded(|volume| {
             if !volume.view && volume.due() {
-                volume.end_epoch()?;
+                volume.publish()?;
             }
             let now = volume.clock.now();
             Ok(volume.since.map(|since| (since + EPOCH_TIME).saturating_sub(now)))

@@ -3,6 +3,10 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod common;
+mod computers;
+mod crashes;
+mod damage;
 mod one;
+mod traces;
 
 use common::{Computer, contents, write};
