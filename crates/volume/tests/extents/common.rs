@@ -7,7 +7,8 @@ use oblivio_store::{MemoryStore, Store};
 use oblivio_volume::extents::{ExtentOptions, ExtentVolume};
 use oblivio_volume::sequential::SequentialOptions;
 use oblivio_volume::{
-    Beside, BlockSpace, Environment, MemoryKeeper, OpenOptions, Result, Volume, Which,
+    Beside, BlockSpace, Environment, MemoryKeeper, OpenOptions, Result, SimulatedClock, Volume,
+    Which,
 };
 use std::sync::Arc;
 
@@ -38,6 +39,7 @@ pub struct Computer {
     pub beside: Arc<dyn Store>,
     pub keeper: MemoryKeeper,
     pub seed: u64,
+    pub clock: Arc<SimulatedClock>,
 }
 
 struct Place(Arc<dyn Store>);
@@ -58,7 +60,8 @@ impl Computer {
     }
 
     pub fn with(beside: Arc<dyn Store>, seed: u64) -> Self {
-        Self { beside, keeper: MemoryKeeper::default(), seed }
+        let (keeper, clock) = (MemoryKeeper::default(), Arc::default());
+        Self { beside, keeper, seed, clock }
     }
 
     /// The options of its next session. Each has other randomness.
@@ -68,7 +71,10 @@ impl Computer {
             keeper: Some(Box::new(self.keeper.clone())),
             beside: Some(Arc::new(Place(Arc::clone(&self.beside)))),
             history,
-            environment: Environment::from_seed(self.seed),
+            environment: Environment {
+                clock: self.clock.clone(),
+                ..Environment::from_seed(self.seed)
+            },
             ..OpenOptions::default()
         }
     }

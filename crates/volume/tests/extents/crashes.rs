@@ -83,7 +83,8 @@ fn look(left: (MemoryStore, MemoryStore), computer: &Computer, done: &Done, what
     assert!(done.models[done.published..].contains(&found), "{what}, new: the epoch");
     drop(volume);
     let (keeper, seed) = (computer.keeper.twin(), computer.seed + 1000);
-    let mut same = Computer { beside: Arc::new(beside), keeper, seed };
+    let mut same =
+        Computer { beside: Arc::new(beside), keeper, seed, clock: computer.clock.clone() };
     let folder = Arc::new(folder);
     for time in ["first", "second"] {
         let opened = same.open(folder.clone());

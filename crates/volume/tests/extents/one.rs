@@ -3,7 +3,7 @@
 use super::common::{BLOCKS, names};
 use super::{Computer, contents, write};
 use oblivio_store::MemoryStore;
-use oblivio_volume::BlockSpace;
+use oblivio_volume::{BlockSpace, Clock, Error, OpenOptions, Volume, Which};
 use std::sync::Arc;
 
 #[test]
@@ -53,4 +53,47 @@ fn who_only_reads_leaves_nothing() {
     let after = names(&*folder);
     let new: Vec<_> = after.iter().filter(|it| !before.contains(it)).collect();
     assert!(matches!(&new[..], [(name, _)] if name.starts_with("k-")), "{new:?}");
+}
+
+/// Five minutes after the first change, or after 64 MiB.
+#[test]
+fn an_epoch_ends_after_a_time_and_after_many_writes() {
+    let folder = Arc::new(MemoryStore::new());
+    let mut here = Computer::new(1);
+    let mut volume = here.create(folder.clone());
+    let epochs = |folder: &MemoryStore| {
+        names(folder).into_iter().filter(|it| it.0.starts_with("e-")).map(|it| it.0).next_back()
+    };
+    let first = epochs(&folder);
+    volume.access(vec![write(1, 1)]).unwrap();
+    volume.commit().unwrap();
+    assert_eq!(epochs(&folder), first, "a sync is no epoch");
+    assert!(!volume.wants_commit());
+    let clock = here.clock.clone();
+    let left = volume.idle().unwrap().expect("it wants to be called again");
+    clock.sleep(left);
+    assert!(volume.wants_commit());
+    volume.idle().unwrap();
+    let second = epochs(&folder);
+    assert_ne!(second, first, "the time is up");
+    assert_eq!(volume.idle().unwrap(), None, "and nothing waits any more");
+    let mut writes = 0;
+    while !volume.wants_commit() {
+        volume.access((0..BLOCKS).map(|id| write(id, 2)).collect()).unwrap();
+        writes += BLOCKS;
+    }
+    volume.commit().unwrap();
+    assert_ne!(epochs(&folder), second, "so much was written");
+    let bytes = writes * super::common::BYTES as u64;
+    assert!(bytes <= 64 << 20, "{bytes}: padding counts too");
+}
+
+#[test]
+fn padding_and_pacing_are_refused() {
+    let folder = Arc::new(MemoryStore::new());
+    let mut here = Computer::new(1);
+    drop(here.create(folder.clone()));
+    let open = OpenOptions { pad: true, ..here.session(Which::Newest) };
+    let refused = Volume::open(folder, &super::common::passphrase(), open);
+    assert!(matches!(refused.map(drop), Err(Error::Invalid(_))));
 }
