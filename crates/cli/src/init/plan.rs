@@ -37,6 +37,8 @@ pub struct Plan {
     pub block_bytes: usize,
     /// Whether it holds a disk, not files.
     pub disk: bool,
+    /// Whether it is made for a folder that a sync client copies.
+    pub synced: bool,
 }
 
 impl Plan {
@@ -83,7 +85,7 @@ impl Plan {
             (None, false) => NewVolume::new(seen_by, block_bytes, size, kdf).filled(args.fill),
         };
         let new = if args.map_on_disk { new.map_on_disk() } else { new };
-        Ok(Self { new, size, block_bytes, disk })
+        Ok(Self { new, size, block_bytes, disk, synced: args.sync_folder })
     }
 }
 

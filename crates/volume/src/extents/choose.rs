@@ -88,6 +88,10 @@ impl Line {
 
     /// The epoch that this computer stands on; if there is none, the newest that is complete.
     fn stand_on_older(&mut self) -> Result<()> {
+        let newest: Vec<Opened> = self.histories.newest().into_iter().cloned().collect();
+        if self.on.is_none() && newest.len() > 1 {
+            return Err(Error::Parted(self.in_words(&newest)));
+        }
         let mut all: Vec<Opened> = self.histories.entries.values().cloned().collect();
         all.sort_by_key(|it| std::cmp::Reverse(it.entry.date));
         let own = self.on.clone();

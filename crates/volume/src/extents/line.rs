@@ -79,7 +79,22 @@ impl Line {
         };
         line.recover()?;
         line.read_folder()?;
+        line.rename_copy()?;
         Ok(line)
+    }
+
+    /// Takes a new name if the folder knows more acts of this computer than it does itself: then
+    /// this state folder is a copy, or an old one was put back. Two acts must not bear one number.
+    fn rename_copy(&mut self) -> Result<()> {
+        let (computer, act) = (self.base.computer, self.base.act);
+        let later = |stand: &Stand| stand.computer == computer && stand.act > act;
+        if self.histories.stands().iter().any(later) {
+            let mut randomness = self.environment.randomness.clone();
+            self.base.computer = ComputerId::generate(&mut randomness);
+            self.base.act = 0;
+            self.base.write(&*self.beside)?;
+        }
+        Ok(())
     }
 
     /// Finds the entry that it stands on, and completes an epoch that was decided.

@@ -309,3 +309,40 @@ fn copies_that_a_client_makes_are_ignored() {
     assert!(names(&*folder).len() + 20 > before, "and nobody deletes them");
     assert!(folder.len("desktop.ini").unwrap().is_some());
 }
+
+/// A state folder that is a copy, or was put back from a backup: its acts do not bear numbers that
+/// others know, and nothing is lost.
+#[test]
+fn a_copy_of_a_state_folder_is_another_computer() {
+    let mut pair = pair();
+    let mut copy = pair.there.clone();
+    copy.seed += 500;
+    // Before it ever opened the volume both are nobody; so it opens first, and is copied then.
+    pair.there.open(pair.folders[1].clone()).unwrap().finish().unwrap();
+    copy.beside = Arc::new(snapshot_of(&pair.there));
+    copy.keeper = pair.there.keeper.twin();
+    pair.sync();
+    for round in 0..4 {
+        for which in 0..2 {
+            let computer = if which == 0 { &mut pair.there } else { &mut copy };
+            let mut volume = computer.open(pair.folders[which].clone()).unwrap();
+            assert_eq!(contents(&mut volume), pair.model, "round {round}");
+            change(&mut volume, &mut pair.model, &mut SplitMix64::new(round), 9);
+            volume.finish().unwrap();
+            drop(volume);
+            pair.sync();
+        }
+    }
+    let passphrase = super::common::passphrase();
+    let session = copy.session(Which::Newest);
+    assert_eq!(histories(pair.folders[1].clone(), &passphrase, session).unwrap().len(), 1);
+    // Apart, from the same copy: two histories, as of any two computers.
+    for (which, computer) in [&mut pair.there, &mut copy].into_iter().enumerate() {
+        let mut volume = computer.open(pair.folders[which].clone()).unwrap();
+        volume.access(vec![write(which as u64, 99)]).unwrap();
+        volume.finish().unwrap();
+    }
+    pair.sync();
+    let session = copy.session(Which::Newest);
+    assert_eq!(histories(pair.folders[1].clone(), &passphrase, session).unwrap().len(), 2);
+}
