@@ -52,6 +52,12 @@ sequential-volume states="100000" pairs="10000":
     OBLIVIO_CRASH_STATES={{states}} OBLIVIO_TRACE_PAIRS={{pairs}} cargo test --release -p oblivio-volume --test sequential -- --nocapture
     OBLIVIO_CRASH_STEP=1 cargo test --release -p oblivio-volume --test fs sequential -- --nocapture
 
+# A folder that two instances of Syncthing copy: this many rounds, by turns and apart. And a crash at
+# every operation of such a volume.
+syncthing rounds="20":
+    OBLIVIO_SYNC_ROUNDS={{rounds}} cargo test --release -p oblivio-cli --test syncthing -- --ignored --nocapture
+    OBLIVIO_EXTENT_CUTS=1 cargo test --release -p oblivio-volume --test extents -- --nocapture crash
+
 # Every byte of a sequential disk with 4 MiB of data changed and every extent replayed; then every
 # byte and region of this many small volumes, log, states and header too.
 sequential-damage volumes="4":

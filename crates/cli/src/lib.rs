@@ -25,6 +25,7 @@ mod nbd;
 mod open;
 mod passphrase;
 mod passphrases;
+mod pick;
 mod progress;
 mod put;
 mod recorder;
@@ -101,6 +102,7 @@ fn run(command: &Command) -> Result<()> {
         #[cfg(all(feature = "ublk", target_os = "linux"))]
         Command::Ublk(args) => ublk::run(args),
         Command::Passphrase(command) => passphrases::run(command),
+        Command::Pick(args) => pick::run(args),
         Command::Share(command) => share::run(command),
         Command::Audit(args) => audit::run(args),
         Command::Demo(args) => demo::run(args),

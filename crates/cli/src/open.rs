@@ -7,15 +7,16 @@ use crate::passphrase;
 use crate::recorder::Recorder;
 use crate::unobserved::Unobserved;
 use anyhow::{Context, Result};
-use oblivio::Remembered;
 use oblivio::place::{self, PlaceError};
+use oblivio::{BesideFolder, Remembered};
 use oblivio_serve::memory;
 use oblivio_serve::watch::{Holds, Publisher, WatchedStore};
 use oblivio_store::Store;
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::{FileSystem, Timestamp};
 use oblivio_volume::{
-    BlockSpace, ClosedVolume, Error as VolumeError, OnShown, OpenOptions, Pace, Volume, VolumeInfo,
+    Beside, BlockSpace, ClosedVolume, Error as VolumeError, OnShown, OpenOptions, Pace, Volume,
+    VolumeInfo, Which,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -67,12 +68,31 @@ pub fn options(folder: &Path, args: &OpenArgs, on_shown: Option<OnShown>) -> Res
         memory_bytes: wanted_memory(args)?,
         keeper: Some(Box::new(remembered)),
         accept_rollback: args.accept_rollback,
+        beside: beside(folder, args)?,
+        history: history(args),
         pad: args.pad,
         pace: args.pace.map(pace),
         on_shown,
         host: host(),
         ..OpenOptions::default()
     })
+}
+
+/// This computer's own place for a volume in a folder that a sync client copies. Without one nothing
+/// is kept, as suits a session that leaves no trace.
+fn beside(folder: &Path, args: &OpenArgs) -> Result<Option<Arc<dyn Beside>>> {
+    if args.unobserved || place::is_online(folder) {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(BesideFolder::at(folder)?)))
+}
+
+fn history(args: &OpenArgs) -> Which {
+    match &args.history {
+        Some(name) => Which::View(name.clone()),
+        None if args.older => Which::Older,
+        None => Which::Newest,
+    }
 }
 
 /// What this computer is called.

@@ -47,6 +47,10 @@ pub enum Kind {
     Pointer = 18,
     /// A part of the client's state, of a tree in windows.
     Part = 19,
+    /// An epoch of a volume in a folder that a sync client copies.
+    Epoch = 20,
+    /// Which epoch a computer stands on.
+    Stand = 21,
     /// An entry of the query log of the `paper` construction.
     PaperQuery = 32,
     /// An entry of its result log.

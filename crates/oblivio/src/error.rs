@@ -38,6 +38,14 @@ pub enum Error {
     /// before is safe: open the volume again.
     #[error("another computer took the volume over")]
     Overtaken,
+    /// A sync client has not brought all files of the newest epoch into the folder yet. Wait for it,
+    /// or say [`OpenOptions::accept_older`](crate::OpenOptions::accept_older).
+    #[error("still to come: {0}")]
+    StillToCome(String),
+    /// Two computers wrote apart from each other: each history can be looked at with
+    /// [`OpenOptions::view_history`](crate::OpenOptions::view_history), and `oblivio pick` chooses.
+    #[error("the volume has {0}")]
+    Parted(String),
     /// The volume or its store has no space left. What was there before is intact.
     #[error("no space: {0}")]
     Full(String),
@@ -109,6 +117,8 @@ impl From<VolumeError> for Error {
             V::Full(what) => Self::Full(what),
             V::Busy => Self::Busy,
             V::Overtaken => Self::Overtaken,
+            V::StillToCome(what) => Self::StillToCome(what),
+            V::Parted(what) => Self::Parted(what),
             V::Closed(why) => Self::Closed(why),
             V::Store(error) => Self::of_store(error),
         }

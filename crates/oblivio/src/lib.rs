@@ -66,6 +66,7 @@
 //!
 //! Mounts and servers are the crate `oblivio-serve`, and its features.
 
+mod beside;
 #[doc(hidden)]
 pub mod cache;
 mod disk;
@@ -87,6 +88,8 @@ mod volume;
 #[doc(hidden)]
 pub mod walk;
 
+#[doc(hidden)]
+pub use beside::BesideFolder;
 pub use disk::Disk;
 pub use error::{Error, Result};
 pub use file::File;

@@ -1,5 +1,6 @@
 //! Opening and making volumes.
 
+use crate::beside::BesideFolder;
 use crate::cache;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
@@ -11,8 +12,11 @@ use crate::volume::Volume;
 use oblivio_store::partition::Existing;
 use oblivio_volume::disk::{Disk as InnerDisk, size_in};
 use oblivio_volume::fs::FileSystem;
-use oblivio_volume::{BlockSpace, ClosedVolume, Keeper, NewVolume, SeenBy, Volume as Blocks};
+use oblivio_volume::{
+    Beside, BlockSpace, ClosedVolume, Keeper, NewVolume, SeenBy, Volume as Blocks,
+};
 use std::path::Path;
+use std::sync::Arc;
 
 impl OpenOptions {
     /// Opens the files of the volume in a folder, file or partition.
@@ -64,6 +68,11 @@ impl OpenOptions {
     /// For a volume that hides reads, or one that need not pad them.
     fn inner(self, place: &Path, hides_reads: bool) -> Result<oblivio_volume::OpenOptions> {
         let any = self.accept_other_volume;
+        let beside: Option<Arc<dyn Beside>> = match &self.knowledge {
+            Knowledge::OfUser => Some(Arc::new(BesideFolder::at(place)?)),
+            Knowledge::In(folder) => Some(Arc::new(BesideFolder::in_folder(folder, place))),
+            Knowledge::Nowhere => None,
+        };
         let keeper: Option<Box<dyn Keeper>> = match self.knowledge {
             Knowledge::OfUser => Some(Box::new(Remembered::at(place, any)?)),
             Knowledge::In(folder) => Some(Box::new(Remembered::in_folder(folder, place, any))),
@@ -72,7 +81,9 @@ impl OpenOptions {
         Ok(oblivio_volume::OpenOptions {
             memory_bytes: self.memory,
             keeper,
+            beside,
             accept_rollback: self.accept_rollback,
+            history: self.history,
             pad: self.pad && hides_reads,
             ..oblivio_volume::OpenOptions::default()
         })
@@ -126,10 +137,14 @@ impl CreateOptions {
             (size, _) => size.unwrap_or(oblivio_volume::CreateOptions::default().capacity_bytes),
         };
         let block_size = self.block_size.unwrap_or(self.seen_by.block_bytes());
-        let new = NewVolume::new(self.seen_by, block_size, size, self.guessing);
+        let new = match self.sync_folder {
+            true => NewVolume::in_extents(block_size, size, self.guessing),
+            false => NewVolume::new(self.seen_by, block_size, size, self.guessing),
+        };
         let in_one = self.one_file || (place.exists() && !place.is_dir());
         let made = match new.fixed_objects()? {
             Some(objects) if in_one => Made::in_one(place, &objects, Existing::Refuse)?,
+            _ if self.sync_folder => Made::in_sync_folder(place)?.0,
             _ => Made::in_folder(place)?,
         };
         let done = self.fill(&made, place, &passphrase, new).and_then(hold);
@@ -174,6 +189,9 @@ impl CreateOptions {
             () if self.size == Some(0) => "a volume of no size holds nothing",
             () if self.one_file && self.seen_by == SeenBy::Storage => {
                 "one file is for volumes made against snapshots: this one grows with its content"
+            }
+            () if self.one_file && self.sync_folder => {
+                "a sync client sends one file again and again: leave one of the two out"
             }
             () if self.block_size.is_some_and(|bytes| {
                 !bytes.is_power_of_two() || !(1 << 10..=1 << 20).contains(&bytes)

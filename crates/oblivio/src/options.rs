@@ -1,7 +1,7 @@
 //! The choices of a caller who opens or makes a volume.
 
 use oblivio_crypto::KdfParams;
-use oblivio_volume::SeenBy;
+use oblivio_volume::{SeenBy, Which};
 use std::path::PathBuf;
 
 /// How a volume is opened. The default protects against rollback, hides what SECURITY.md says, and
@@ -14,6 +14,7 @@ pub struct OpenOptions {
     pub(crate) accept_other_volume: bool,
     pub(crate) pad: bool,
     pub(crate) cache: Option<u64>,
+    pub(crate) history: Which,
 }
 
 /// Where this computer keeps what it knows of volumes.
@@ -72,6 +73,21 @@ impl OpenOptions {
         self
     }
 
+    /// Opens a volume in a folder that a sync client copies although something newer is on its way:
+    /// the newest of which all is there. If something is written, there will be two histories.
+    #[must_use]
+    pub fn accept_older(mut self) -> Self {
+        self.history = Which::Older;
+        self
+    }
+
+    /// Looks at one history of such a volume, by its name. Nothing can be changed in it.
+    #[must_use]
+    pub fn view_history(mut self, name: impl Into<String>) -> Self {
+        self.history = Which::View(name.into());
+        self
+    }
+
     /// Keeps what this computer knows of volumes in this folder. The default is that of the
     /// `oblivio` command: `$XDG_STATE_HOME/oblivio`, or `~/.local/state/oblivio`.
     ///
@@ -100,6 +116,7 @@ pub struct CreateOptions {
     pub(crate) size: Option<u64>,
     pub(crate) block_size: Option<usize>,
     pub(crate) one_file: bool,
+    pub(crate) sync_folder: bool,
     pub(crate) guessing: KdfParams,
     pub(crate) open: OpenOptions,
 }
@@ -131,6 +148,15 @@ impl CreateOptions {
     #[must_use]
     pub fn block_size(mut self, bytes: usize) -> Self {
         self.block_size = Some(bytes);
+        self
+    }
+
+    /// For a folder that a sync client copies, as those of Dropbox, Nextcloud and Syncthing: files are
+    /// made once and never change, so no client ever has two versions of one. It implies
+    /// [`SeenBy::Snapshots`].
+    #[must_use]
+    pub fn sync_folder(mut self) -> Self {
+        (self.sync_folder, self.seen_by) = (true, SeenBy::Snapshots);
         self
     }
 

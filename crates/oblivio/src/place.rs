@@ -1,8 +1,9 @@
 //! Where a volume is: in a folder, in one file, in a partition, or at a URL.
 
+use crate::beside;
 pub use crate::url::{is_service, scheme};
 use oblivio_store::partition::{Existing, Place};
-use oblivio_store::{LocalStore, PartitionStore, Store, StoreError};
+use oblivio_store::{LocalStore, PartitionStore, Store, StoreError, SyncFolder};
 use oblivio_volume::{HEADER_BYTES, HEADER_OBJECT};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -80,6 +81,9 @@ pub fn open(place: &Path) -> Result<Arc<dyn Store>, PlaceError> {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Err(PlaceError::Missing(place.to_owned()));
         }
+        Ok(found) if found.is_dir() && SyncFolder::is_one(place) => {
+            return Ok(Arc::new(SyncFolder::open(place, beside::making().as_deref())?));
+        }
         Ok(found) if found.is_dir() => {}
         _ if PartitionStore::is_one(place)? => return Ok(Arc::new(PartitionStore::open(place)?)),
         _ => return Err(PlaceError::NoVolume(place.to_owned())),
@@ -106,6 +110,18 @@ impl Made {
         let (new, place) = (!place.exists(), place.to_owned());
         let store = Arc::new(LocalStore::create(&place)?);
         Ok(Self { place, store, new, online: false })
+    }
+
+    /// Makes a store in a folder that a sync client copies, which is new or empty. Says whether its
+    /// files are made outside of the folder.
+    ///
+    /// # Errors
+    /// Something is in the folder; those of the system.
+    pub fn in_sync_folder(place: &Path) -> Result<(Self, bool), StoreError> {
+        let (new, place) = (!place.exists(), place.to_owned());
+        let store = SyncFolder::create(&place, beside::making().as_deref())?;
+        let outside = store.makes_outside();
+        Ok((Self { place, store: Arc::new(store), new, online: false }, outside))
     }
 
     /// A store at a URL, which makes nothing yet.

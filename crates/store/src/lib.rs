@@ -27,6 +27,7 @@ mod range;
 pub mod record;
 pub mod retry;
 pub mod share;
+mod sync_folder;
 mod system;
 
 pub use capabilities::{Capabilities, LeaseKind};
@@ -42,3 +43,4 @@ pub use ports::{Blobs, Held, Hint, Lease, Log, Objects, PutMode, Slots, Store};
 pub use range::{ReadAt, WriteAt};
 pub use record::RecordStore;
 pub use retry::{Patience, RetryStore};
+pub use sync_folder::SyncFolder;

@@ -4,7 +4,7 @@ use crate::finding::Finding;
 use crate::source::Source;
 
 /// What only an engine's own folders and the registry say.
-const NAMES: [&str; 20] = [
+const NAMES: [&str; 24] = [
     "TreeVolume",
     "TreeInfo",
     "TreeOram",
@@ -25,15 +25,20 @@ const NAMES: [&str; 20] = [
     "WindowInfo",
     "WindowOptions",
     "oblivio_volume::windows",
+    "ExtentVolume",
+    "ExtentInfo",
+    "ExtentOptions",
+    "oblivio_volume::extents",
 ];
 
 /// Folders of engines, and the registry. A folder `engines` holds what a crate says of each.
-const PLACES: [&str; 7] = [
+const PLACES: [&str; 8] = [
     "crates/engine/src/",
     "crates/volume/src/tree/",
     "crates/volume/src/sequential/",
     "crates/volume/src/pyramid/",
     "crates/volume/src/windows/",
+    "crates/volume/src/extents/",
     "crates/volume/src/registry.rs",
     "crates/volume/src/fuzzing.rs",
 ];

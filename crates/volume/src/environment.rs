@@ -13,6 +13,12 @@ pub trait Clock: Send + Sync {
 
     /// Returns after this time.
     fn sleep(&self, time: Duration);
+
+    /// The date, in seconds since 1970. Other computers have other clocks, so nothing that must be
+    /// right follows from it.
+    fn date(&self) -> u64 {
+        self.now().as_secs()
+    }
 }
 
 /// The computer's clock.
@@ -34,6 +40,10 @@ impl Clock for SystemClock {
 
     fn sleep(&self, time: Duration) {
         std::thread::sleep(time);
+    }
+
+    fn date(&self) -> u64 {
+        std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs())
     }
 }
 

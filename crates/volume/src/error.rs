@@ -66,6 +66,12 @@ pub enum Error {
     /// Another computer began a session after this one, which can do nothing more.
     #[error("another computer took the volume over")]
     Overtaken,
+    /// Files of the newest epoch have not arrived in the folder yet.
+    #[error("still to come: {0}")]
+    StillToCome(String),
+    /// Two computers wrote apart from each other.
+    #[error("the volume has {0}")]
+    Parted(String),
     /// An earlier failure left this handle unusable; open the volume again.
     #[error("the volume was closed after a failure ({0}); open it again")]
     Closed(String),

@@ -6,6 +6,7 @@ pub mod disk;
 mod engine;
 mod environment;
 mod error;
+pub mod extents;
 pub mod fs;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -27,9 +28,11 @@ pub use block::{BlockReader, BlockSpace, CHANGE_BYTES, Least, ROOT_BYTES};
 pub use engine::{EngineEntry, EngineVolume, Opening, PublicHeader, VolumeInfo, make, open_as};
 pub use environment::{Clock, Environment, SimulatedClock, SystemClock};
 pub use error::{Error, Result};
+pub use extents::{HistoryInfo, drop_history, histories, pick};
 pub use header::{HEADER_BYTES, HEADER_OBJECT, Header, PARAMETER_BYTES, Parameters};
 pub use options::{
-    CacheOptions, CreateOptions, DEFAULT_MEMORY, OnShown, OpenOptions, Pace, Rule, Shown, ShownKind,
+    Beside, CacheOptions, CreateOptions, DEFAULT_MEMORY, OnShown, OpenOptions, Pace, Rule, Shown,
+    ShownKind, Which,
 };
 pub use passphrases::{add_passphrase, change_passphrase, read_header, remove_passphrase};
 pub use registry::{Cost, ENGINES, NewVolume, SeenBy};

@@ -1,8 +1,9 @@
 //! A caller's choices when it creates or opens a volume, and what it can learn of one.
 
+use crate::Result;
 use crate::environment::Environment;
 use crate::trust::Keeper;
-use oblivio_crypto::KdfParams;
+use oblivio_crypto::{KdfParams, VolumeId};
 use oblivio_store::Store;
 use std::sync::Arc;
 use std::time::Duration;
@@ -158,8 +159,40 @@ pub struct OpenOptions {
     pub on_shown: Option<OnShown>,
     /// What this computer's owner calls it: other computers show it, where several use a volume.
     pub host: String,
+    /// This computer's own place for a volume in a folder that a sync client copies. Without it,
+    /// each commit is an epoch.
+    pub beside: Option<Arc<dyn Beside>>,
+    /// Which history of such a volume.
+    pub history: Which,
     /// The clock and the randomness.
     pub environment: Environment,
+}
+
+/// Which history of a volume in a folder that a sync client copies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Which {
+    /// The newest, all of which must be there.
+    #[default]
+    Newest,
+    /// The newest of which all is there: the user accepts that something newer is on its way, and
+    /// that there will be two histories then.
+    Older,
+    /// The one whose name begins so, to look at: nothing that is written in it is kept.
+    View(String),
+}
+
+/// This computer's own place for a volume in a folder that a sync client copies: outside of that
+/// folder.
+pub trait Beside: Send + Sync {
+    /// A store in that place, for this volume.
+    ///
+    /// # Errors
+    /// `Forgotten` if there is no such place.
+    fn store(&self, volume: VolumeId) -> Result<Arc<dyn Store>>;
+
+    /// Gives a file of the folder a second name in that store: the same one. False if it cannot,
+    /// and a copy is needed.
+    fn link(&self, volume: VolumeId, object: &str) -> bool;
 }
 
 /// The default memory budget: 448 MiB.

@@ -3,6 +3,7 @@
 
 use crate::Result;
 use crate::engine::EngineEntry;
+use crate::extents::{self, ExtentOptions, ExtentVolume};
 use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions};
 use crate::pyramid::{self, PyramidOptions, PyramidVolume};
 use crate::sequential::{self, SequentialOptions, SequentialVolume};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 
 /// All of them.
 pub static ENGINES: &[&EngineEntry] =
-    &[&tree::ENGINE, &sequential::ENGINE, &pyramid::ENGINE, &windows::ENGINE];
+    &[&tree::ENGINE, &sequential::ENGINE, &pyramid::ENGINE, &windows::ENGINE, &extents::ENGINE];
 
 impl ClosedVolume {
     /// Reads the header of the volume in a store.
@@ -85,6 +86,21 @@ impl Volume {
         WindowVolume::create(store, passphrase, kdf, create, open).map(Self::from)
     }
 
+    /// Creates a volume in a folder that a sync client copies, and opens it.
+    ///
+    /// # Errors
+    /// As [`ExtentVolume::create`].
+    pub fn create_extents(
+        store: Arc<dyn Store>,
+        passphrase: &Passphrase,
+        kdf: KdfParams,
+        create: ExtentOptions,
+        open: OpenOptions,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self> {
+        ExtentVolume::create(store, passphrase, kdf, create, open, progress).map(Self::from)
+    }
+
     /// Opens a volume; replays a session that did not end well.
     ///
     /// # Errors
@@ -131,6 +147,7 @@ enum Options {
     Sequential(SequentialOptions),
     Pyramid(PyramidOptions),
     Windows(WindowOptions),
+    Extents(ExtentOptions),
 }
 
 /// What a new volume costs.
@@ -198,11 +215,19 @@ impl NewVolume {
         Self { engine: Options::Windows(create), kdf }
     }
 
+    /// In a folder that a sync client copies.
+    pub fn in_extents(block_bytes: usize, capacity_bytes: u64, kdf: KdfParams) -> Self {
+        let create = ExtentOptions::new(block_bytes, capacity_bytes);
+        Self { engine: Options::Extents(create), kdf }
+    }
+
     /// The same, filled with random bytes first, if it takes all of its space at once.
     #[must_use]
     pub fn filled(mut self, fill: bool) -> Self {
-        if let Options::Sequential(create) = &mut self.engine {
-            create.fill = fill;
+        match &mut self.engine {
+            Options::Sequential(create) => create.fill = fill,
+            Options::Extents(create) => create.sequential.fill = fill,
+            Options::Tree(_) | Options::Pyramid(_) | Options::Windows(_) => {}
         }
         self
     }
@@ -210,8 +235,10 @@ impl NewVolume {
     /// The same with its map on the disk instead of in memory, if it has a choice.
     #[must_use]
     pub fn map_on_disk(mut self) -> Self {
-        if let Options::Sequential(create) = &mut self.engine {
-            *create = create.map_on_disk();
+        match &mut self.engine {
+            Options::Sequential(create) => *create = create.map_on_disk(),
+            Options::Extents(create) => create.sequential = create.sequential.map_on_disk(),
+            Options::Tree(_) | Options::Pyramid(_) | Options::Windows(_) => {}
         }
         self
     }
@@ -223,7 +250,9 @@ impl NewVolume {
     /// `Invalid` for impossible parameters.
     pub fn fixed_objects(&self) -> Result<Option<Vec<(&'static str, u64)>>> {
         match &self.engine {
-            Options::Tree(_) | Options::Pyramid(_) | Options::Windows(_) => Ok(None),
+            Options::Tree(_) | Options::Pyramid(_) | Options::Windows(_) | Options::Extents(_) => {
+                Ok(None)
+            }
             Options::Sequential(create) => create.objects().map(Some),
         }
     }
@@ -246,6 +275,10 @@ impl NewVolume {
                 let (stored, read, written) = create.cost()?;
                 Ok(Cost::Scheduled { stored, read, written })
             }
+            Options::Extents(create) => Ok(Cost::Fixed {
+                stored: create.sequential.stored_bytes()?,
+                written_per_byte: create.sequential.written_per_byte()?,
+            }),
             Options::Sequential(create) => Ok(Cost::Fixed {
                 stored: create.stored_bytes()?,
                 written_per_byte: create.written_per_byte()?,
@@ -271,6 +304,9 @@ impl NewVolume {
             }
             Options::Windows(create) => {
                 Volume::create_windows(store, passphrase, self.kdf, create, open)
+            }
+            Options::Extents(create) => {
+                Volume::create_extents(store, passphrase, self.kdf, create, open, progress)
             }
             Options::Sequential(create) => {
                 Volume::create_sequential(store, passphrase, self.kdf, create, open, progress)

@@ -5,6 +5,7 @@ mod mount;
 mod nbd;
 mod open;
 mod passphrase;
+mod pick;
 mod serve;
 mod share;
 mod transfer;
@@ -21,6 +22,7 @@ pub use mount::{MountArgs, UmountArgs};
 pub use nbd::NbdArgs;
 pub use open::OpenArgs;
 pub use passphrase::{NewPassphraseArgs, PassphraseArgs};
+pub use pick::PickArgs;
 pub use serve::ServeArgs;
 pub use share::{
     ShareCommand, ShareQuota, ShareServe, ShareStatus, TokenAdd, TokenCommand, TokenList,
@@ -51,7 +53,8 @@ OBLIVIO_PASSPHRASE, --passphrase-file or --passphrase-fd; never from the command
 
 Exit codes: 0 all went well, 1 failed, 2 the command line makes no sense, 3 not found or there
 already, 4 wrong passphrase, 5 tampered or damaged, 6 rolled back, 7 no space, 8 in use, 9 not a
-volume, or one that holds something else, 10 some files could not be dealt with.";
+volume, or one that holds something else, 10 some files could not be dealt with, 14 files that a
+sync client brings are still to come, 15 two histories: see `oblivio pick`.";
 
 /// Storage that does not learn what you touch
 ///
@@ -88,6 +91,7 @@ pub enum Command {
     /// Add, remove, change or count the passphrases that open a volume
     #[command(subcommand)]
     Passphrase(PassphraseCommand),
+    Pick(PickArgs),
     #[command(subcommand)]
     Share(ShareCommand),
     Audit(AuditArgs),
@@ -106,6 +110,7 @@ impl Command {
             Command::Mv(args) => Some(&args.open),
             Command::Rm(args) => Some(&args.open),
             Command::Mkdir(args) => Some(&args.open),
+            Command::Pick(args) => Some(&args.open),
             _ => None,
         }
     }
@@ -135,6 +140,7 @@ impl Command {
             Command::Passphrase(PassphraseCommand::Remove(args)) => &args.volume,
             Command::Passphrase(PassphraseCommand::Change(args)) => &args.volume,
             Command::Passphrase(PassphraseCommand::List(args)) => &args.volume,
+            Command::Pick(args) => &args.volume,
             Command::Watch(args) => &args.volume,
             Command::Umount(_)
             | Command::Share(_)

@@ -23,6 +23,13 @@ pub struct OpenArgs {
     /// read it, and write nothing there
     #[arg(long, hide_short_help = true)]
     pub unobserved: bool,
+    /// In a folder that a sync client copies: go on from an older epoch although a newer one has not
+    /// arrived yet. There will be two histories then
+    #[arg(long, hide_short_help = true, conflicts_with = "history")]
+    pub older: bool,
+    /// In such a folder: look at the history of this name, and change nothing
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub history: Option<String>,
     /// Round the accesses of each file operation up to a power of two
     #[arg(long, hide_short_help = true)]
     pub pad: bool,

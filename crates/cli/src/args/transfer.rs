@@ -16,6 +16,7 @@ Examples:
   oblivio init --seen-by snapshots --size 20G ~/disk   a disk, for `oblivio nbd`
   oblivio init --seen-by snapshots --size 20G --files ~/private
   oblivio init --seen-by snapshots --size 20G --one-file ~/disk.img
+  oblivio init --sync-folder --size 20G ~/Dropbox/private   copied by a sync client
   sudo oblivio init --seen-by snapshots --size 100G --fill /dev/sdb1
   oblivio init --seen-by storage --disk 20G ~/disk     a disk in a cloud
   oblivio init share://nas:7420/team --token-file token  one that computers share
@@ -52,6 +53,10 @@ pub struct InitArgs {
     /// Against snapshots: keep everything in one new file instead of a folder
     #[arg(long)]
     pub one_file: bool,
+    /// The folder is one that a sync client copies (Dropbox, Nextcloud, Syncthing): files are made
+    /// once and never change, and two computers may use the volume by turns
+    #[arg(long, conflicts_with_all = ["one_file", "overwrite"])]
+    pub sync_folder: bool,
     /// Overwrite the file or partition, whatever is in it
     #[arg(long)]
     pub overwrite: bool,

@@ -1,5 +1,6 @@
 //! What the command says of each engine. One that is not here is described by what all have.
 
+mod extents;
 mod pyramid;
 mod sequential;
 mod tree;
@@ -20,6 +21,8 @@ pub fn as_json(value: &mut Value, info: &VolumeInfo) {
         pyramid::as_json(value, info, engine);
     } else if let Some(engine) = info.windows() {
         windows::as_json(value, info, engine);
+    } else if let Some(engine) = info.extents() {
+        extents::as_json(value, info, engine);
     }
 }
 
@@ -33,6 +36,8 @@ pub fn rows(info: &VolumeInfo) -> Result<()> {
         pyramid::rows(info, engine)
     } else if let Some(engine) = info.windows() {
         windows::rows(info, engine)
+    } else if let Some(engine) = info.extents() {
+        extents::rows(info, engine)
     } else {
         Ok(())
     }
@@ -48,6 +53,8 @@ pub fn in_words(info: &VolumeInfo, holds: &Holds) -> Result<()> {
         pyramid::in_words(info, engine, holds)
     } else if let Some(engine) = info.windows() {
         windows::in_words(info, engine, holds)
+    } else if let Some(engine) = info.extents() {
+        extents::in_words(info, engine, holds)
     } else {
         Ok(())
     }

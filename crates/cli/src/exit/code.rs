@@ -21,6 +21,10 @@ pub enum Code {
     Overtaken = 12,
     /// The store refused, or does not do what a volume needs.
     Refused = 13,
+    /// Files that a sync client brings have not arrived.
+    StillToCome = 14,
+    /// Two computers wrote apart: there are two histories.
+    Parted = 15,
     /// The reader of our output went away; the shell's code for SIGPIPE.
     Pipe = 141,
 }

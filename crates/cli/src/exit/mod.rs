@@ -125,6 +125,16 @@ fn of_volume(error: &VolumeError) -> (Code, &'static str) {
             "What was synced before is safe. Open the volume again to go on from what the other \
              computer made.",
         ),
+        E::StillToCome(_) => (
+            Code::StillToCome,
+            "Wait until your sync client is done. To go on from what is there, say --older; if \
+             something is written then, there will be two histories.",
+        ),
+        E::Parted(_) => (
+            Code::Parted,
+            "Look at one with --history NAME, which changes nothing; then choose: oblivio pick \
+             VOLUME NAME. The other one is kept until you drop it.",
+        ),
         E::Closed(_) => (Code::General, "Run the command again."),
         E::Store(error) => of_store(error),
     }
@@ -198,6 +208,8 @@ pub fn volume_failed(error: &Error) -> bool {
                 | VolumeError::Forgotten(_)
                 | VolumeError::Busy
                 | VolumeError::Overtaken
+                | VolumeError::StillToCome(_)
+                | VolumeError::Parted(_)
                 | VolumeError::Store(_)
         ),
         None => false,

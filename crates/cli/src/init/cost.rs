@@ -13,6 +13,9 @@ pub fn say(plan: &Plan) -> Result<()> {
     match plan.new.cost(STORED)? {
         Cost::Growing { stored, path } => growing(plan, stored, path),
         Cost::Scheduled { stored, read, written } => scheduled(plan, stored, read, written),
+        Cost::Fixed { stored, written_per_byte } if plan.synced => {
+            synced(plan, stored, written_per_byte)
+        }
         Cost::Fixed { stored, written_per_byte } => fixed(plan, stored, written_per_byte),
     }
 }
@@ -55,4 +58,17 @@ fn fixed(plan: &Plan, stored: u64, written_per_byte: f64) -> Result<()> {
         "  bandwidth  each byte is written {written_per_byte:.1} times, and read once"
     ))?;
     human::say("  time       writes up to 5 times that of encryption alone, reads about as long")
+}
+
+fn synced(plan: &Plan, stored: u64, written_per_byte: f64) -> Result<()> {
+    let (stored, bytes) = (size(stored), size(plan.size));
+    human::say(
+        "Hides what is written from whoever gets the copies; reads never leave this computer.",
+    )?;
+    human::say(format!("  space      up to {stored} for {bytes}, as it is written"))?;
+    human::say(format!(
+        "  traffic    each byte is sent some {:.0} times, in whole files that never change",
+        written_per_byte + 1.0
+    ))?;
+    human::say("  when       after 64 MiB, after five minutes, and at the end")
 }

@@ -30,6 +30,7 @@ pub fn run(args: &InitArgs) -> Result<()> {
     let seen_by = match args.seen_by {
         // The service sees what is read in a bucket.
         None if online => Some(SeenBy::Storage),
+        None if args.sync_folder => Some(SeenBy::Snapshots),
         _ => choice::seen_by(args)?,
     };
     let Some(seen_by) = seen_by else {

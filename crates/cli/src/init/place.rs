@@ -3,9 +3,9 @@
 use super::plan::Plan;
 use crate::args::{InitArgs, SeenBy};
 use crate::exit::{Code, fault};
+use crate::human;
 use anyhow::{Context, Result};
 use oblivio::place::Made;
-use oblivio_store::LocalStore;
 use oblivio_store::partition::Existing;
 use oblivio_volume::read_header;
 use std::os::unix::fs::FileTypeExt;
@@ -21,7 +21,8 @@ pub fn refuse_what_is_there(args: &InitArgs) -> Result<()> {
         }
         return Err(no_folder(args));
     }
-    if LocalStore::open(&args.volume).is_ok_and(|store| read_header(&store).is_ok()) {
+    let found = oblivio::place::open(&args.volume);
+    if found.is_ok_and(|store| read_header(&*store).is_ok()) {
         let what = format!("there is a volume in {shown} already");
         return Err(fault(Code::Path, what, "Choose another folder; this one was left as it is."));
     }
@@ -51,6 +52,9 @@ pub fn make(args: &InitArgs, plan: &Plan) -> Result<Made> {
     if oblivio::place::is_online(&args.volume) {
         return Ok(Made::at_url(&args.volume)?);
     }
+    if args.sync_folder {
+        return in_sync_folder(args);
+    }
     let in_one = args.one_file || (args.volume.exists() && !args.volume.is_dir());
     Ok(match plan.new.fixed_objects()? {
         Some(objects) if in_one => {
@@ -59,4 +63,16 @@ pub fn make(args: &InitArgs, plan: &Plan) -> Result<Made> {
         }
         _ => Made::in_folder(&args.volume)?,
     })
+}
+
+/// Makes a folder that a sync client copies.
+fn in_sync_folder(args: &InitArgs) -> Result<Made> {
+    let (made, outside) = Made::in_sync_folder(&args.volume)?;
+    if !outside && !args.open.quiet {
+        human::say(
+            "The state folder is on another file system: files are made in the folder itself, under \
+             names that sync clients ignore, and what this computer keeps takes its space twice.",
+        )?;
+    }
+    Ok(made)
 }

@@ -11,6 +11,10 @@ const ONLINE_BLOCK: usize = 32 << 10;
 
 /// Refuses what a store at a URL does not have.
 pub fn refuse_misfits(args: &InitArgs, seen_by: SeenBy, online: bool) -> Result<()> {
+    if args.sync_folder && (seen_by == SeenBy::Storage || online) {
+        let what = "--sync-folder is for a folder of this computer, whose copies others see";
+        return Err(usage(what, "Leave out --seen-by storage, or --sync-folder."));
+    }
     if !online {
         return Ok(());
     }
@@ -33,6 +37,8 @@ pub struct Plan {
     pub block_bytes: usize,
     /// Whether it holds a disk, not files.
     pub disk: bool,
+    /// Whether it is made for a folder that a sync client copies.
+    pub synced: bool,
 }
 
 impl Plan {
@@ -41,7 +47,8 @@ impl Plan {
     pub fn new(args: &InitArgs, seen_by: SeenBy, online: Option<bool>) -> Result<Self> {
         let kdf = args.kdf.params()?;
         let size = size(args, seen_by)?;
-        let disk = args.disk.is_some() || (seen_by == SeenBy::Snapshots && !args.files);
+        let disk = args.disk.is_some()
+            || (seen_by == SeenBy::Snapshots && !args.files && !args.sync_folder);
         if size == 0 || (disk && !size.is_multiple_of(SECTOR)) {
             let what = match disk {
                 true => "a disk's size is a multiple of 512 bytes, and not zero",
@@ -72,10 +79,13 @@ impl Plan {
         let new = match (online, pyramid) {
             (Some(exclusive), _) => NewVolume::on_windows(block_bytes, size, exclusive, kdf),
             (None, true) => NewVolume::on_pyramid(block_bytes, size, memory(args), kdf),
+            (None, false) if args.sync_folder => {
+                NewVolume::in_extents(block_bytes, size, kdf).filled(args.fill)
+            }
             (None, false) => NewVolume::new(seen_by, block_bytes, size, kdf).filled(args.fill),
         };
         let new = if args.map_on_disk { new.map_on_disk() } else { new };
-        Ok(Self { new, size, block_bytes, disk })
+        Ok(Self { new, size, block_bytes, disk, synced: args.sync_folder })
     }
 }
 

@@ -32,6 +32,18 @@ pub struct Remembered {
     taken: Option<Taken>,
 }
 
+/// The user's state folder for volumes.
+///
+/// # Errors
+/// `Forgotten` when there is no home directory.
+pub(crate) fn state_folder() -> Result<PathBuf> {
+    let xdg = Xdg::new().map_err(|_| {
+        forgotten("has no place: there is no home directory. Set HOME or XDG_STATE_HOME".into())
+    })?;
+    let state = xdg.state_dir().unwrap_or_else(|| xdg.home_dir().join(".local/state"));
+    Ok(state.join("oblivio"))
+}
+
 /// The volume of this session.
 struct Taken {
     record: Record,
@@ -46,11 +58,7 @@ impl Remembered {
     /// # Errors
     /// `Forgotten` when there is no home directory.
     pub fn at(place: &Path, any_volume: bool) -> Result<Self> {
-        let xdg = Xdg::new().map_err(|_| {
-            forgotten("has no place: there is no home directory. Set HOME or XDG_STATE_HOME".into())
-        })?;
-        let state = xdg.state_dir().unwrap_or_else(|| xdg.home_dir().join(".local/state"));
-        Ok(Self::in_folder(state.join("oblivio"), place, any_volume))
+        Ok(Self::in_folder(state_folder()?, place, any_volume))
     }
 
     /// The same with the memory in a folder of the caller's.

@@ -1,13 +1,14 @@
 //! Creating a volume: its parameters, its objects, its first content.
 
 use super::DISK_OBJECT;
-use super::header::{SequentialHeader, parameters_of};
+use super::header::{SequentialHeader, layout, parameters_of};
 use super::log::{LOG_OBJECT, RingLog};
 use super::quantum::Form;
 use super::state::{STATE_OBJECT, StatePlaces};
 use super::times::{self, TIMES_OBJECT};
 use super::volume::{ENGINE, SequentialVolume};
-use crate::engine::make;
+use crate::engine::{Opening, make};
+use crate::header::Parameters;
 use crate::options::OpenOptions;
 use crate::trust::LogMark;
 use crate::{Error, Result};
@@ -93,10 +94,20 @@ impl SequentialOptions {
         Ok(layout.cost().written + log)
     }
 
+    /// The parameters for the header.
+    pub(crate) fn parameters(&self) -> Result<Parameters> {
+        parameters_of(&self.header())
+    }
+
     fn header(&self) -> SequentialHeader {
         let Self { engine, quantum_writes, log_quanta, .. } = *self;
         SequentialHeader { engine, quantum_writes, log_quanta, whole_table: true }
     }
+}
+
+/// The objects of a volume with these parameters.
+pub(crate) fn objects_of(parameters: &Parameters) -> Result<Vec<(&'static str, u64)>> {
+    objects(&layout(parameters))
 }
 
 /// The objects of a volume beside its header, and their lengths, which never change.
@@ -131,27 +142,35 @@ impl SequentialVolume {
         open: OpenOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self> {
-        let layout = create.header();
-        let parameters = parameters_of(&layout)?;
+        let parameters = create.parameters()?;
         make(&ENGINE, store, passphrase, (&parameters, kdf), open, |opening| {
-            let store = Arc::clone(&opening.store);
-            let objects = objects(&layout)?;
-            for (object, bytes) in &objects {
-                store.allocate(object, *bytes)?;
-            }
-            if create.fill {
-                let (volume, randomness) = (opening.header.volume(), &opening.options.environment);
-                let randomness = Box::new(randomness.randomness.clone());
-                let sealer = Sealer::new(opening.master.fill_root(volume), randomness);
-                fill(&*store, &objects, sealer, volume, progress)?;
-            }
-            let mut volume = Self::assemble(opening)?;
-            volume.make_durable()?;
-            volume.trust.begin(LogMark::default(), None)?;
-            volume.session.writer = Some(volume.trust.last_act().computer);
-            volume.write_state(None)?;
-            Ok(volume)
+            Self::made(opening, &create, progress)
         })
+    }
+
+    /// Makes an empty volume in its store; the header is the caller's business.
+    pub(crate) fn made(
+        opening: Opening<'_>,
+        create: &SequentialOptions,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self> {
+        let store = Arc::clone(&opening.store);
+        let objects = objects(&create.header())?;
+        for (object, bytes) in &objects {
+            store.allocate(object, *bytes)?;
+        }
+        if create.fill {
+            let (volume, randomness) = (opening.header.volume(), &opening.options.environment);
+            let randomness = Box::new(randomness.randomness.clone());
+            let sealer = Sealer::new(opening.master.fill_root(volume), randomness);
+            fill(&*store, &objects, sealer, volume, progress)?;
+        }
+        let mut volume = Self::assemble(opening)?;
+        volume.make_durable()?;
+        volume.trust.begin(LogMark::default(), None)?;
+        volume.session.writer = Some(volume.trust.last_act().computer);
+        volume.write_state(None)?;
+        Ok(volume)
     }
 }
 

@@ -41,7 +41,9 @@ mod times;
 mod volume;
 
 pub use create::SequentialOptions;
+pub(crate) use create::objects_of;
 pub use info::SequentialInfo;
+pub(crate) use times::TIMES_OBJECT;
 pub use volume::{ENGINE, SequentialVolume};
 
 /// The object with the engine's levels.

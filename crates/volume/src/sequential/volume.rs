@@ -336,6 +336,17 @@ impl SequentialVolume {
         self.trust.end()
     }
 
+    /// Ends a session that wrote nothing: there is nothing to leave to the next opening.
+    pub(crate) fn leave(&mut self) -> Result<()> {
+        self.trust.end()
+    }
+
+    /// Writes so far, padding included, and flushes: public counters.
+    pub(crate) fn counted(&self) -> (u64, u64) {
+        let engine = self.engine();
+        (engine.writes(), engine.flushes().0)
+    }
+
     /// The memory budget for the caller's caches.
     pub(super) fn memory_bytes(&self) -> usize {
         if self.options.memory_bytes == 0 { MEMORY } else { self.options.memory_bytes }

@@ -7,6 +7,7 @@ use oblivio_engine::sequential::SequentialConfig;
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{Held, MemoryStore, ReadAt, Slots, Store, WriteAt};
 use oblivio_testkit::{CrashStore, Dice};
+use oblivio_volume::extents::ExtentOptions;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::pyramid::PyramidOptions;
 use oblivio_volume::sequential::SequentialOptions;
@@ -66,6 +67,18 @@ fn create(engine: &EngineEntry, store: Arc<dyn Store>) -> Volume {
                 ..WindowOptions::new(BYTES, capacity_bytes, true)
             };
             Volume::create_windows(store, &passphrase(), kdf, create, options())
+        }
+        5 => {
+            let config = SequentialConfig {
+                bucket_blocks: 4,
+                queue_buckets: 2,
+                sector_bytes: 512,
+                ..SequentialConfig::new(BYTES, 255)
+            };
+            let sequential = SequentialOptions::of(config);
+            let (create, quiet) =
+                (ExtentOptions { sequential, extent_bytes: 64 << 10 }, &mut |_, _| {});
+            Volume::create_extents(store, &passphrase(), kdf, create, options(), quiet)
         }
         _ => {
             let mut own = [0; PARAMETER_BYTES];

@@ -1,0 +1,348 @@
+//! [`SyncFolder`]: a folder that a sync client copies. Each file is made once and never changes.
+//!
+//! A client that sees a file change sends it again, and keeps both if somebody else changed it too.
+//! So a file appears whole and with its name, and never again: it is made outside of the folder, on
+//! the same file system, and then gets its name in it. All files have one modification time, by
+//! which a client that knows two of the same bytes takes them for the same.
+//!
+//! The one object that is replaced, the header, is a new file each time, under the next number.
+
+use crate::medium::sync_directory;
+use crate::ports::{Blobs, Held, Hint, Lease, Log, PutMode, Slots};
+use crate::{Capabilities, LeaseKind, LocalStore, ReadAt, Result, StoreError, WriteAt, check_name};
+use std::fs::{self, DirBuilder, File, FileTimes};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// The object that is replaced.
+const HEADER: &str = "header";
+/// How files begin that are still being made, if they must be made in the folder. Dropbox,
+/// Nextcloud and Syncthing ignore such names, and so does this store.
+const MAKING: &str = "~syncthing~oblivio-";
+/// The modification time of all files, in seconds since 1970: the beginning of 2020.
+const MADE: u64 = 1_577_836_800;
+
+/// Files in a folder that a sync client copies. Of the ports of a store it has those of whole,
+/// new objects; nothing is ever written over.
+#[derive(Debug)]
+pub struct SyncFolder {
+    files: LocalStore,
+    folder: PathBuf,
+    /// Where files are made: outside of the folder, on the same file system.
+    outside: Option<PathBuf>,
+}
+
+impl SyncFolder {
+    /// The store in an existing folder. Files are made in `outside`, if that is on the same file
+    /// system; if not, in the folder under a name that sync clients ignore.
+    ///
+    /// # Errors
+    /// When the folder is missing or may not be opened.
+    pub fn open(folder: impl AsRef<Path>, outside: Option<&Path>) -> Result<Self> {
+        let folder = folder.as_ref();
+        let files = LocalStore::open(folder)?;
+        // An absolute path: the process may go elsewhere.
+        let folder = folder.canonicalize().map_err(|error| named(folder, error))?;
+        let outside = outside.filter(|outside| ready(outside, &folder)).map(Path::to_owned);
+        Ok(Self { files, folder, outside })
+    }
+
+    /// Creates the folder, or takes an empty one, and opens the store in it.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`] when the folder holds anything; otherwise the system's error.
+    pub fn create(folder: impl AsRef<Path>, outside: Option<&Path>) -> Result<Self> {
+        drop(LocalStore::create(&folder)?);
+        Self::open(folder, outside)
+    }
+
+    /// Whether such a volume is in a folder: it has numbered headers.
+    pub fn is_one(folder: &Path) -> bool {
+        let Ok(mut entries) = folder.read_dir() else { return false };
+        entries.any(|entry| {
+            entry.is_ok_and(|it| it.file_name().to_str().and_then(number_of).is_some())
+        })
+    }
+
+    /// Whether files are made outside of the folder.
+    pub fn makes_outside(&self) -> bool {
+        self.outside.is_some()
+    }
+
+    /// The headers, by number; those of a length that another one exceeds have not arrived as a
+    /// whole.
+    fn headers(&self) -> Result<Vec<(u64, String, u64)>> {
+        let all = self.files.list()?.into_iter();
+        let mut found: Vec<_> =
+            all.filter_map(|(name, len)| Some((number_of(&name)?, name, len))).collect();
+        let longest = found.iter().map(|header| header.2).max().unwrap_or(0);
+        found.retain(|header| header.2 == longest);
+        found.sort();
+        Ok(found)
+    }
+
+    /// The file of an object: for the header the newest one.
+    fn file(&self, object: &str) -> Result<String> {
+        if object != HEADER {
+            return Ok(object.to_owned());
+        }
+        let newest = self.headers()?.pop();
+        newest.map(|it| it.1).ok_or_else(|| StoreError::missing(object))
+    }
+
+    /// Replaces the header by a new file, and deletes the older ones.
+    fn put_header(&self, data: &[u8], mode: PutMode) -> Result<()> {
+        let before = self.headers()?;
+        if mode == PutMode::IfAbsent && !before.is_empty() {
+            return Err(StoreError::Exists { object: HEADER.into() });
+        }
+        // Two computers that replace it at once make two files, one of which all take.
+        let mut random = [0; 8];
+        random.copy_from_slice(&blake3::hash(data).as_bytes()[..8]);
+        let number = before.last().map_or(0, |it| it.0) + 1;
+        let name = format!("{HEADER}-{number:08x}-{:016x}", u64::from_le_bytes(random));
+        match self.make(&name, data) {
+            Err(StoreError::Exists { .. }) | Ok(()) => {}
+            Err(error) => return Err(error),
+        }
+        let old: Vec<&str> =
+            before.iter().filter(|it| it.1 != name).map(|it| it.1.as_str()).collect();
+        if old.is_empty() { Ok(()) } else { self.files.delete(&old) }
+    }
+
+    /// Makes a new file, durably.
+    fn make(&self, name: &str, data: &[u8]) -> Result<()> {
+        let failed = |error: io::Error| match error.kind() {
+            ErrorKind::AlreadyExists => StoreError::Exists { object: name.to_owned() },
+            _ => StoreError::io(name, error),
+        };
+        let to = self.folder.join(name);
+        if to.symlink_metadata().is_ok() {
+            return Err(StoreError::Exists { object: name.to_owned() });
+        }
+        let made = match &self.outside {
+            Some(outside) => match Making::new(outside, data).and_then(|it| it.name(&to)) {
+                // Two file systems that look like one.
+                Err(error) if error.kind() == ErrorKind::CrossesDevices => {
+                    Making::new(&self.folder, data).and_then(|it| it.name(&to))
+                }
+                done => done,
+            },
+            None => Making::new(&self.folder, data).and_then(|it| it.name(&to)),
+        };
+        made.map_err(failed)?;
+        File::open(&self.folder).and_then(|folder| sync_directory(&folder)).map_err(failed)
+    }
+}
+
+fn named(path: &Path, error: io::Error) -> StoreError {
+    StoreError::io(&path.to_string_lossy(), error)
+}
+
+/// Whether files can be made in a place for a folder. Makes the place.
+fn ready(outside: &Path, folder: &Path) -> bool {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(outside);
+    let device = |path: &Path| path.metadata().map(|found| found.dev());
+    made.is_ok()
+        && matches!((device(outside), device(folder)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// The number of a header's file.
+fn number_of(name: &str) -> Option<u64> {
+    let (number, random) = name.strip_prefix(HEADER)?.strip_prefix('-')?.split_once('-')?;
+    let plain =
+        |text: &str| text.bytes().all(|it| it.is_ascii_digit() || (b'a'..=b'f').contains(&it));
+    let fits = number.len() == 8 && random.len() == 16 && plain(number) && plain(random);
+    fits.then(|| u64::from_str_radix(number, 16).ok()).flatten()
+}
+
+/// A file that has no name in the folder yet. Removed on drop.
+struct Making(PathBuf);
+
+impl Making {
+    fn new(place: &Path, data: &[u8]) -> io::Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = place.join(format!("{MAKING}{}-{number}.tmp", std::process::id()));
+            let file = File::options().write(true).create_new(true).mode(0o600).open(&path);
+            let mut file = match file {
+                // Of a process that had the same number, and crashed.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                file => file?,
+            };
+            let making = Self(path);
+            file.write_all(data)?;
+            let made = SystemTime::UNIX_EPOCH + Duration::from_secs(MADE);
+            file.set_times(FileTimes::new().set_modified(made))?;
+            file.sync_all()?;
+            return Ok(making);
+        }
+    }
+
+    /// Gives it its name, which must be free.
+    fn name(self, to: &Path) -> io::Result<()> {
+        match fs::hard_link(&self.0, to) {
+            Err(error)
+                if !matches!(
+                    error.kind(),
+                    ErrorKind::AlreadyExists | ErrorKind::CrossesDevices
+                ) =>
+            {
+                // FAT and some network file systems have no hard links.
+                rename_new(&self.0, to).map_err(|second| match second.kind() {
+                    ErrorKind::AlreadyExists => second,
+                    _ => error,
+                })
+            }
+            done => done,
+        }
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
+    Err(ErrorKind::Unsupported.into())
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        // It may have become the file itself.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn once(object: &str) -> StoreError {
+    let why = "a file in a folder that a sync client copies is made once";
+    StoreError::io(object, io::Error::new(ErrorKind::Unsupported, why))
+}
+
+impl Held for SyncFolder {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            durable: true,
+            replaces_atomically: true,
+            creates_exclusively: true,
+            writes_over: false,
+            versions: false,
+            frees_discarded: false,
+            reserves_space: false,
+            knows_free_space: true,
+            lease: LeaseKind::Granted,
+        }
+    }
+
+    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
+        if !reads.iter().any(|read| read.object == HEADER) {
+            return self.files.read(reads);
+        }
+        let file = self.file(HEADER)?;
+        let mut named: Vec<ReadAt<'_>> = reads
+            .iter_mut()
+            .map(|ReadAt { object, offset, buf }| {
+                let object = if *object == HEADER { file.as_str() } else { object };
+                ReadAt { object, offset: *offset, buf }
+            })
+            .collect();
+        self.files.read(&mut named)
+    }
+
+    fn len(&self, object: &str) -> Result<Option<u64>> {
+        match self.file(object) {
+            Ok(file) => self.files.len(&file),
+            Err(StoreError::Missing { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The header is listed once, whatever its file.
+    fn list(&self) -> Result<Vec<(String, u64)>> {
+        let mut all = self.files.list()?;
+        all.retain(|(name, _)| number_of(name).is_none() && name != HEADER);
+        if let Some((_, _, len)) = self.headers()?.pop() {
+            all.push((HEADER.to_owned(), len));
+            all.sort();
+        }
+        Ok(all)
+    }
+}
+
+impl Log for SyncFolder {
+    fn write_durable(&self, object: &str, _offset: u64, _data: &[u8]) -> Result<()> {
+        Err(once(object))
+    }
+
+    fn truncate(&self, object: &str, _len: u64) -> Result<()> {
+        Err(once(object))
+    }
+}
+
+impl Slots for SyncFolder {
+    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+        writes.first().map_or(Ok(()), |write| Err(once(write.object)))
+    }
+
+    fn sync(&self, _objects: &[&str]) -> Result<()> {
+        Ok(())
+    }
+
+    fn allocate(&self, object: &str, _len: u64) -> Result<()> {
+        Err(once(object))
+    }
+
+    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
+        ranges.first().map_or(Ok(()), |range| Err(once(range.0)))
+    }
+
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        self.files.free_bytes()
+    }
+
+    fn hint(&self, hint: Hint<'_>) {
+        if matches!(hint, Hint::Reads(_)) {
+            self.files.hint(hint);
+        }
+    }
+}
+
+impl Blobs for SyncFolder {
+    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
+        check_name(object)?;
+        match (object, mode) {
+            (HEADER, _) => self.put_header(data, mode),
+            (_, PutMode::IfAbsent) => self.make(object, data),
+            (_, PutMode::Replace) => Err(once(object)),
+        }
+    }
+
+    fn delete(&self, objects: &[&str]) -> Result<()> {
+        let mut files = Vec::new();
+        for object in objects {
+            match *object {
+                HEADER => files.extend(self.headers()?.into_iter().map(|it| it.1)),
+                other => files.push(other.to_owned()),
+            }
+        }
+        self.files.delete(&files.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+}
+
+impl Lease for SyncFolder {
+    /// Granted: a lock in the folder would be copied, and say nothing on the other computer.
+    fn lock(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "sync_folder/tests.rs"]
+mod tests;

@@ -1,0 +1,86 @@
+use super::*;
+use std::collections::BTreeMap;
+
+/// What is in a folder: names, bytes, times.
+fn seen(folder: &Path) -> BTreeMap<String, (Vec<u8>, SystemTime)> {
+    let entries = folder.read_dir().unwrap().map(|entry| entry.unwrap());
+    let file = |entry: fs::DirEntry| {
+        let found =
+            (fs::read(entry.path()).unwrap(), entry.metadata().unwrap().modified().unwrap());
+        (entry.file_name().into_string().unwrap(), found)
+    };
+    entries.map(file).collect()
+}
+
+fn is_exists(result: Result<()>) -> bool {
+    matches!(result, Err(StoreError::Exists { .. }))
+}
+
+#[test]
+fn a_file_is_made_once_whole_and_with_one_time() {
+    for outside in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, place) = (dir.path().join("folder"), dir.path().join("outside"));
+        let store = SyncFolder::create(&folder, outside.then_some(place.as_path())).unwrap();
+        assert_eq!(store.makes_outside(), outside);
+        store.put("x-1", b"one", PutMode::IfAbsent).unwrap();
+        store.put("x-2", b"two", PutMode::IfAbsent).unwrap();
+        assert!(is_exists(store.put("x-1", b"another", PutMode::IfAbsent)));
+        for refused in [
+            store.put("x-1", b"another", PutMode::Replace),
+            store.write(&[WriteAt::new("x-1", 0, b"another")]),
+            store.write_durable("x-1", 1, b"another"),
+            store.truncate("x-1", 1),
+            store.allocate("x-3", 8),
+            store.discard(&[("x-1", 0, 1)]),
+        ] {
+            assert!(matches!(refused, Err(StoreError::Io { .. })), "{refused:?}");
+        }
+        let seen = seen(&folder);
+        let made = SystemTime::UNIX_EPOCH + Duration::from_secs(MADE);
+        let expected = [("x-1", b"one"), ("x-2", b"two")];
+        let expected = expected.map(|(name, bytes)| (name.to_owned(), (bytes.to_vec(), made)));
+        assert_eq!(seen, BTreeMap::from(expected), "nothing else is left in the folder");
+        let left = place.read_dir().map_or(0, Iterator::count);
+        assert_eq!(left, 0, "nor outside");
+    }
+}
+
+#[test]
+fn a_new_header_is_a_new_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("folder");
+    let store = SyncFolder::create(&folder, None).unwrap();
+    assert!(!SyncFolder::is_one(&folder));
+    assert_eq!(store.len(HEADER).unwrap(), None);
+    store.put(HEADER, b"first", PutMode::IfAbsent).unwrap();
+    assert!(SyncFolder::is_one(&folder));
+    assert!(is_exists(store.put(HEADER, b"again", PutMode::IfAbsent)));
+    let first: Vec<String> = seen(&folder).into_keys().collect();
+    store.put(HEADER, b"after", PutMode::Replace).unwrap();
+    let second: Vec<String> = seen(&folder).into_keys().collect();
+    assert!(first.len() == 1 && second.len() == 1 && first != second, "{first:?} {second:?}");
+    let mut buf = [0; 5];
+    store.read(&mut [ReadAt { object: HEADER, offset: 0, buf: &mut buf }]).unwrap();
+    assert_eq!(&buf, b"after");
+    // One that has not arrived as a whole, with a higher number.
+    fs::write(folder.join("header-00000009-0123456789abcdef"), b"par").unwrap();
+    store.read(&mut [ReadAt { object: HEADER, offset: 0, buf: &mut buf }]).unwrap();
+    assert_eq!(&buf, b"after");
+    assert_eq!(store.list().unwrap(), [(HEADER.to_owned(), 5)]);
+}
+
+#[test]
+fn what_a_client_leaves_is_no_header() {
+    for name in [
+        "header",
+        "header-00000001-0123456789abcdef.sync-conflict-20260101-000000-ABCDEFG",
+        "header-00000001-0123456789abcdef (conflicted copy)",
+        "header-0000001-0123456789abcdef",
+        "header-00000001-0123456789ABCDEF",
+        ".header-00000001-0123456789abcdef.tmp",
+    ] {
+        assert_eq!(number_of(name), None, "{name}");
+    }
+    assert_eq!(number_of("header-0000000a-0123456789abcdef"), Some(10));
+}

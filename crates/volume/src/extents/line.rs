@@ -1,0 +1,372 @@
+//! This computer's line of epochs: what it stands on, and how an epoch is published.
+//!
+//! # Why a crash loses nothing
+//!
+//! Until the entry of an epoch is kept beside the folder, nothing happened: what was put into the
+//! folder has names that nobody knows, and the next session takes it away. From then on the epoch
+//! is decided, and the next session puts the rest of it into the folder.
+
+use super::base::{Base, whole};
+use super::entry::{Entry, Held as File, Opened};
+use super::histories::Histories;
+use super::names::{self, EpochId, Named, parse};
+use super::shape::Shape;
+use super::stand::Stand;
+use super::store::{ExtentStore, Source};
+use crate::engine::Opening;
+use crate::environment::Environment;
+use crate::options::Beside;
+use crate::session::Vault;
+use crate::trust::ComputerId;
+use crate::{Error, Result};
+use oblivio_crypto::{Entropy, Sealer, VolumeId, digest};
+use oblivio_store::{MemoryStore, PutMode, Store, StoreError};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// This computer's line of epochs.
+pub struct Line {
+    pub(super) folder: Arc<dyn Store>,
+    pub(super) beside: Arc<dyn Store>,
+    pub(super) link: Option<Arc<dyn Beside>>,
+    pub(super) volume: VolumeId,
+    pub(super) vault: Vault,
+    pub(super) environment: Environment,
+    pub(super) shape: Shape,
+    pub(super) base: Base,
+    /// The epoch that it stands on; `None` before the first.
+    pub(super) on: Option<Opened>,
+    /// This session's number; 0 until its first epoch.
+    session: u64,
+    /// The number of its last attempt at an epoch.
+    attempts: u64,
+    /// Whether an epoch was decided, and is not complete.
+    stuck: bool,
+    pub(super) histories: Histories,
+}
+
+impl Line {
+    /// Takes this computer's place beside the folder, and finishes what a crash interrupted there.
+    ///
+    /// # Errors
+    /// `Busy` if another process has it, `Forgotten` if it is unreadable; those of the stores.
+    pub fn take(opening: &Opening<'_>, shape: Shape) -> Result<Self> {
+        let (volume, environment) = (opening.header.volume(), opening.options.environment.clone());
+        let link = opening.options.beside.clone();
+        let beside: Arc<dyn Store> = match &link {
+            Some(link) => link.store(volume)?,
+            None => Arc::new(MemoryStore::new()),
+        };
+        beside.lock()?;
+        let mut randomness = environment.randomness.clone();
+        let base = Base::read(&*beside)?;
+        let base = base.unwrap_or_else(|| Base::new(ComputerId::generate(&mut randomness)));
+        let sealer = Sealer::new(opening.master.entry_root(volume), Box::new(randomness));
+        let mut line = Self {
+            folder: Arc::clone(&opening.store),
+            beside,
+            link,
+            volume,
+            vault: Vault::new(volume, sealer),
+            environment,
+            shape,
+            base,
+            on: None,
+            session: 0,
+            attempts: 0,
+            stuck: false,
+            histories: Histories::default(),
+        };
+        line.recover()?;
+        line.read_folder()?;
+        line.rename_copy()?;
+        Ok(line)
+    }
+
+    /// Takes a new name if the folder knows more acts of this computer than it does itself: then
+    /// this state folder is a copy, or an old one was put back. Two acts must not bear one number.
+    fn rename_copy(&mut self) -> Result<()> {
+        let (computer, act) = (self.base.computer, self.base.act);
+        let later = |stand: &Stand| stand.computer == computer && stand.act > act;
+        if self.histories.stands().iter().any(later) {
+            let mut randomness = self.environment.randomness.clone();
+            self.base.computer = ComputerId::generate(&mut randomness);
+            self.base.act = 0;
+            self.base.write(&*self.beside)?;
+        }
+        Ok(())
+    }
+
+    /// Finds the entry that it stands on, and completes an epoch that was decided.
+    fn recover(&mut self) -> Result<()> {
+        for (name, _) in self.beside.list_under("e-")? {
+            let Some(Named::Entry(id)) = parse(&name) else { continue };
+            let bytes = whole(&*self.beside, &name)?.unwrap_or_default();
+            let opened = Entry::open(&mut self.vault, id, bytes)?;
+            let opened = opened.filter(|it| it.entry.table.len() as u64 == self.shape.extents());
+            if self.base.on == Some(id) {
+                self.on = opened;
+            } else if id.session == self.base.session
+                && let Some(opened) = opened
+                && opened.entry.parent.map(|it| it.0) == self.base.on
+            {
+                self.complete(opened)?;
+                return self.sweep();
+            }
+        }
+        if self.base.on.is_some() && self.on.is_none() {
+            let what = "is unreadable: the entry of the epoch that it stands on is gone";
+            return Err(Error::Forgotten(what.into()));
+        }
+        self.sweep()
+    }
+
+    /// Completes an epoch whose entry is kept: puts the entry into the folder, and stands on it.
+    fn complete(&mut self, opened: Opened) -> Result<()> {
+        let name = opened.entry.id.entry();
+        let bytes = whole(&*self.beside, &name)?.unwrap_or_default();
+        put_new(&*self.folder, &name, &bytes)?;
+        self.base.on = Some(opened.entry.id);
+        self.base.act = opened.entry.act;
+        self.base.overlay += 1;
+        self.base.dirty = false;
+        self.base.write(&*self.beside)?;
+        self.on = Some(opened);
+        self.stuck = false;
+        Ok(())
+    }
+
+    /// Reads the folder again. What an attempt of this computer left there goes.
+    pub(super) fn read_folder(&mut self) -> Result<()> {
+        let mut known: Vec<Opened> =
+            std::mem::take(&mut self.histories).entries.into_values().collect();
+        known.extend(self.on.clone());
+        let there = self.folder.list()?;
+        let is_there = |it: &Opened| there.iter().any(|(name, _)| *name == it.entry.id.entry());
+        let own = self.base.on;
+        known.retain(|it| own == Some(it.entry.id) || is_there(it));
+        self.histories = Histories::read(&*self.folder, &mut self.vault, known)?;
+        let extents = self.shape.extents();
+        self.histories.entries.retain(|_, it| it.entry.table.len() as u64 == extents);
+        let (session, on) = (self.base.session, self.on.as_ref());
+        let left = |id: EpochId| {
+            id.session == session
+                && session != self.session
+                && on.is_none_or(|on| !on.entry.has(id))
+        };
+        let left: Vec<String> = self
+            .histories
+            .files
+            .keys()
+            .filter(|name| match parse(name) {
+                Some(Named::Extent(id, _)) => left(id),
+                _ => false,
+            })
+            .cloned()
+            .collect();
+        self.delete_from_folder(&left)
+    }
+
+    pub(super) fn delete_from_folder(&mut self, names: &[String]) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let refs: Vec<&str> = names.iter().map(String::as_str).collect();
+        self.folder.delete(&refs)?;
+        for name in names {
+            self.histories.files.remove(name);
+            if let Some(Named::Entry(id)) = parse(name) {
+                self.histories.entries.remove(&id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where files of epochs are read: without a place beside the folder, they are not kept twice.
+    pub(super) fn source(&self) -> Source {
+        if self.link.is_some() { Source::Beside } else { Source::Folder }
+    }
+
+    /// The store of the epoch that it stands on, with what this computer changed since.
+    pub fn store(&self) -> Result<ExtentStore> {
+        let mut changed = BTreeSet::new();
+        for (name, _) in self.beside.list_under("o-")? {
+            if let Some(Named::Working(overlay, extent)) = parse(&name)
+                && overlay == self.base.overlay
+            {
+                changed.insert(extent);
+            }
+        }
+        let stores = (Arc::clone(&self.folder), Arc::clone(&self.beside));
+        let (shape, overlay) = (self.shape.clone(), (self.base.overlay, changed));
+        Ok(ExtentStore::new(stores, self.source(), shape, self.table(), overlay))
+    }
+
+    fn table(&self) -> Vec<Option<File>> {
+        let none = || vec![None; self.shape.extents() as usize];
+        self.on.as_ref().map_or_else(none, |on| on.entry.table.clone())
+    }
+
+    /// Stands on another epoch, all files of which are kept. Nothing may be changed since the one
+    /// before.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub(super) fn stand_on(&mut self, target: Opened) -> Result<()> {
+        let (bytes, digest) = match whole(&*self.folder, &target.entry.id.entry())? {
+            Some(bytes) if digest(&bytes) == target.digest => (bytes, target.digest),
+            _ => return Err(Error::StillToCome("the entry of the newest epoch".into())),
+        };
+        self.beside.put(&target.entry.id.entry(), &bytes, PutMode::Replace)?;
+        self.base.on = Some(target.entry.id);
+        self.base.overlay += 1;
+        self.base.dirty = false;
+        self.base.write(&*self.beside)?;
+        self.on = Some(Opened { entry: target.entry, digest });
+        self.sweep()
+    }
+
+    /// Says in the folder where this computer stands, unless its last epoch or stand says it.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub(super) fn say_stand(&mut self) -> Result<()> {
+        let Some(on) = self.base.on else { return Ok(()) };
+        let own = |stand: &Stand| stand.computer == self.base.computer && stand.on == on;
+        if self.link.is_none() || self.histories.stands().iter().any(own) {
+            return Ok(());
+        }
+        // First the act, so that no two stands ever have one name.
+        self.base.act += 1;
+        self.base.write(&*self.beside)?;
+        let (act, date) = (self.base.act, self.environment.clock.date());
+        let stand = Stand { computer: self.base.computer, act, date, on };
+        let bytes = stand.seal(&mut self.vault)?;
+        put_new(&*self.folder, &stand.name(), &bytes)
+    }
+
+    /// Publishes what changed as an epoch, if anything did; gives whether it did. All of it must be
+    /// synced. The extents are put in their order.
+    ///
+    /// # Errors
+    /// Those of the stores. The volume must then be opened again.
+    pub fn publish(&mut self, store: &ExtentStore) -> Result<bool> {
+        let changed = store.changed();
+        if changed.is_empty() && self.on.is_some() {
+            return Ok(false);
+        }
+        let id = self.next()?;
+        let mut entry = self.draft();
+        for &extent in &changed {
+            let (bytes, name) = (store.bytes_of(extent)?, id.extent(extent));
+            put_new(&*self.folder, &name, &bytes)?;
+            self.histories.files.insert(name.clone(), bytes.len() as u64);
+            if self.source() == Source::Beside {
+                self.keep(&name, &bytes)?;
+            }
+            if let Some(file) = entry.table.get_mut(extent as usize) {
+                *file = Some((id, digest(&bytes)));
+            }
+        }
+        let before = self.on.clone();
+        let opened = self.decide(id, entry)?;
+        store.go_over(opened.entry.table.clone(), self.base.overlay);
+        self.tidy(before.as_ref(), &changed)?;
+        Ok(true)
+    }
+
+    /// The name of the next epoch. It is noted first, so that the next session knows what to take
+    /// away after a crash.
+    fn next(&mut self) -> Result<EpochId> {
+        if self.session == 0 {
+            let mut randomness = self.environment.randomness.clone();
+            while self.session == 0 {
+                self.session = randomness.next_u64();
+            }
+            self.base.session = self.session;
+            self.base.write(&*self.beside)?;
+        }
+        self.attempts += 1;
+        if self.attempts > names::MOST {
+            return Err(Error::Invalid("a session with so many epochs must end".into()));
+        }
+        Ok(EpochId { session: self.session, number: self.attempts })
+    }
+
+    fn draft(&self) -> Entry {
+        match &self.on {
+            Some(on) => on.entry.after(on.digest),
+            None => Entry::first(self.shape.extents() as usize),
+        }
+    }
+
+    /// Seals an entry all of whose files are in the folder, decides it, and stands on it.
+    fn decide(&mut self, id: EpochId, mut entry: Entry) -> Result<Opened> {
+        let (act, date) = (self.base.act + 1, self.environment.clock.date());
+        entry.made(id, (self.base.computer, act), date);
+        let (bytes, digest) = entry.seal(&mut self.vault)?;
+        self.heal(&entry)?;
+        self.stuck = true;
+        self.beside.put(&id.entry(), &bytes, PutMode::Replace)?;
+        let opened = Opened { entry, digest };
+        self.complete(opened.clone())?;
+        self.histories.files.insert(id.entry(), bytes.len() as u64);
+        self.histories.entries.insert(id, opened.clone());
+        Ok(opened)
+    }
+
+    /// Publishes an entry that changes no extent. This computer stays where it stands.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub(super) fn announce(&mut self, mut entry: Entry) -> Result<()> {
+        let id = self.next()?;
+        self.base.act += 1;
+        self.base.write(&*self.beside)?;
+        let made = (self.base.computer, self.base.act);
+        entry.made(id, made, self.environment.clock.date());
+        let (bytes, _) = entry.seal(&mut self.vault)?;
+        put_new(&*self.folder, &id.entry(), &bytes)
+    }
+
+    /// Notes that a caller writes: what changed is no longer what an opening makes by itself.
+    ///
+    /// # Errors
+    /// Those of the store beside the folder.
+    pub fn note_writing(&mut self) -> Result<()> {
+        if self.base.dirty {
+            return Ok(());
+        }
+        self.base.dirty = true;
+        self.base.write(&*self.beside)
+    }
+
+    /// Whether something was written since the epoch that it stands on.
+    pub fn is_dirty(&self) -> bool {
+        self.base.dirty
+    }
+
+    /// Whether an epoch was decided and did not get into the folder: only another opening helps.
+    pub fn is_stuck(&self) -> bool {
+        self.stuck
+    }
+
+    /// The epoch that it stands on.
+    pub fn stands_on(&self) -> Option<EpochId> {
+        self.base.on
+    }
+
+    /// Whether this computer has a place beside the folder.
+    pub fn keeps(&self) -> bool {
+        self.link.is_some()
+    }
+}
+
+/// Stores a new file. One that is there already has the same bytes: its name is only ours, and it
+/// was put before a crash, or by a sync client.
+pub(super) fn put_new(folder: &dyn Store, name: &str, bytes: &[u8]) -> Result<()> {
+    match folder.put(name, bytes, PutMode::IfAbsent) {
+        Err(StoreError::Exists { .. }) | Ok(()) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,364 @@
+//! A store over two: what stands in the folder and never changes, and beside it, on this computer,
+//! what changed since the last epoch.
+//!
+//! An extent is copied beside the folder as a whole before its first change, and then changed
+//! there, in place. So a write that was synced is as durable as in a store on this computer alone.
+
+use super::entry::Held as File;
+use super::names::working;
+use super::shape::{Piece, Shape};
+use oblivio_store::{
+    Blobs, Capabilities, Held, Hint, Lease, Log, PutMode, ReadAt, Result, Slots, Store, StoreError,
+    WriteAt,
+};
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+
+/// Where the files of epochs are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Beside the folder, where each has a second name.
+    Beside,
+    /// In the folder itself.
+    Folder,
+}
+
+/// What the volume now consists of.
+#[derive(Clone, Debug)]
+struct Current {
+    table: Vec<Option<File>>,
+    /// Extents that changed since the epoch of the table.
+    changed: BTreeSet<u64>,
+    overlay: u64,
+}
+
+/// The store.
+pub struct ExtentStore {
+    folder: Arc<dyn Store>,
+    beside: Arc<dyn Store>,
+    source: Source,
+    shape: Shape,
+    current: RwLock<Current>,
+    /// Changed extents with writes that are not durable yet.
+    unsynced: Mutex<BTreeSet<u64>>,
+}
+
+/// A part of a read or a write: whether it is beside the folder, the object there, the place.
+struct Place {
+    beside: bool,
+    object: String,
+    offset: u64,
+}
+
+impl ExtentStore {
+    /// Of these files, with what changed since.
+    pub fn new(
+        (folder, beside): (Arc<dyn Store>, Arc<dyn Store>),
+        source: Source,
+        shape: Shape,
+        table: Vec<Option<File>>,
+        (overlay, changed): (u64, BTreeSet<u64>),
+    ) -> Self {
+        // A killed process may have left writes that no disk has yet.
+        let unsynced = Mutex::new(changed.clone());
+        let current = RwLock::new(Current { table, changed, overlay });
+        Self { folder, beside, source, shape, current, unsynced }
+    }
+
+    /// What is cut where.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The extents that changed, in order.
+    pub fn changed(&self) -> Vec<u64> {
+        self.current().changed.iter().copied().collect()
+    }
+
+    /// The bytes of a changed extent.
+    ///
+    /// # Errors
+    /// Those of the store beside the folder.
+    pub fn bytes_of(&self, extent: u64) -> Result<Vec<u8>> {
+        let object = working(self.current().overlay, extent);
+        let mut buf = vec![0; self.shape.bytes_of(extent) as usize];
+        self.beside.read(&mut [ReadAt { object: &object, offset: 0, buf: &mut buf }])?;
+        Ok(buf)
+    }
+
+    /// Goes over to another epoch, with nothing changed since.
+    pub fn go_over(&self, table: Vec<Option<File>>, overlay: u64) {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Current { table, changed: BTreeSet::new(), overlay };
+        self.unsynced().clear();
+    }
+
+    fn current(&self) -> RwLockReadGuard<'_, Current> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unsynced(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+        self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The pieces of a range, which the object must have.
+    fn pieces(&self, object: &str, offset: u64, len: usize) -> Result<Vec<Piece>> {
+        self.shape.pieces(object, offset, len).ok_or_else(|| match self.shape.len(object) {
+            Some(has) => {
+                let wanted = offset.saturating_add(len as u64);
+                StoreError::Short { object: object.to_owned(), len: has, wanted }
+            }
+            None => StoreError::Missing { object: object.to_owned() },
+        })
+    }
+
+    /// Where a piece is; `None` if it was never written.
+    fn place(&self, current: &Current, piece: Piece) -> Option<Place> {
+        let Piece { extent, offset, .. } = piece;
+        if current.changed.contains(&extent) {
+            let object = working(current.overlay, extent);
+            return Some(Place { beside: true, object, offset });
+        }
+        let (id, _) = current.table.get(extent as usize).copied().flatten()?;
+        let beside = self.source == Source::Beside;
+        Some(Place { beside, object: id.extent(extent), offset })
+    }
+
+    /// Makes extents ready to be changed.
+    fn open_up(&self, extents: impl Iterator<Item = u64>) -> Result<()> {
+        for extent in extents {
+            let current = self.current();
+            if current.changed.contains(&extent) {
+                continue;
+            }
+            let (object, len) = (working(current.overlay, extent), self.shape.bytes_of(extent));
+            let whole = Piece { extent, offset: 0, from: 0, to: len as usize };
+            let place = self.place(&current, whole);
+            drop(current);
+            match place {
+                Some(Place { beside, object: file, .. }) => {
+                    let mut buf = vec![0; len as usize];
+                    let from = if beside { &self.beside } else { &self.folder };
+                    from.read(&mut [ReadAt { object: &file, offset: 0, buf: &mut buf }])?;
+                    self.beside.put(&object, &buf, PutMode::Replace)?;
+                }
+                None => self.beside.put(&object, &vec![0; len as usize], PutMode::Replace)?,
+            }
+            let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+            current.changed.insert(extent);
+        }
+        Ok(())
+    }
+
+    /// The pieces of a write, in extents that are ready for it.
+    fn ready(&self, write: &WriteAt<'_>) -> Result<Vec<(String, Piece)>> {
+        let pieces = self.pieces(write.object, write.offset, write.data.len())?;
+        self.open_up(pieces.iter().map(|piece| piece.extent))?;
+        let overlay = self.current().overlay;
+        let named = |piece: Piece| (working(overlay, piece.extent), piece);
+        Ok(pieces.into_iter().map(named).collect())
+    }
+
+    /// The changed extents of an object with writes that are not durable.
+    fn to_sync(&self, object: &str) -> Vec<u64> {
+        self.unsynced().range(self.shape.of(object)).copied().collect()
+    }
+}
+
+/// Reads of parts, and the buffers that they fill.
+type Parts<'b> = Vec<(Place, &'b mut [u8])>;
+
+fn read_all(store: &dyn Store, parts: &mut Parts<'_>) -> Result<()> {
+    let reads = parts.iter_mut();
+    let mut reads: Vec<ReadAt<'_>> = reads
+        .map(|(place, buf)| ReadAt { object: &place.object, offset: place.offset, buf })
+        .collect();
+    if reads.is_empty() { Ok(()) } else { store.read(&mut reads) }
+}
+
+fn refused(object: &str, why: &'static str) -> StoreError {
+    StoreError::io(object, io::Error::new(io::ErrorKind::Unsupported, why))
+}
+
+impl Held for ExtentStore {
+    fn capabilities(&self) -> Capabilities {
+        let beside = self.beside.capabilities();
+        Capabilities { versions: false, frees_discarded: false, reserves_space: false, ..beside }
+    }
+
+    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
+        let current = self.current();
+        let (mut beside, mut folder): (Parts<'_>, Parts<'_>) = (Vec::new(), Vec::new());
+        for ReadAt { object, offset, buf } in reads {
+            if self.shape.is_own(object) {
+                if self.beside.len(object)?.is_some() {
+                    self.beside.read(&mut [ReadAt { object, offset: *offset, buf }])?;
+                } else {
+                    buf.fill(0);
+                }
+                continue;
+            }
+            let mut rest: &mut [u8] = buf;
+            for piece in self.pieces(object, *offset, rest.len())? {
+                let (part, after) = rest.split_at_mut(piece.to - piece.from);
+                rest = after;
+                match self.place(&current, piece) {
+                    Some(place) if place.beside => beside.push((place, part)),
+                    Some(place) => folder.push((place, part)),
+                    None => part.fill(0),
+                }
+            }
+        }
+        read_all(&*self.beside, &mut beside)?;
+        read_all(&*self.folder, &mut folder)
+    }
+
+    fn len(&self, object: &str) -> Result<Option<u64>> {
+        Ok(self.shape.len(object))
+    }
+
+    fn list(&self) -> Result<Vec<(String, u64)>> {
+        Ok(self.shape.objects())
+    }
+}
+
+impl Log for ExtentStore {
+    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
+        let write = WriteAt::new(object, offset, data);
+        if !self.shape.is_own(object)
+            && let [(name, piece)] = &self.ready(&write)?[..]
+            && self.to_sync(object).is_empty()
+        {
+            return self.beside.write_durable(name, piece.offset, data);
+        }
+        self.write(&[write])?;
+        self.sync(&[object])
+    }
+
+    fn truncate(&self, object: &str, len: u64) -> Result<()> {
+        match self.shape.len(object) {
+            Some(has) if has == len => Ok(()),
+            Some(_) => Err(refused(object, "its length is fixed")),
+            None => Err(StoreError::Missing { object: object.to_owned() }),
+        }
+    }
+}
+
+impl Slots for ExtentStore {
+    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+        let mut parts: Vec<(String, u64, &[u8])> = Vec::with_capacity(writes.len());
+        for write in writes {
+            if self.shape.is_own(write.object) {
+                self.beside.write(&[*write])?;
+                continue;
+            }
+            for (name, piece) in self.ready(write)? {
+                self.unsynced().insert(piece.extent);
+                parts.push((name, piece.offset, &write.data[piece.from..piece.to]));
+            }
+        }
+        let writes: Vec<WriteAt<'_>> =
+            parts.iter().map(|(name, offset, data)| WriteAt::new(name, *offset, data)).collect();
+        if writes.is_empty() { Ok(()) } else { self.beside.write(&writes) }
+    }
+
+    fn sync(&self, objects: &[&str]) -> Result<()> {
+        let mut names = Vec::new();
+        let mut extents = Vec::new();
+        for object in objects {
+            if self.shape.is_own(object) {
+                if self.beside.len(object)?.is_some() {
+                    names.push((*object).to_owned());
+                }
+                continue;
+            }
+            extents.extend(self.to_sync(object));
+        }
+        let overlay = self.current().overlay;
+        names.extend(extents.iter().map(|extent| working(overlay, *extent)));
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        if !names.is_empty() {
+            self.beside.sync(&names)?;
+        }
+        let mut unsynced = self.unsynced();
+        unsynced.retain(|extent| !extents.contains(extent));
+        Ok(())
+    }
+
+    fn allocate(&self, object: &str, len: u64) -> Result<()> {
+        if self.shape.is_own(object) {
+            return self.beside.allocate(object, len);
+        }
+        // What was never written reads as zeros, and takes no space.
+        self.truncate(object, len)
+    }
+
+    /// The bytes stay: an extent is stored as a whole anyway.
+    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
+        let known = |&(object, _, _): &(&str, u64, u64)| self.shape.len(object).is_some();
+        match ranges.iter().find(|range| !known(range)) {
+            Some((object, _, _)) => Err(StoreError::Missing { object: (*object).to_owned() }),
+            None => Ok(()),
+        }
+    }
+
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        let (beside, folder) = (self.beside.free_bytes()?, self.folder.free_bytes()?);
+        Ok(match (beside, folder) {
+            (Some(beside), Some(folder)) => Some(beside.min(folder)),
+            (one, other) => one.or(other),
+        })
+    }
+
+    fn hint(&self, hint: Hint<'_>) {
+        match hint {
+            Hint::Keep(bytes) => self.beside.hint(Hint::Keep(bytes)),
+            Hint::RoundUp { .. } => {}
+            Hint::Reads(ranges) => self.expect(ranges),
+        }
+    }
+}
+
+impl ExtentStore {
+    /// Announces reads to the stores where they will be.
+    fn expect(&self, ranges: &[(&str, u64, u64)]) {
+        let current = self.current();
+        let mut places = Vec::new();
+        for &(object, offset, len) in ranges {
+            let pieces = self.shape.pieces(object, offset, len as usize).unwrap_or_default();
+            for piece in pieces {
+                let bytes = (piece.to - piece.from) as u64;
+                places.extend(self.place(&current, piece).map(|place| (place, bytes)));
+            }
+        }
+        for (beside, store) in [(true, &self.beside), (false, &self.folder)] {
+            let here = places.iter().filter(|(place, _)| place.beside == beside);
+            let here: Vec<_> =
+                here.map(|(place, bytes)| (place.object.as_str(), place.offset, *bytes)).collect();
+            if !here.is_empty() {
+                store.hint(Hint::Reads(&here));
+            }
+        }
+    }
+}
+
+impl Blobs for ExtentStore {
+    fn put(&self, object: &str, _data: &[u8], _mode: PutMode) -> Result<()> {
+        Err(refused(object, "nothing is put here as a whole"))
+    }
+
+    fn delete(&self, objects: &[&str]) -> Result<()> {
+        match objects.first() {
+            Some(object) => Err(refused(object, "nothing is deleted here")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Lease for ExtentStore {
+    /// Taken before, beside the folder.
+    fn lock(&self) -> Result<()> {
+        Ok(())
+    }
+}

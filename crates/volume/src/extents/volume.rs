@@ -1,0 +1,337 @@
+//! The volume: a sequential one over the store of extents, which publishes epochs.
+
+use super::choose::short_name;
+use super::header::{ExtentOptions, check, of_engine, shape};
+use super::info::ExtentInfo;
+use super::line::Line;
+use super::store::{ExtentStore, Source};
+use crate::block::{BlockReader, BlockSpace};
+use crate::engine::{EngineEntry, EngineVolume, Opening, VolumeInfo, make, open_as};
+use crate::environment::Clock;
+use crate::options::{OpenOptions, Which};
+use crate::sequential::{self, SequentialVolume};
+use crate::trust::Known;
+use crate::volume::Volume;
+use crate::{Error, Result};
+use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_engine::{Action, BlockAnswer, BlockOp};
+use oblivio_store::{MemoryStore, Store};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes written, padding included, after which an epoch ends.
+const EPOCH_BYTES: u64 = 64 << 20;
+/// Time after the first change after which it ends.
+const EPOCH_TIME: Duration = Duration::from_secs(5 * 60);
+
+/// The entry of sequential volumes in extents.
+pub static ENGINE: EngineEntry = EngineEntry {
+    number: 5,
+    name: "extents",
+    hides_reads: false,
+    resizes: false,
+    check,
+    capacity_blocks: |parameters| (sequential::ENGINE.capacity_blocks)(&of_engine(parameters)),
+    open: |opening| Ok(Box::new(ExtentVolume::of(opening)?)),
+};
+
+/// An open volume in extents.
+pub struct ExtentVolume {
+    inner: SequentialVolume,
+    store: Arc<ExtentStore>,
+    line: Line,
+    clock: Arc<dyn Clock>,
+    /// Whether it is only looked at.
+    view: bool,
+    /// Whether something was written, and not finished, since the opening.
+    wrote: bool,
+    /// Writes at the last epoch, and when the first one after it came.
+    published: u64,
+    since: Option<Duration>,
+    /// Why this handle is of no more use, if it is not.
+    failed: Option<String>,
+}
+
+impl ExtentVolume {
+    /// Creates a volume in an empty folder and opens it. `progress` gets the bytes filled.
+    ///
+    /// # Errors
+    /// As for a sequential volume.
+    pub fn create(
+        store: Arc<dyn Store>,
+        passphrase: &Passphrase,
+        kdf: KdfParams,
+        create: ExtentOptions,
+        open: OpenOptions,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self> {
+        let parameters = create.parameters()?;
+        make(&ENGINE, store, passphrase, (&parameters, kdf), open, |opening| {
+            let clock = Arc::clone(&opening.options.environment.clock);
+            let line = Line::take(&opening, shape(&parameters)?)?;
+            let store = Arc::new(line.store()?);
+            let over = Opening { store: Arc::clone(&store) as Arc<dyn Store>, ..opening };
+            let inner = SequentialVolume::made(over, &create.sequential, progress)?;
+            let mut volume = Self::over(inner, (store, line), clock, false);
+            volume.wrote = true;
+            volume.end_epoch()?;
+            Ok(volume)
+        })
+    }
+
+    /// Opens a volume.
+    ///
+    /// # Errors
+    /// As for a sequential volume, and `StillToCome`, `Parted`.
+    pub fn open(store: Arc<dyn Store>, passphrase: &Passphrase, open: OpenOptions) -> Result<Self> {
+        open_as(&ENGINE, store, passphrase, open, Self::of)
+    }
+
+    /// Opens a volume whose header is read and unlocked.
+    fn of(opening: Opening<'_>) -> Result<Self> {
+        let mut line = Line::take(&opening, shape(&opening.header.parameters())?)?;
+        if let Which::View(begins) = &opening.options.history {
+            let begins = begins.clone();
+            return Self::view(opening, line, &begins);
+        }
+        let before = line.stands_on();
+        line.choose(&opening.options.history)?;
+        let store = Arc::new(line.store()?);
+        let clock = Arc::clone(&opening.options.environment.clock);
+        let mut opening = Opening { store: Arc::clone(&store) as Arc<dyn Store>, ..opening };
+        // The epoch leads on from the one that this computer stood on: that says more than the note
+        // of a state which other computers may never have seen.
+        opening.options.accept_rollback |= before.is_some() && before != line.stands_on();
+        let inner = SequentialVolume::of(opening)?;
+        Ok(Self::over(inner, (store, line), clock, false))
+    }
+
+    /// Looks at one history. Changes go to memory.
+    fn view(opening: Opening<'_>, line: Line, begins: &str) -> Result<Self> {
+        let opened = line.find(begins)?;
+        line.expect_all(&opened)?;
+        let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let (table, nothing) = (opened.entry.table.clone(), (1, BTreeSet::new()));
+        let stores = (Arc::clone(&opening.store), memory);
+        let shape = line.store()?.shape().clone();
+        let store = Arc::new(ExtentStore::new(stores, Source::Folder, shape, table, nothing));
+        let clock = Arc::clone(&opening.options.environment.clock);
+        let options = OpenOptions { keeper: None, ..opening.options };
+        let over = Arc::clone(&store) as Arc<dyn Store>;
+        let inner = SequentialVolume::of(Opening { store: over, options, ..opening })?;
+        Ok(Self::over(inner, (store, line), clock, true))
+    }
+
+    fn over(
+        inner: SequentialVolume,
+        (store, line): (Arc<ExtentStore>, Line),
+        clock: Arc<dyn Clock>,
+        view: bool,
+    ) -> Self {
+        let (published, failed) = (inner.counted().0, None);
+        Self { inner, store, line, clock, view, wrote: false, published, since: None, failed }
+    }
+
+    /// Runs `work` unless an earlier failure closed this handle.
+    fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        match &self.failed {
+            Some(why) => Err(Error::Closed(why.clone())),
+            None => work(self),
+        }
+    }
+
+    /// Refuses a change of what is only looked at.
+    fn expect_writable(&self) -> Result<()> {
+        if !self.view {
+            return Ok(());
+        }
+        let why = "this history is only looked at: nothing can be changed in it";
+        Err(Error::Invalid(why.into()))
+    }
+
+    /// Notes that something is changed, before it is.
+    fn changes(&mut self) -> Result<()> {
+        self.wrote = true;
+        let clock = &self.clock;
+        self.since.get_or_insert_with(|| clock.now());
+        self.line.note_writing()
+    }
+
+    /// Makes everything durable on this computer.
+    fn make_durable(&mut self) -> Result<()> {
+        if self.wrote {
+            self.line.note_writing()?;
+        }
+        self.inner.commit()
+    }
+
+    /// Bytes of blocks written since the last epoch: a public count.
+    fn unpublished(&self) -> u64 {
+        (self.inner.counted().0 - self.published).saturating_mul(self.block_bytes() as u64)
+    }
+
+    /// Whether an epoch must end: both limits are public.
+    fn due(&self) -> bool {
+        let late = |since: Duration| self.clock.now().saturating_sub(since) >= EPOCH_TIME;
+        self.unpublished() >= EPOCH_BYTES || self.since.is_some_and(late)
+    }
+
+    /// Ends the epoch: everything is durable, and goes into the folder.
+    ///
+    /// # Errors
+    /// Those of the stores. Everything is durable on this computer nevertheless.
+    pub fn end_epoch(&mut self) -> Result<()> {
+        self.guarded(|volume| if volume.view { Ok(()) } else { volume.publish() })
+    }
+
+    fn publish(&mut self) -> Result<()> {
+        self.make_durable()?;
+        let done = self.line.publish(&self.store);
+        if let Err(error) = done {
+            // What was decided must be completed before anything else is written.
+            self.failed = self.line.is_stuck().then(|| error.to_string());
+            return Err(error);
+        }
+        (self.published, self.since) = (self.inner.counted().0, None);
+        Ok(())
+    }
+
+    /// What it now consists of.
+    pub fn extent_info(&self, info: &VolumeInfo) -> Option<ExtentInfo> {
+        let engine = info.sequential()?.clone();
+        let on = self.line.on.as_ref()?;
+        let shape = self.store.shape();
+        Some(ExtentInfo {
+            engine,
+            extent_bytes: shape.bytes_of(0),
+            extents: shape.extents(),
+            written_extents: on.entry.files().count() as u64,
+            changed_extents: self.store.changed().len() as u64,
+            stands_on: short_name(on.entry.id),
+            computers: self.line.histories.stands().len(),
+            kept: on.entry.kept.iter().map(|id| short_name(*id)).collect(),
+            view: self.view,
+        })
+    }
+}
+
+impl BlockSpace for ExtentVolume {
+    fn block_bytes(&self) -> usize {
+        self.inner.block_bytes()
+    }
+
+    fn capacity_blocks(&self) -> u64 {
+        self.inner.capacity_blocks()
+    }
+
+    fn reserve(&mut self, blocks: u64) -> Result<()> {
+        self.inner.reserve(blocks)
+    }
+
+    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+        self.guarded(|volume| {
+            if ops.iter().any(|op| op.action != Action::Read) {
+                volume.expect_writable()?;
+                volume.changes()?;
+            }
+            volume.inner.access(ops)
+        })
+    }
+
+    fn root(&self) -> &[u8] {
+        self.inner.root()
+    }
+
+    fn set_root(&mut self, root: &[u8]) {
+        // Noted before it becomes durable, with the next commit.
+        self.wrote |= self.inner.root() != root && !self.view;
+        self.inner.set_root(root);
+    }
+
+    /// Everything accepted is durable on this computer; without a place beside the folder, in it.
+    fn commit(&mut self) -> Result<()> {
+        self.guarded(|volume| match () {
+            () if volume.view => Ok(()),
+            () if volume.due() || !volume.line.keeps() => volume.publish(),
+            () => volume.make_durable(),
+        })
+    }
+
+    /// A session that only read leaves no epoch.
+    fn finish(&mut self) -> Result<()> {
+        self.guarded(|volume| {
+            if volume.view {
+                return Ok(());
+            }
+            if !volume.wrote && !volume.line.is_dirty() {
+                return volume.inner.leave();
+            }
+            volume.line.note_writing()?;
+            volume.inner.finish()?;
+            volume.publish()?;
+            volume.wrote = false;
+            Ok(())
+        })
+    }
+
+    fn exists(&self, id: u64) -> bool {
+        self.inner.exists(id)
+    }
+
+    fn present(&self, ids: Range<u64>) -> Result<Vec<bool>> {
+        self.inner.present(ids)
+    }
+
+    fn wants_commit(&self) -> bool {
+        self.failed.is_none() && !self.view && self.due()
+    }
+
+    fn idle(&mut self) -> Result<Option<Duration>> {
+        self.guarded(|volume| {
+            if !volume.view && volume.due() {
+                volume.publish()?;
+            }
+            let now = volume.clock.now();
+            Ok(volume.since.map(|since| (since + EPOCH_TIME).saturating_sub(now)))
+        })
+    }
+
+    fn cache_budget(&self) -> usize {
+        self.inner.cache_budget()
+    }
+
+    fn reader(&self) -> Option<Arc<dyn BlockReader>> {
+        self.inner.reader()
+    }
+}
+
+impl EngineVolume for ExtentVolume {
+    fn known(&self) -> Known {
+        self.inner.known()
+    }
+
+    fn info(&self) -> Result<VolumeInfo> {
+        let info = self.inner.info()?;
+        let stored: u64 = self.line.histories.files.values().sum();
+        let report = self.extent_info(&info);
+        Ok(VolumeInfo {
+            engine: &ENGINE,
+            bytes_stored: stored,
+            report: report.map_or_else(|| Arc::clone(&info.report), |it| Arc::new(it) as _),
+            ..info
+        })
+    }
+
+    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
+        self.guarded(|volume| volume.inner.verify(progress))
+    }
+}
+
+impl Volume {
+    /// The volume, if it is one in extents.
+    pub fn extents(&mut self) -> Option<&mut ExtentVolume> {
+        self.on()
+    }
+}

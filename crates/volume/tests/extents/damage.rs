@@ -1,0 +1,65 @@
+//! Every file of a folder with changed bytes: found, or taken for one that is still to come.
+
+use super::common::{BLOCKS, names};
+use super::{Computer, contents, write};
+use oblivio_store::MemoryStore;
+use oblivio_volume::{BlockSpace, Error};
+use std::sync::Arc;
+
+#[test]
+fn a_changed_byte_is_found_or_still_to_come() {
+    let folder = Arc::new(MemoryStore::new());
+    let mut here = Computer::new(1);
+    let mut volume = here.create(folder.clone());
+    for id in 0..BLOCKS {
+        volume.access(vec![write(id, id as u8)]).unwrap();
+    }
+    volume.finish().unwrap();
+    drop(volume);
+    let mut there = Computer::new(50);
+    there.open(folder.clone()).unwrap().finish().unwrap();
+    let (mut tried, mut kinds) = (0, std::collections::BTreeMap::new());
+    for (name, len) in names(&*folder) {
+        let every = if name.starts_with("x-") { 509 } else { 37 };
+        for offset in (0..len).step_by(every).chain([len - 1]) {
+            let changed = Arc::new(folder.snapshot());
+            changed.corrupt(&name, offset, |byte| *byte ^= 0x20).unwrap();
+            let kind = match Computer::new(900).open(changed) {
+                Ok(mut volume) => {
+                    let expected: Vec<_> = (0..BLOCKS).map(|id| Some(id as u8)).collect();
+                    assert_eq!(contents(&mut volume), expected, "{name} {offset}");
+                    "opens"
+                }
+                Err(Error::StillToCome(_)) => "to come",
+                Err(Error::Tampered(_) | Error::WrongPassphrase | Error::Unsupported(_)) => "found",
+                Err(error) => panic!("{name} {offset}: {error}"),
+            };
+            *kinds.entry((name.split('-').next().unwrap().to_owned(), kind)).or_insert(0) += 1;
+            tried += 1;
+        }
+    }
+    assert!(tried > 300, "{tried}");
+    assert!(!kinds.contains_key(&("x".to_owned(), "opens")), "{kinds:?}");
+    assert!(!kinds.contains_key(&("e".to_owned(), "opens")), "{kinds:?}");
+}
+
+/// The computer that stands on it has all of it itself, and puts back what is gone.
+#[test]
+fn what_is_deleted_from_the_folder_is_put_back() {
+    let folder = Arc::new(MemoryStore::new());
+    let mut here = Computer::new(1);
+    let mut volume = here.create(folder.clone());
+    volume.access(vec![write(5, 5)]).unwrap();
+    volume.finish().unwrap();
+    drop(volume);
+    let before = names(&*folder);
+    let gone: Vec<&str> =
+        before.iter().map(|it| it.0.as_str()).filter(|name| *name != "header").collect();
+    oblivio_store::Blobs::delete(&*folder, &gone).unwrap();
+    assert!(matches!(Computer::new(9).open(folder.clone()), Err(Error::StillToCome(_))));
+    let mut volume = here.open(folder.clone()).unwrap();
+    assert_eq!(contents(&mut volume)[5], Some(5));
+    volume.finish().unwrap();
+    assert_eq!(names(&*folder), before);
+    assert_eq!(contents(&mut Computer::new(9).open(folder).unwrap())[5], Some(5));
+}

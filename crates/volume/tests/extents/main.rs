@@ -1,0 +1,12 @@
+//! Volumes in folders that a sync client copies: durable at every crash, the same files for every
+//! workload of the same length, and two computers that meet, or part.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
+
+mod common;
+mod computers;
+mod crashes;
+mod damage;
+mod one;
+mod traces;
+
+use common::{Computer, contents, write};
