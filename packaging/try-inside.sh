@@ -30,7 +30,11 @@ bash -c '. /usr/share/bash-completion/bash_completion; _completion_loader oblivi
     | has "--passphrase-file"
 
 step "a volume, mounted from /etc/fstab"
-mkdir -p /etc/oblivio /srv /mnt/private
+# What an earlier try has left.
+rm -rf /etc/oblivio /srv/vault /root/.local /var/lib/oblivio
+sed -i /oblivio/d /etc/fstab
+! id alice >/dev/null 2>&1 || userdel --remove alice 2>/dev/null
+mkdir -p /etc/oblivio /mnt/private
 (umask 077; echo "correct horse battery staple" >/etc/oblivio/vault.pass)
 oblivio init --quiet --size 1G --kdf-memory 32K --kdf-passes 1 --passphrase-file /etc/oblivio/vault.pass /srv/vault
 echo "/srv/vault /mnt/private oblivio passphrase_file=/etc/oblivio/vault.pass,_netdev,nofail 0 0" >>/etc/fstab

@@ -27,7 +27,7 @@ unshare --mount --pid --fork bash -euc '
     mount --make-rprivate /
     mount -t proc proc "$0/proc"
     mount -t tmpfs tmp "$0/dev"
-    mkdir "$0/dev/pts"
+    ln -s /proc/self/fd "$0/dev/fd"
     for device in null zero random urandom fuse tty; do
         touch "$0/dev/$device"
         mount --bind "/dev/$device" "$0/dev/$device"

@@ -46,12 +46,15 @@ fn write_all(command: &Command, above: &[String], dir: &Path) -> Result<()> {
 fn page(command: &Command, above: &[String]) -> std::io::Result<Vec<u8>> {
     // What only `-h` leaves out for shortness is on the page.
     let whole = command.clone().mut_args(|arg| arg.hide_short_help(false));
-    let source = format!("oblivio {}", env!("CARGO_PKG_VERSION"));
-    let man = Man::new(whole).source(source).manual(MANUAL);
+    let usage = whole.clone().render_usage().to_string();
+    let man = Man::new(whole);
     let mut page = Vec::new();
-    man.render_title(&mut page)?;
+    top(&mut page, command)?;
     man.render_name_section(&mut page)?;
-    man.render_synopsis_section(&mut page)?;
+    let mut synopsis = Roff::default();
+    synopsis.control("SH", ["SYNOPSIS"]);
+    synopsis.text([roman(usage.trim_start_matches("Usage: "))]);
+    synopsis.to_writer(&mut page)?;
     man.render_description_section(&mut page)?;
     if command.has_subcommands() {
         man.render_subcommands_section(&mut page)?;
@@ -69,36 +72,61 @@ fn page(command: &Command, above: &[String]) -> std::io::Result<Vec<u8>> {
         false => see_also(&mut rest, above),
     }
     rest.to_writer(&mut page)?;
-    page.flush()?;
     Ok(page)
+}
+
+/// The head and foot of each page. There is no date, so that the same program makes the same page.
+/// Words are not parted at line ends: options and URLs are read and copied whole.
+fn top(page: &mut Vec<u8>, command: &Command) -> std::io::Result<()> {
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    writeln!(page, ".TH {name} 1 \"\" \"oblivio {}\" {MANUAL}", env!("CARGO_PKG_VERSION"))?;
+    writeln!(page, ".nh\n.ad l")
 }
 
 /// The text below the options of `--help`, paragraph by paragraph: examples, exit codes, notes.
 fn after_help(page: &mut Roff, text: &str) {
-    let mut section = "";
+    let mut noted = false;
     for paragraph in text.split("\n\n") {
         let (first, rest) = paragraph.split_once('\n').unwrap_or((paragraph, ""));
         if first == "Example:" || first == "Examples:" {
-            section = "EXAMPLES";
-            page.control("SH", [section]);
+            page.control("SH", ["EXAMPLES"]);
             page.control("nf", []);
-            rest.lines().for_each(|line| drop(page.text([roman(line.trim_start())])));
+            for line in rest.lines() {
+                page.text([roman(line.trim_start())]);
+            }
             page.control("fi", []);
             continue;
         }
-        let (heading, text) = match paragraph.strip_prefix("Exit codes: ") {
-            Some(codes) => ("EXIT STATUS", codes),
-            None => ("NOTES", paragraph),
+        if let Some(codes) = paragraph.strip_prefix("Exit codes: ") {
+            exit_codes(page, &codes.replace('\n', " "));
+            continue;
+        }
+        match std::mem::replace(&mut noted, true) {
+            true => page.control("PP", []),
+            false => page.control("SH", ["NOTES"]),
         };
-        // A paragraph under the heading of the one before it needs a break only.
-        page.control(if section == heading { "PP" } else { "SH" }, heading_of(section, heading));
-        section = heading;
-        text.lines().for_each(|line| drop(page.text([roman(line)])));
+        for line in paragraph.lines() {
+            page.text([roman(line)]);
+        }
     }
 }
 
-fn heading_of<'h>(section: &str, heading: &'h str) -> Vec<&'h str> {
-    if section == heading { Vec::new() } else { vec![heading] }
+/// `0 all went well, 1 failed`: an entry for each number.
+fn exit_codes(page: &mut Roff, codes: &str) {
+    page.control("SH", ["EXIT STATUS"]);
+    let mut texts: Vec<String> = Vec::new();
+    for part in codes.trim_end_matches('.').split(", ") {
+        match (part.starts_with(|c: char| c.is_ascii_digit()), texts.last_mut()) {
+            (false, Some(last)) => *last = format!("{last}, {part}"),
+            _ => texts.push(part.to_owned()),
+        }
+    }
+    for text in &texts {
+        let (code, meaning) = text.split_once(' ').unwrap_or((text, ""));
+        page.control("TP", []);
+        page.text([bold(code)]);
+        page.text([roman(meaning)]);
+    }
 }
 
 fn entries(page: &mut Roff, heading: &str, entries: &[(&str, &str)]) {
