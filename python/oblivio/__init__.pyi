@@ -2,7 +2,7 @@ import io
 import os
 from collections.abc import Callable
 from types import TracebackType
-from typing import IO, Any, BinaryIO, Literal, NamedTuple, TextIO, Union, overload
+from typing import Any, BinaryIO, Literal, NamedTuple, TextIO, Union, overload
 
 from typing_extensions import Buffer
 
@@ -10,8 +10,16 @@ _Path = Union[str, bytes, os.PathLike[str], os.PathLike[bytes]]
 _Place = Union[str, os.PathLike[str]]
 _Secret = Union[str, bytes, bytearray]
 _Passphrase = Union[_Secret, Callable[[], _Secret]]
+_Binary = Literal["rb", "wb", "ab", "xb", "r+b", "rb+", "w+b", "wb+", "a+b", "ab+", "x+b", "xb+"]
+_Text = Literal["r", "w", "a", "x", "r+", "w+", "a+", "x+", "rt", "wt", "at", "xt"]
 
 __version__: str
+__all__ = [
+    "BadPath", "Closed", "Damaged", "Entry", "Exists", "Forgotten", "Full", "HoldsDisk", "InUse",
+    "Invalid", "IsADirectory", "NotADirectory", "NotAVolume", "NotEmpty", "NotFound", "OblivioError",
+    "OtherVolume", "RawFile", "RolledBack", "Stat", "StorageFailed", "TakenOver", "Usage", "Volume",
+    "WrongPassphrase", "__version__", "create", "open",
+]
 
 class OblivioError(Exception): ...
 class WrongPassphrase(OblivioError): ...
@@ -61,9 +69,11 @@ class Usage(NamedTuple):
 class RawFile(io.RawIOBase):
     name: str
     mode: str
+    def __init__(self, file: object, name: str, mode: str) -> None: ...
     def sync(self) -> None: ...
 
 class Volume:
+    def __init__(self, inner: object) -> None: ...
     def read(self, path: _Path) -> bytes: ...
     def write(self, path: _Path, data: Buffer) -> None: ...
     def list(self, path: _Path = "/") -> list[Entry]: ...
@@ -74,25 +84,15 @@ class Volume:
     def rename(self, source: _Path, target: _Path) -> None: ...
     def usage(self) -> Usage: ...
     @overload
-    def open(
-        self,
-        path: _Path,
-        mode: Literal["rb", "wb", "ab", "xb", "r+b", "rb+", "w+b", "wb+", "a+b", "ab+", "x+b", "xb+"],
-        buffering: Literal[0],
-    ) -> RawFile: ...
+    def open(self, path: _Path, mode: _Binary, buffering: Literal[0]) -> RawFile: ...
+    @overload
+    def open(self, path: _Path, mode: _Binary, buffering: Literal[-1] = -1) -> BinaryIO: ...
     @overload
     def open(
         self,
         path: _Path,
-        mode: Literal["rb", "wb", "ab", "xb", "r+b", "rb+", "w+b", "wb+", "a+b", "ab+", "x+b", "xb+"],
-        buffering: int = -1,
-    ) -> BinaryIO: ...
-    @overload
-    def open(
-        self,
-        path: _Path,
-        mode: Literal["r", "w", "a", "x", "r+", "w+", "a+", "x+", "rt", "wt", "at", "xt"] = "r",
-        buffering: int = -1,
+        mode: _Text = "r",
+        buffering: Literal[-1, 1] = -1,
         encoding: str | None = None,
         errors: str | None = None,
         newline: str | None = None,
@@ -106,7 +106,7 @@ class Volume:
         encoding: str | None = None,
         errors: str | None = None,
         newline: str | None = None,
-    ) -> IO[Any]: ...
+    ) -> Any: ...
     def sync(self) -> None: ...
     def close(self) -> None: ...
     @property

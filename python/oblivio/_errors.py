@@ -49,7 +49,7 @@ class Closed(OblivioError, ValueError):
 class _Failed(OblivioError, OSError):
     """The base of those that carry an error number, as the system's have."""
 
-    number = errno.EIO
+    _number = errno.EIO
 
 
 class Damaged(_Failed):
@@ -59,49 +59,49 @@ class Damaged(_Failed):
 class InUse(_Failed):
     """Another process, or this one, has the volume open."""
 
-    number = errno.EBUSY
+    _number = errno.EBUSY
 
 
 class TakenOver(_Failed):
     """Another computer has the volume now. What was synced is safe: open it again."""
 
-    number = errno.ESTALE
+    _number = errno.ESTALE
 
 
 class Full(_Failed):
     """The volume or its store has no space left."""
 
-    number = errno.ENOSPC
+    _number = errno.ENOSPC
 
 
 class NotFound(_Failed, FileNotFoundError):
     """There is nothing at this place or path."""
 
-    number = errno.ENOENT
+    _number = errno.ENOENT
 
 
 class Exists(_Failed, FileExistsError):
     """Something is at this place or path already."""
 
-    number = errno.EEXIST
+    _number = errno.EEXIST
 
 
 class NotADirectory(_Failed, NotADirectoryError):
     """A directory was needed."""
 
-    number = errno.ENOTDIR
+    _number = errno.ENOTDIR
 
 
 class IsADirectory(_Failed, IsADirectoryError):
     """A file was needed."""
 
-    number = errno.EISDIR
+    _number = errno.EISDIR
 
 
 class NotEmpty(_Failed):
     """The directory to remove or replace has entries."""
 
-    number = errno.ENOTEMPTY
+    _number = errno.ENOTEMPTY
 
 
 class StorageFailed(_Failed):
@@ -113,7 +113,7 @@ def make(name: str, text: str, path: str | None, number: int | None) -> OblivioE
     kind = globals()[name]
     if not issubclass(kind, _Failed):
         return kind(text)
-    number = number or kind.number
+    code = number or kind._number
     if path is not None:
-        return kind(number, os.strerror(number), path)
-    return kind(number, text)
+        return kind(code, os.strerror(code), path)
+    return kind(code, text)

@@ -41,7 +41,7 @@ class RawFile(io.RawIOBase):
         self._check(True, "")
         return True
 
-    def readinto(self, buffer) -> int:
+    def readinto(self, buffer, /) -> int:
         self._check(self.readable(), "not open for reading")
         view = memoryview(buffer).cast("B")
         data = self._file.read_at(self._position, min(len(view), READ_BYTES))
@@ -49,9 +49,9 @@ class RawFile(io.RawIOBase):
         self._position += len(data)
         return len(data)
 
-    def write(self, data) -> int:
+    def write(self, b, /) -> int:
         self._check(self.writable(), "not open for writing")
-        data = bytes(memoryview(data).cast("B"))
+        data = bytes(memoryview(b).cast("B"))
         if self._appends:
             self._position = self._file.length()
         if data:
@@ -59,7 +59,7 @@ class RawFile(io.RawIOBase):
             self._position += len(data)
         return len(data)
 
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         self._check(True, "")
         if whence == os.SEEK_SET:
             position = offset
@@ -78,7 +78,7 @@ class RawFile(io.RawIOBase):
         self._check(True, "")
         return self._position
 
-    def truncate(self, size: int | None = None) -> int:
+    def truncate(self, size: int | None = None, /) -> int:
         self._check(self.writable(), "not open for writing")
         size = self._position if size is None else size
         if size < 0:
@@ -118,12 +118,8 @@ def wrap(raw: RawFile, text: bool, buffering: int, encoding, errors, newline):
             raise ValueError("text needs a buffer")
         return raw
     size = buffering if buffering > 1 else BUFFER_BYTES
-    if "+" in raw.mode:
-        buffered = io.BufferedRandom(raw, size)
-    elif raw.mode == "rb":
-        buffered = io.BufferedReader(raw, size)
-    else:
-        buffered = io.BufferedWriter(raw, size)
+    kind = {"rb": io.BufferedReader}.get(raw.mode, io.BufferedWriter)
+    buffered = (io.BufferedRandom if "+" in raw.mode else kind)(raw, size)
     if not text:
         return buffered
     return io.TextIOWrapper(buffered, encoding or "utf-8", errors, newline, buffering == 1)
