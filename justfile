@@ -4,6 +4,26 @@
 check:
     .ci/run
 
+# The Debian package, in target/debian (needs cargo-deb; it is installed if it is missing).
+deb:
+    command -v cargo-deb >/dev/null || cargo install cargo-deb --locked
+    cargo build --release -p oblivio-cli
+    packaging/stage target/release/oblivio target/release/packaging
+    cargo deb -p oblivio-cli --no-build
+
+# The package in a fresh Debian: installed, read about, completed, mounted from fstab, removed (root).
+try-deb package="":
+    packaging/try.sh {{ if package == "" { "target/debian/oblivio_*.deb" } else { quote(package) } }}
+
+# The Python package: its wheel in python/dist, and its tests.
+python:
+    python3 -m venv python/venv
+    python/venv/bin/pip install -q 'maturin>=1.7,<2' pytest mypy
+    python/venv/bin/maturin build --release --manifest-path python/Cargo.toml --out python/dist
+    python/venv/bin/pip install -q --force-reinstall --no-deps python/dist/oblivio-*.whl
+    python/venv/bin/python -m pytest -q python/tests
+    python/venv/bin/python -m mypy.stubtest oblivio
+
 # Every parser under the fuzzer, this many seconds each (needs cargo-fuzz).
 fuzz seconds="60":
     fuzz/run {{seconds}}

@@ -19,6 +19,7 @@ mod human;
 mod info;
 mod init;
 mod list;
+mod manual;
 mod meeting;
 mod mount;
 mod nbd;
@@ -108,6 +109,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Demo(args) => demo::run(args),
         Command::Watch(args) => watch::run(args),
         Command::Completions(args) => completions(args),
+        Command::Man(args) => manual::run(args),
     }
 }
 

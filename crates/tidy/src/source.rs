@@ -40,7 +40,7 @@ impl Source {
 /// Those of reading it.
 pub fn read(root: &Path) -> io::Result<Vec<Source>> {
     let mut sources = Vec::new();
-    for folder in ["crates", "fuzz", "docs"] {
+    for folder in ["crates", "fuzz", "python", "docs"] {
         below(root, folder, &mut sources)?;
     }
     for entry in fs::read_dir(root)? {
@@ -59,7 +59,9 @@ fn below(root: &Path, folder: &str, sources: &mut Vec<Source>) -> io::Result<()>
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = format!("{folder}/{name}");
         if entry.file_type()?.is_dir() {
-            if !["target", "corpus", "artifacts", "seeds", "regressions"].contains(&&*name) {
+            if !["target", "corpus", "artifacts", "seeds", "regressions", "venv", "dist"]
+                .contains(&&*name)
+            {
                 below(root, &path, sources)?;
             }
         } else if [".rs", ".md", ".toml"].iter().any(|end| name.ends_with(end)) {

@@ -218,3 +218,16 @@ pub struct CompletionsArgs {
     /// The shell
     pub shell: clap_complete::Shell,
 }
+
+/// Write the manual pages of all commands to a folder
+///
+/// For those who make packages: the pages are made from the same text as `--help`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Example:
+  oblivio man --dir /usr/local/share/man/man1")]
+pub struct ManArgs {
+    /// The folder, which exists
+    #[arg(long)]
+    pub dir: PathBuf,
+}

@@ -15,8 +15,8 @@ mod ublk;
 mod watch;
 
 pub use care::{
-    AuditArgs, CheckArgs, CompletionsArgs, DemoArgs, InfoArgs, PassphraseCommand, PassphraseList,
-    PassphraseNew, PassphraseRemove, ResizeArgs,
+    AuditArgs, CheckArgs, CompletionsArgs, DemoArgs, InfoArgs, ManArgs, PassphraseCommand,
+    PassphraseList, PassphraseNew, PassphraseRemove, ResizeArgs,
 };
 pub use mount::{MountArgs, UmountArgs};
 pub use nbd::NbdArgs;
@@ -98,6 +98,8 @@ pub enum Command {
     Demo(DemoArgs),
     Watch(WatchArgs),
     Completions(CompletionsArgs),
+    #[command(hide = true)]
+    Man(ManArgs),
 }
 
 impl Command {
@@ -146,7 +148,8 @@ impl Command {
             | Command::Share(_)
             | Command::Audit(_)
             | Command::Demo(_)
-            | Command::Completions(_) => return None,
+            | Command::Completions(_)
+            | Command::Man(_) => return None,
         };
         Some(place)
     }

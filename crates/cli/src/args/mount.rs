@@ -47,6 +47,12 @@ pub struct MountArgs {
     /// This is the background process of a mount
     #[arg(long, hide = true)]
     pub child: bool,
+    /// As `mount -f`: check what can be checked, and mount nothing
+    #[arg(long, hide = true)]
+    pub fake: bool,
+    /// As `mount -s`: let options pass that are not known
+    #[arg(long, hide = true)]
+    pub sloppy: bool,
     /// The file with this computer's token, for a shared volume; it is kept for the next time
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,

@@ -40,6 +40,9 @@ pub fn run(args: &MountArgs) -> Result<()> {
         unobserved::refuse_changes(&args.open)?;
     }
     let (volume, dir) = places(&args)?;
+    if args.fake {
+        return Ok(());
+    }
     if args.background && !args.child {
         return background::start(&args.volume, &args.open);
     }

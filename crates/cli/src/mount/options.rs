@@ -114,7 +114,9 @@ fn one(args: &mut MountArgs, name: &str, option: &str, value: Option<&str>) -> R
             let what = "strictatime cannot be kept: reading a file does not change its access time";
             return Err(usage(what, "Leave it out. Access times change only when they are set."));
         }
-        _ if option.starts_with("x-") || IGNORED.contains(&option) => {}
+        // `mount` names the user who may unmount.
+        ("user", Some(_)) => {}
+        _ if args.sloppy || option.starts_with("x-") || IGNORED.contains(&option) => {}
         _ => {
             let hint = "`oblivio mount --help` tells what there is.";
             return Err(usage(format!("there is no mount option {option}"), hint));
@@ -133,23 +135,30 @@ pub fn as_mount_helper(given: Vec<OsString>) -> Vec<OsString> {
         return given;
     }
     let mut args: Vec<OsString> =
-        ["oblivio", "mount", "--background", "--quiet", "-o", DEFAULTS].map(Into::into).into();
+        ["oblivio", "mount", "--background", "-o", DEFAULTS].map(Into::into).into();
+    let mut verbose = false;
     let mut rest = given.into_iter().skip(1);
     while let Some(arg) = rest.next() {
         match arg.as_bytes() {
             b"-t" => drop(rest.next()),
-            b"-r" => args.push("--read-only".into()),
             b"-o" => {
                 args.push(arg);
                 args.extend(rest.next());
             }
-            // Sloppy, fake, no mtab, verbose, read and write: ignored.
-            flags
-                if flags.len() > 1
-                    && flags[0] == b'-'
-                    && flags[1..].iter().all(|flag| b"sfnvw".contains(flag)) => {}
+            [b'-', flags @ ..]
+                if !flags.is_empty() && flags.iter().all(|flag| b"sfnvrw".contains(flag)) =>
+            {
+                verbose |= flags.contains(&b'v');
+                // No mtab, and read and write: ignored.
+                let known = [(b's', "--sloppy"), (b'f', "--fake"), (b'r', "--read-only")];
+                let named = known.iter().filter(|(flag, _)| flags.contains(flag));
+                args.extend(named.map(|(_, word)| OsString::from(word)));
+            }
             _ => args.push(arg),
         }
+    }
+    if !verbose {
+        args.insert(2, "--quiet".into());
     }
     args
 }
@@ -182,6 +191,22 @@ mod tests {
         assert_eq!(args.open.memory, Some(64 << 20));
         let args = parse(&["oblivio", "mount", "-o", "ro,nonempty", "/v", "/m"])?;
         assert!(args.read_only && args.nonempty && !args.background);
+        Ok(())
+    }
+
+    #[test]
+    fn the_flags_of_mount_are_understood() -> Result<()> {
+        let args = parse(&["/sbin/mount.oblivio", "/v", "/m", "-sn", "-o", "ro,colour=red"])?;
+        assert!(args.sloppy && args.open.quiet && !args.fake && args.read_only);
+        let args = parse(&["mount.oblivio", "/v", "/m", "-fv", "-r", "-t", "oblivio"])?;
+        assert!(args.fake && !args.open.quiet && args.read_only && !args.sloppy);
+        assert_eq!((args.volume, args.dir), ("/v".into(), "/m".into()));
+        let url = "s3://bucket/vol?region=eu-central-1";
+        let options = "rw,passphrase_file=/etc/p,_netdev,nofail,user=me";
+        let args = parse(&["/usr/sbin/mount.oblivio", url, "/m", "-o", options])?;
+        assert_eq!(args.volume, PathBuf::from(url));
+        assert_eq!(args.open.passphrase.passphrase_file, Some("/etc/p".into()));
+        assert!(parse(&["mount.oblivio", "/v", "/m", "-fx"]).is_err(), "no flag of mount");
         Ok(())
     }
 

@@ -26,6 +26,9 @@ pub fn run(args: &MountArgs, address: &Address) -> Result<()> {
         return Err(usage(what, "Leave that option out."));
     }
     let dir = mount::directory(&args)?;
+    if args.fake {
+        return Ok(());
+    }
     if args.background && !args.child {
         return background::again(&args.open);
     }

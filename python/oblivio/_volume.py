@@ -1,0 +1,150 @@
+"""An open volume."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from . import _errors, _file, _oblivio
+
+
+class Entry(NamedTuple):
+    """One name in a directory."""
+
+    name: str
+    path: str
+    kind: str  # "file", "directory", "symlink" or "special"
+
+    @property
+    def is_dir(self) -> bool:
+        return self.kind == "directory"
+
+
+class Stat(NamedTuple):
+    """What is known of a file or directory."""
+
+    size: int
+    kind: str
+    mode: int
+    modified_ns: int
+    created_ns: int
+
+    @property
+    def is_dir(self) -> bool:
+        return self.kind == "directory"
+
+    @property
+    def modified(self) -> float:
+        """Seconds since 1970."""
+        return self.modified_ns / 1e9
+
+
+class Usage(NamedTuple):
+    """How much a volume holds, in bytes."""
+
+    used: int
+    free: int
+    capacity: int
+
+
+class Volume:
+    """An open volume that holds files. Paths begin with `/`.
+
+    Any thread may use it. What is changed is durable after `sync`, or `close`, which a `with` block
+    calls at its end.
+    """
+
+    def __init__(self, inner: _oblivio.Volume) -> None:
+        self._inner = inner
+
+    def read(self, path) -> bytes:
+        """The whole content of a file."""
+        return self._inner.read(os.fsencode(path))
+
+    def write(self, path, data) -> None:
+        """Makes `data` the whole content of a file. A crash leaves the old or the new one."""
+        self._inner.write(os.fsencode(path), bytes(memoryview(data).cast("B")))
+
+    def list(self, path="/") -> list[Entry]:
+        """What is in a directory, by name."""
+        entries = self._inner.list(os.fsencode(path))
+        return [Entry(os.fsdecode(name), os.fsdecode(at), kind) for name, at, kind in entries]
+
+    def stat(self, path) -> Stat:
+        """What is known of a file or directory."""
+        return Stat(*self._inner.stat(os.fsencode(path)))
+
+    def exists(self, path) -> bool:
+        """Whether something is at a path."""
+        return self._inner.exists(os.fsencode(path))
+
+    def mkdir(self, path, *, parents: bool = False) -> None:
+        """Makes a directory; with `parents` those above too, and one that is there is no error."""
+        self._inner.mkdir(os.fsencode(path), parents)
+
+    def remove(self, path) -> None:
+        """Removes a file, a link, or an empty directory."""
+        self._inner.remove(os.fsencode(path))
+
+    def rename(self, source, target) -> None:
+        """Moves a file or directory, over a file that is there."""
+        self._inner.rename(os.fsencode(source), os.fsencode(target))
+
+    def usage(self) -> Usage:
+        """How much the volume holds."""
+        return Usage(*self._inner.usage())
+
+    def open(self, path, mode="r", buffering=-1, encoding=None, errors=None, newline=None):
+        """Opens a file as the built-in `open` does. Text is UTF-8 if nothing else is said.
+
+        With `buffering=0` it is a `RawFile`. Closing a file hands over what it has in its buffer;
+        durable it is after `sync` of the volume.
+        """
+        plain, text = _file.parse(mode)
+        if text and buffering == 0:
+            raise ValueError("text needs a buffer")
+        inner = self._open(os.fsencode(path), plain[0])
+        raw = _file.RawFile(inner, os.fsdecode(path), plain)
+        return _file.wrap(raw, text, buffering, encoding, errors, newline)
+
+    def _open(self, path: bytes, kind: str) -> _oblivio.File:
+        if kind == "x":
+            return self._inner.create_file(path)
+        while True:
+            try:
+                inner = self._inner.open_file(path)
+                break
+            except _errors.NotFound:
+                if kind == "r":
+                    raise
+            try:
+                return self._inner.create_file(path)
+            except _errors.Exists:
+                # A dangling link has no file; and it stays, however often this is tried.
+                if not self._inner.exists(path):
+                    raise
+        if kind == "w":
+            inner.set_length(0)
+        return inner
+
+    def sync(self) -> None:
+        """Makes everything so far durable."""
+        self._inner.sync()
+
+    def close(self) -> None:
+        """Makes everything durable and lets go of the volume. Again, it does nothing."""
+        self._inner.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._inner.closed()
+
+    def __enter__(self) -> Volume:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        # Nothing of the place: a URL may hold a secret.
+        return f"<oblivio.Volume {'closed' if self.closed else 'open'}>"

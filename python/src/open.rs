@@ -1,0 +1,90 @@
+//! Opening and making volumes.
+
+use crate::error::outside;
+use crate::volume::Volume;
+use oblivio::{CreateOptions, OpenOptions, Passphrase, SeenBy};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+
+/// How a volume is opened, as the package passes it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct How {
+    state: Option<PathBuf>,
+    memory: Option<usize>,
+    pad: bool,
+    accept_rollback: bool,
+    accept_other_volume: bool,
+    rollback_protection: bool,
+}
+
+impl How {
+    fn options(self) -> OpenOptions {
+        let mut options = OpenOptions::new().pad(self.pad);
+        if let Some(bytes) = self.memory {
+            options = options.memory(bytes);
+        }
+        if self.accept_rollback {
+            options = options.accept_rollback();
+        }
+        if self.accept_other_volume {
+            options = options.accept_other_volume();
+        }
+        match self.state {
+            _ if !self.rollback_protection => options.without_rollback_protection(),
+            Some(folder) => options.remember_in(folder),
+            None => options,
+        }
+    }
+}
+
+/// What a volume is made as, as the package passes it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct What {
+    snapshots: bool,
+    size: Option<u64>,
+    block_size: Option<usize>,
+    one_file: bool,
+    guessing_cost: Option<(u64, u32)>,
+}
+
+impl What {
+    fn options(self, open: OpenOptions) -> CreateOptions {
+        let seen_by = if self.snapshots { SeenBy::Snapshots } else { SeenBy::default() };
+        let mut options = CreateOptions::new().seen_by(seen_by).opened(open);
+        if let Some(bytes) = self.size {
+            options = options.size(bytes);
+        }
+        if let Some(bytes) = self.block_size {
+            options = options.block_size(bytes);
+        }
+        if self.one_file {
+            options = options.one_file();
+        }
+        match self.guessing_cost {
+            Some((memory, passes)) => options.guessing_cost(memory, passes),
+            None => options,
+        }
+    }
+}
+
+/// Opens a volume that holds files.
+#[pyfunction]
+pub fn open(py: Python<'_>, place: PathBuf, passphrase: &[u8], how: How) -> PyResult<Volume> {
+    let passphrase = Passphrase::new(passphrase.to_vec());
+    outside(py, || how.options().open(place, passphrase)).map(Volume::of)
+}
+
+/// Makes a volume that holds files, and opens it.
+#[pyfunction]
+pub fn create(
+    py: Python<'_>,
+    place: PathBuf,
+    passphrase: &[u8],
+    what: What,
+    how: How,
+) -> PyResult<Volume> {
+    let passphrase = Passphrase::new(passphrase.to_vec());
+    outside(py, || what.options(how.options()).create(place, passphrase)).map(Volume::of)
+}

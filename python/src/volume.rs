@@ -1,0 +1,139 @@
+//! An open volume. Paths are bytes here: names need not be text.
+
+use crate::error::outside;
+use crate::file::File;
+use oblivio::{Error, FileKind, Metadata};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::{PoisonError, RwLock};
+use std::time::SystemTime;
+
+/// An open volume.
+#[pyclass(frozen, module = "oblivio._oblivio")]
+pub struct Volume(RwLock<Option<oblivio::Volume>>);
+
+/// Name, whole path, and kind.
+type Entry = (Vec<u8>, Vec<u8>, &'static str);
+/// Length, kind, mode, and nanoseconds since 1970 of the last change and of the beginning.
+type Stat = (u64, &'static str, u32, i128, i128);
+
+impl Volume {
+    pub fn of(volume: oblivio::Volume) -> Self {
+        Self(RwLock::new(Some(volume)))
+    }
+
+    /// Runs a call on the open volume. The lock is taken outside of Python's: the order of both is
+    /// then the same everywhere.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&oblivio::Volume) -> oblivio::Result<T> + Send,
+    ) -> PyResult<T> {
+        outside(py, || {
+            let volume = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            work(volume.as_ref().ok_or_else(|| Error::Closed("by its owner".into()))?)
+        })
+    }
+}
+
+#[pymethods]
+impl Volume {
+    fn read<'py>(&self, py: Python<'py>, path: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.with(py, |volume| volume.read(os(path)))?))
+    }
+
+    fn write(&self, py: Python<'_>, path: &[u8], data: &[u8]) -> PyResult<()> {
+        self.with(py, |volume| volume.write(os(path), data))
+    }
+
+    fn open_file(&self, py: Python<'_>, path: &[u8]) -> PyResult<File> {
+        self.with(py, |volume| volume.open_file(os(path))).map(File::of)
+    }
+
+    fn create_file(&self, py: Python<'_>, path: &[u8]) -> PyResult<File> {
+        self.with(py, |volume| volume.create_file(os(path))).map(File::of)
+    }
+
+    fn list(&self, py: Python<'_>, path: &[u8]) -> PyResult<Vec<Entry>> {
+        self.with(py, |volume| {
+            let entries = volume.list(os(path))?;
+            let entry = |entry: &oblivio::DirEntry| {
+                let path = entry.path().as_os_str().as_bytes().to_vec();
+                (entry.name().as_bytes().to_vec(), path, kind(entry.kind()))
+            };
+            Ok(entries.iter().map(entry).collect())
+        })
+    }
+
+    fn stat(&self, py: Python<'_>, path: &[u8]) -> PyResult<Stat> {
+        self.with(py, |volume| volume.metadata(os(path)).map(|found| stat(&found)))
+    }
+
+    fn exists(&self, py: Python<'_>, path: &[u8]) -> PyResult<bool> {
+        self.with(py, |volume| volume.exists(os(path)))
+    }
+
+    fn mkdir(&self, py: Python<'_>, path: &[u8], parents: bool) -> PyResult<()> {
+        self.with(py, |volume| match parents {
+            true => volume.create_dir_all(os(path)),
+            false => volume.create_dir(os(path)),
+        })
+    }
+
+    fn remove(&self, py: Python<'_>, path: &[u8]) -> PyResult<()> {
+        self.with(py, |volume| volume.remove(os(path)))
+    }
+
+    fn rename(&self, py: Python<'_>, from: &[u8], to: &[u8]) -> PyResult<()> {
+        self.with(py, |volume| volume.rename(os(from), os(to)))
+    }
+
+    /// Used, free and the most, in bytes.
+    fn usage(&self, py: Python<'_>) -> PyResult<(u64, u64, u64)> {
+        let usage = self.with(py, oblivio::Volume::usage)?;
+        Ok((usage.used, usage.free, usage.capacity))
+    }
+
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, oblivio::Volume::sync)
+    }
+
+    /// Makes everything durable. A second time it does nothing.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        outside(py, || {
+            let volume = self.0.write().unwrap_or_else(PoisonError::into_inner).take();
+            volume.map_or(Ok(()), oblivio::Volume::close)
+        })
+    }
+
+    fn closed(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.0.read().unwrap_or_else(PoisonError::into_inner).is_none())
+    }
+}
+
+fn os(path: &[u8]) -> &OsStr {
+    OsStr::from_bytes(path)
+}
+
+fn kind(kind: FileKind) -> &'static str {
+    match kind {
+        FileKind::File => "file",
+        FileKind::Directory => "directory",
+        FileKind::Symlink => "symlink",
+        _ => "special",
+    }
+}
+
+fn stat(found: &Metadata) -> Stat {
+    let (modified, created) = (nanoseconds(found.modified()), nanoseconds(found.created()));
+    (found.len(), kind(found.kind()), found.mode(), modified, created)
+}
+
+fn nanoseconds(at: SystemTime) -> i128 {
+    match at.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(after) => after.as_nanos() as i128,
+        Err(before) => -(before.duration().as_nanos() as i128),
+    }
+}
