@@ -27,6 +27,7 @@ mod open;
 mod passphrase;
 mod passphrases;
 mod pick;
+mod price;
 mod progress;
 mod put;
 mod recorder;

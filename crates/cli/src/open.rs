@@ -163,6 +163,9 @@ pub fn volume_over(
     if short_pauses && header.engine.hides_reads && options.memory_bytes == 0 {
         options.memory_bytes = memory::of_server();
     }
+    if place::is_online(folder) {
+        options.cache = oblivio::cache::of(header.volume, args.disk_cache);
+    }
     let passphrase = passphrase::known(&args.passphrase)?;
     Ok((closed.open(&passphrase, options)?, publisher))
 }

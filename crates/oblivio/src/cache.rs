@@ -8,7 +8,7 @@ use oblivio_volume::CacheOptions;
 use std::fmt::Write;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The most that it takes without being asked, and the share of the free space.
@@ -21,20 +21,34 @@ pub fn of(volume: VolumeId, bytes: Option<u64>) -> Option<CacheOptions> {
     if bytes == Some(0) {
         return None;
     }
-    in_folder(&Xdg::new().ok()?.cache_dir().join("oblivio"), volume, bytes)
+    in_folder(&folder()?, volume, bytes)
+}
+
+/// How large the cache of a new volume would be.
+pub fn size(bytes: Option<u64>) -> u64 {
+    bytes.or_else(|| usual(&store(&folder()?)?)).unwrap_or(0)
+}
+
+fn folder() -> Option<PathBuf> {
+    Some(Xdg::new().ok()?.cache_dir().join("oblivio"))
+}
+
+fn store(folder: &Path) -> Option<LocalStore> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).ok()?;
+    LocalStore::open(folder).ok()
+}
+
+/// What is held counts as free, or a cache would shrink itself.
+fn usual(store: &LocalStore) -> Option<u64> {
+    let held: u64 = store.list().ok()?.iter().map(|(_, len)| len).sum();
+    Some(((store.free_bytes().ok()?? + held) / SHARE).min(MOST))
 }
 
 fn in_folder(folder: &Path, volume: VolumeId, bytes: Option<u64>) -> Option<CacheOptions> {
     let mut name = String::new();
     volume.0.iter().try_for_each(|byte| write!(name, "{byte:02x}")).ok()?;
-    let folder = folder.join(name);
-    DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
-    let store = LocalStore::open(&folder).ok()?;
-    let usual = || {
-        let held: u64 = store.list().ok()?.iter().map(|(_, len)| len).sum();
-        Some(((store.free_bytes().ok()?? + held) / SHARE).min(MOST))
-    };
-    let bytes = bytes.or_else(usual)?;
+    let store = store(&folder.join(name))?;
+    let bytes = bytes.or_else(|| usual(&store))?;
     Some(CacheOptions { store: Arc::new(store), bytes })
 }
 

@@ -36,6 +36,10 @@ pub struct OpenArgs {
     /// Accesses a second: exactly this many, whether needed or not
     #[arg(long, value_name = "RATE", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub pace: Option<u32>,
+    /// At a URL: the most that sealed blocks may take on this computer's disk, 0 for none [default: a
+    /// quarter of the free space, at most 10G]
+    #[arg(long, value_name = "SIZE", hide_short_help = true, value_parser = parse_size)]
+    pub disk_cache: Option<u64>,
     /// Write what the storage was shown to this file, for `oblivio audit --trace`
     #[arg(long, value_name = "FILE", alias = "record", hide_short_help = true)]
     pub trace_out: Option<PathBuf>,

@@ -3,6 +3,7 @@
 use super::open::OpenArgs;
 use super::passphrase::KdfArgs;
 use crate::human::parse_size;
+use crate::price::{Use, parse_use};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -73,6 +74,13 @@ pub struct InitArgs {
     /// At a URL: try the store out with fewer bytes, over a slow or dear line
     #[arg(long)]
     pub small_probe: bool,
+    /// At a URL: say what a month costs in which so much is read and written a day, as 2G/500M, or
+    /// 50G,2G/500M with 50G in the volume
+    #[arg(long, value_name = "USE", value_parser = parse_use)]
+    pub expect: Option<Use>,
+    /// At a URL: the prices of the service, if they are not known or have changed
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub price: Option<PathBuf>,
     /// The file with this computer's token, for a shared volume; it is kept for the next time
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,

@@ -18,6 +18,18 @@ Who may see the storage that the volume is kept in?
      images the disk, a service that syncs a folder of this computer
   3  nobody who matters: it only needs to be encrypted";
 
+/// Asks the person at the terminal whether to go on. Without one, a script decided already.
+pub fn go_on(args: &InitArgs) -> Result<bool> {
+    if args.open.quiet || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Ok(true);
+    }
+    let mut answer = String::new();
+    write!(io::stderr(), "Go on? [y/N]: ")?;
+    io::stderr().flush()?;
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
 /// The answer of the command line, or of the person at the terminal; scripts get the old default.
 /// `None` when there is nobody to hide from.
 pub fn seen_by(args: &InitArgs) -> Result<Option<SeenBy>> {

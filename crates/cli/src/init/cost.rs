@@ -1,12 +1,18 @@
 //! The cost of the choice, printed before anything is written.
 
+use super::choice;
 use super::plan::Plan;
+use crate::args::InitArgs;
 use crate::human::{self, size};
+use crate::price::{self, Month};
 use anyhow::Result;
 use oblivio_volume::Cost;
 
 /// The bytes in the volume for which the cost is given, unless it may hold less.
 const STORED: u64 = 10 << 30;
+
+/// Dollars a month that nobody should pay by surprise. Who said what to expect knows.
+const MUCH: f64 = 20.0;
 
 /// Prints it. Space and time are measured values (docs/benchmarks.md).
 pub fn say(plan: &Plan) -> Result<()> {
@@ -18,6 +24,22 @@ pub fn say(plan: &Plan) -> Result<()> {
         }
         Cost::Fixed { stored, written_per_byte } => fixed(plan, stored, written_per_byte),
     }
+}
+
+/// Says what a month in an online store costs, and asks if that is much. Whether to go on.
+///
+/// # Errors
+/// A file of prices that is none; those of the terminal.
+pub fn say_bill(args: &InitArgs, plan: &Plan) -> Result<bool> {
+    let Some(options) = &plan.online else { return Ok(true) };
+    let prices = price::prices(&args.volume.to_string_lossy(), args.price.as_deref())?;
+    let cache = oblivio::cache::size(args.open.disk_cache);
+    let month = Month::of(options, args.expect.unwrap_or_default(), cache);
+    if !args.open.quiet {
+        price::say(&month, prices.as_ref())?;
+    }
+    let bill = prices.map_or(0.0, |prices| month.bill(&prices).iter().sum());
+    if bill < MUCH || args.expect.is_some() { Ok(true) } else { choice::go_on(args) }
 }
 
 fn growing(plan: &Plan, stored: u64, path: u64) -> Result<()> {

@@ -43,6 +43,9 @@ pub fn run(args: &InitArgs) -> Result<()> {
     if !args.open.quiet {
         cost::say(&plan)?;
     }
+    if !cost::say_bill(args, &plan)? {
+        return human::say("Nothing was made.");
+    }
     let passphrase = passphrase::first(&args.open.passphrase)?;
     let made = place::make(args, &plan)?;
     if let Err(error) = make(args, made.store(), &plan, &passphrase) {

@@ -99,18 +99,18 @@ pub fn say(month: &Month, prices: Option<&Prices>) -> Result<()> {
     ))?;
     let millions = |count: f64| format!("{:.2} million", count / 1e6);
     let Traffic { gets, looks, puts, down, up, .. } = month.traffic;
-    human::say(format!("  requests   {} to read, {} to store", millions(gets + looks), millions(puts)))?;
+    human::say(format!(
+        "  requests   {} to read, {} to store",
+        millions(gets + looks),
+        millions(puts)
+    ))?;
     human::say(format!("  bytes      {} down, {} up", size(down as u64), size(up as u64)))?;
     human::say(format!("  space      {} in the store", size(month.stored as u64)))?;
     let Some(prices) = prices else {
         return human::say("  bill       no price is known for this server (--price FILE)");
     };
     let [space, requests, out] = month.bill(prices);
-    human::say(format!(
-        "  bill       about ${:.2} on {}:",
-        space + requests + out,
-        prices.name
-    ))?;
+    human::say(format!("  bill       about ${:.2} on {}:", space + requests + out, prices.name))?;
     human::say(format!(
         "             ${space:.2} for space, ${requests:.2} for requests, ${out:.2} for bytes out"
     ))?;

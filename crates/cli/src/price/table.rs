@@ -78,7 +78,9 @@ fn s3() -> Prices {
         gets_million: 0.4,
         out_gb: 0.09,
         out_free_gb: 100.0,
-        note: Some("Nearly all of it is for bytes out: R2 and B2 ask little or nothing for them.".into()),
+        note: Some(
+            "Nearly all of it is for bytes out: R2 and B2 ask little or nothing for them.".into(),
+        ),
         ..Prices::default()
     }
 }
@@ -102,7 +104,9 @@ fn b2() -> Prices {
         gets_million: 0.4,
         out_gb: 0.01,
         out_free_times_stored: 3.0,
-        note: Some("Keep only the last version of a file there, or deleted ones are billed too.".into()),
+        note: Some(
+            "Keep only the last version of a file there, or deleted ones are billed too.".into(),
+        ),
         ..Prices::default()
     }
 }
@@ -112,7 +116,9 @@ fn wasabi_prices() -> Prices {
         name: "Wasabi".into(),
         stored_gb: 0.00799,
         least_gb: 1000.0,
-        note: Some("Each object is billed for 90 days at least, and objects here live shorter.".into()),
+        note: Some(
+            "Each object is billed for 90 days at least, and objects here live shorter.".into(),
+        ),
         ..Prices::default()
     }
 }

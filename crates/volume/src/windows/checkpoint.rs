@@ -54,6 +54,7 @@ pub(super) fn stands(store: &dyn Store, session: SessionId, payload: &[u8]) -> R
 impl Ledger {
     /// Makes the engine's state a checkpoint.
     pub fn checkpoint(&mut self) -> Result<()> {
+        self.send_intents()?;
         while self.pending.len() >= MOST_PENDING {
             self.confirm()?;
         }
@@ -144,7 +145,7 @@ impl Ledger {
             later.records -= oldest.records;
             later.record_bytes -= oldest.record_bytes;
         }
-        self.unsettled = 0;
+        self.unsettled = self.grouped;
         let tag = self.session.mark().tag;
         let log =
             if self.records == 0 { LogMark::default() } else { LogMark { end: self.records, tag } };
@@ -174,6 +175,7 @@ impl Ledger {
 
     /// Waits until each checkpoint is a commit, and nothing else is left to do.
     pub fn flush(&mut self) -> Result<()> {
+        self.send_intents()?;
         while !self.pending.is_empty() {
             self.confirm()?;
         }

@@ -1,6 +1,7 @@
 //! What a tree in windows asks of its store: requests and bytes, on the average.
 
 use super::header::WindowOptions;
+use super::policy::{GROUP, LEAST_SYNC};
 use super::state::Commit;
 use crate::records::journal::{PAGE, size_class};
 use oblivio_crypto::SEAL_OVERHEAD;
@@ -9,8 +10,8 @@ use oblivio_engine::tree::{Shape, TreeConfig, Windows};
 
 /// Bytes of an entry around its payload: the seal, the entry before, and four numbers.
 const ENTRY: usize = SEAL_OVERHEAD + 16 + 4 * 8;
-/// Bytes of an intent beside its block ids, of a claim, and of a pointer.
-const INTENT: usize = 40;
+/// Bytes of an act in an entry, and of a pointer.
+const ACT: usize = 24;
 const POINTER: usize = SEAL_OVERHEAD + 40;
 
 /// Requests, and the bytes that they carry.
@@ -133,14 +134,15 @@ impl WindowCost {
             let met = buckets * (1.0 - (1.0 - 1.0 / buckets).powf(batch));
             each.get(met * (1.0 - recent) / batch, self.bucket(level));
         }
-        let intent = size_class(ENTRY + INTENT + 8 * batch as usize) as f64;
-        // A batch ends with its window: one more then, if they do not fit by chance.
+        // A batch ends with its window: one more then, if they do not fit by chance. So does a group.
         let accesses = self.rule.accesses() as f64;
         let batches = (accesses / batch + (batch - 1.0) / batch).max(1.0);
-        each.put(batches / accesses, intent);
-        // After so many intents; one of these looks is the checkpoint's.
-        let settled = batches / super::policy::MOST_UNSETTLED as f64;
-        each.looks += settled.max(1.0) / accesses;
+        let groups = (batches / GROUP as f64).max(1.0);
+        let ids = accesses / groups;
+        let intents = size_class(ENTRY + ACT + (8.0 * ids + 16.0 * batches / groups) as usize);
+        each.put(groups / accesses, intents as f64);
+        // Before each group of a window but the first, or once for its checkpoint.
+        each.looks += (groups - 1.0).max(1.0) / accesses;
         each.and(self.window().times(1.0 / accesses))
     }
 
@@ -168,7 +170,7 @@ impl WindowCost {
     /// Of a sync of so many bytes.
     pub fn sync(&self, bytes: u64) -> Traffic {
         let mut each = Traffic::default();
-        let least = super::policy::LEAST_SYNC.max(bytes as usize) + PAGE;
+        let least = LEAST_SYNC.max(bytes as usize) + PAGE;
         each.put(1.0, size_class(least) as f64);
         each.looks += 1.0;
         each

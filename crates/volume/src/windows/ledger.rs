@@ -8,6 +8,7 @@ use super::checkpoint::{Pending, stands};
 use super::header::{config, way, with_limit};
 use super::left::{Left, parse_records};
 use super::places::{Objects, Places, Span};
+use super::policy::GROUP;
 use super::state::{Commit, Kept};
 use crate::header::{HEADER_OBJECT, Header};
 use crate::options::CacheOptions;
@@ -54,6 +55,9 @@ pub(super) struct Ledger {
     pub(super) record_bytes: u64,
     /// Batches whose intents are sent and not known to be stored.
     pub unsettled: u64,
+    /// Intents that no entry has yet, and how many there are.
+    intents: Vec<u8>,
+    pub(super) grouped: u64,
     /// The first entry of this session that no checkpoint replaced.
     pub(super) first_entry: u64,
     /// Whether the session before ended by itself.
@@ -124,6 +128,8 @@ impl Ledger {
             records: 0,
             record_bytes: 0,
             unsettled: 0,
+            intents: Vec::new(),
+            grouped: 0,
             first_entry: 1,
             released: history.released,
             leftovers: Vec::new(),
@@ -256,11 +262,33 @@ impl Ledger {
         Ok(())
     }
 
-    /// Records the intent of a batch or a window, without waiting.
-    pub fn send_intent(&mut self, of: &Intent) -> Result<()> {
-        self.send(INTENT, 0, |payload| push_intent(payload, of))?;
+    /// Records the intent of a batch or a window, without waiting. It goes into an entry with
+    /// others.
+    pub fn note_intent(&mut self, of: &Intent) {
+        push_intent(&mut self.intents, of);
+        self.grouped += 1;
         self.unsettled += 1;
-        Ok(())
+    }
+
+    /// Sends a full group of intents, once the one before is acknowledged.
+    pub fn send_group(&mut self) -> Result<()> {
+        if self.grouped < GROUP {
+            return Ok(());
+        }
+        if self.unsettled > self.grouped {
+            self.settle_sent()?;
+        }
+        self.send_intents()
+    }
+
+    /// Sends the intents that wait.
+    pub(super) fn send_intents(&mut self) -> Result<()> {
+        if self.grouped == 0 {
+            return Ok(());
+        }
+        let intents = std::mem::take(&mut self.intents);
+        self.grouped = 0;
+        self.push(INTENT, 0, |payload| payload.extend_from_slice(&intents))
     }
 
     /// Records writes and the root, in the size class of `least` bytes or a larger one.
@@ -279,6 +307,11 @@ impl Ledger {
     }
 
     fn send(&mut self, kind: u64, least: usize, push: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+        self.send_intents()?;
+        self.push(kind, least, push)
+    }
+
+    fn push(&mut self, kind: u64, least: usize, push: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         let act = self.trust.act()?;
         let mut payload = StoredAct::new(act).as_bytes().to_vec();
         push(&mut payload);
@@ -290,8 +323,13 @@ impl Ledger {
 
     /// Waits until all records are durable and acknowledged; then this computer notes them.
     pub fn settle(&mut self) -> Result<()> {
+        self.send_intents()?;
+        self.settle_sent()
+    }
+
+    fn settle_sent(&mut self) -> Result<()> {
         self.session.settle()?;
-        self.unsettled = 0;
+        self.unsettled = self.grouped;
         let (mark, act) = (self.session.mark(), self.trust.last_act());
         self.trust.logged(LogMark { end: self.records, tag: mark.tag }, Some(act))
     }
@@ -331,7 +369,8 @@ impl Ledger {
 
     /// Whether this session made records since the last checkpoint.
     pub fn has_records(&self) -> bool {
-        self.record_bytes > self.pending.back().map_or(0, |last| last.record_bytes)
+        self.grouped > 0
+            || self.record_bytes > self.pending.back().map_or(0, |last| last.record_bytes)
     }
 
     /// Records since the last confirmed commit, of all sessions.

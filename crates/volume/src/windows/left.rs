@@ -77,7 +77,7 @@ impl Ledger {
             self.records += 1;
             mark = LogMark { end: self.records, tag: at.tag };
             if let Some((act, record)) = record {
-                if matches!(record, Some(Record::Sync { .. })) {
+                if matches!(record.first(), Some(Record::Sync { .. })) {
                     check.sync();
                 }
                 self.trust.absorb(act);
@@ -95,21 +95,27 @@ impl Ledger {
 
 /// The entries of a history, each with its act and what it says. A checkpoint that does not stand
 /// is an act too; an entry of the session's own is none.
-pub(super) fn parse_records(history: &History) -> Result<Vec<Option<(Act, Option<Record>)>>> {
+pub(super) fn parse_records(history: &History) -> Result<Vec<Option<(Act, Vec<Record>)>>> {
     let broken = || Error::Tampered("a record does not parse".into());
     let records = history.records.iter().map(|(_, kind, payload)| match kind {
-        &COMMIT => Ok(Some((Commit::parse(payload)?.table.newest(), None))),
-        FIRST_KIND.. => {
-            let (act, record) = parse(kind - FIRST_KIND, payload).ok_or_else(broken)?;
-            Ok(Some((act, Some(record))))
-        }
+        &COMMIT => Ok(Some((Commit::parse(payload)?.table.newest(), Vec::new()))),
+        FIRST_KIND.. => parse(kind - FIRST_KIND, payload).map(Some).ok_or_else(broken),
         _ => Ok(None),
     });
     records.collect()
 }
 
-/// Parses a record: its act, and what it says.
-fn parse(kind: u64, payload: &[u8]) -> Option<(Act, Record)> {
-    let (act, rest) = StoredAct::ref_from_prefix(payload).ok()?;
-    Some((act.get(), parse_as(kind, rest)?))
+/// Parses a record: its act, and what it says. One of intents has several.
+fn parse(kind: u64, payload: &[u8]) -> Option<(Act, Vec<Record>)> {
+    let (act, mut rest) = StoredAct::ref_from_prefix(payload).ok()?;
+    let mut records = Vec::new();
+    while records.is_empty() || !rest.is_empty() {
+        let record = parse_as(kind, rest)?;
+        rest = match &record {
+            Record::Intent(intent) => rest.get(8 * (intent.ids.len() + 2)..)?,
+            _ => &[],
+        };
+        records.push(record);
+    }
+    Some((act.get(), records))
 }

@@ -7,9 +7,9 @@ pub(super) const BATCH_SHARE: usize = 8;
 pub(super) const MOST_OPS: usize = 256;
 /// The most bytes of writes that wait to be carried out.
 pub(super) const MOST_DEFERRED: usize = 4 << 20;
-/// Batches whose intents may be on their way while further batches are read. If this computer is
-/// lost, as many may be shown again.
-pub(super) const MOST_UNSETTLED: u64 = 8;
+/// Batches whose intents go into one entry. Before the next entry of intents, the one before is
+/// acknowledged: if this computer is lost, twice as many batches may be shown again.
+pub(super) const GROUP: u64 = 4;
 /// Checkpoints whose objects may be on their way while the volume goes on. The buckets of as many
 /// windows are kept in memory.
 pub(super) const MOST_PENDING: usize = 2;

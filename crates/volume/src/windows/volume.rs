@@ -3,7 +3,7 @@
 use super::header::{WindowOptions, check, config, parameters_of};
 use super::info::WindowInfo;
 use super::ledger::{Ledger, has_header};
-use super::policy::{LOOK_SECONDS, MOST_UNSETTLED, SETTLE_SECONDS, VERIFIED_AT_ONCE, batch_limit};
+use super::policy::{LOOK_SECONDS, SETTLE_SECONDS, VERIFIED_AT_ONCE, batch_limit};
 use super::waiting::Waiting;
 use crate::engine::{EngineEntry, EngineVolume, Opening, VolumeInfo};
 use crate::header::Header;
@@ -174,7 +174,7 @@ impl WindowVolume {
         if self.ledger.unsettled == 0 {
             self.sent = self.now();
         }
-        self.ledger.send_intent(batch.intent())?;
+        self.ledger.note_intent(batch.intent());
         self.ledger.run(&mut batch)?;
         let mut answers = batch.into_answers();
         answers.truncate(wanted);
@@ -188,9 +188,10 @@ impl WindowVolume {
         let now = self.now();
         let older = |since: Duration, seconds| now.saturating_sub(since).as_secs() >= seconds;
         let waits = self.ledger.unsettled > 0 && older(self.sent, SETTLE_SECONDS);
-        if self.ledger.unsettled >= MOST_UNSETTLED || waits {
+        if waits {
             return self.settle();
         }
+        self.ledger.send_group()?;
         if older(self.looked, LOOK_SECONDS) {
             self.ledger.session.look()?;
             self.looked = self.now();
@@ -267,7 +268,7 @@ impl WindowVolume {
         self.drain()?;
         let turns = self.ledger.places.rule.turns();
         let mut window = self.ledger.engine.begin_maintenance(turns)?;
-        self.ledger.send_intent(window.intent())?;
+        self.ledger.note_intent(window.intent());
         self.settle()?;
         self.ledger.run_window(&mut window)?;
         self.checkpoint()

@@ -64,7 +64,7 @@ fn equally_long_runs_look_the_same_but_for_paths() {
         volume.finish().expect("memory");
         without_paths(shape(&store.take()))
     });
-    assert!(runs[0].len() > 1500, "{} events", runs[0].len());
+    assert!(runs[0].len() > 800, "{} events", runs[0].len());
     for run in &runs[1..] {
         assert_eq!(run.len(), runs[0].len());
         let differs = run.iter().zip(&runs[0]).find(|(one, other)| one != other);
