@@ -1,0 +1,356 @@
+//! Dropbox, Google Drive and OneDrive, against a server that answers by their documents. No real
+//! account was used.
+
+use crate::{Home, folders, probed};
+use oblivio_store::online::{Begin, OnlineStore, Runtime};
+use oblivio_store::{
+    Answer, Blobs, Call, Held, Layer, Patience, PutMode, ReadAt, Result, RetryStore, Slots, Store,
+    StoreError, WriteAt,
+};
+use oblivio_testkit::accounts::{Account, Faults, Kind};
+use oblivio_testkit::conformance::{self, Opener};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+/// All secrets of the account begin so.
+const CANARY: &str = "canary-";
+
+/// A home whose file of remotes leads to the account.
+fn home(account: &Account) -> Home {
+    let url = account.url("");
+    let remotes = format!("[rig]\nurl = \"{url}\"\nsecret_file = \"~/tokens.json\"\n");
+    let home = Home::new(&[], &remotes);
+    fs::write(tokens_of(&home), account.tokens()).unwrap();
+    fs::set_permissions(tokens_of(&home), fs::Permissions::from_mode(0o600)).unwrap();
+    home
+}
+
+fn tokens_of(home: &Home) -> PathBuf {
+    home.dir.path().join("tokens.json")
+}
+
+/// A store on a line of its own.
+fn open(account: &Account, folder: &str) -> OnlineStore {
+    home(account).open(&account.url(folder))
+}
+
+/// What the caller of a store does: what failed is sent again, and who does not know whether it
+/// created an object looks whose it is.
+struct Settled(RetryStore);
+
+impl Settled {
+    fn boxed(store: OnlineStore) -> Box<dyn Store> {
+        let patience = Duration::from_secs(20);
+        Box::new(Self(RetryStore::bounded(Arc::new(store), Patience::default(), patience)))
+    }
+
+    fn created(&self, name: &str, data: &[u8]) -> Result<Answer> {
+        for _ in 0..20 {
+            match self.0.put(name, data, PutMode::IfAbsent) {
+                Err(error) if error.may_pass() => {}
+                answer => return answer.map(|()| Answer::Done),
+            }
+            let mut held = vec![0; data.len()];
+            match self.0.read(&mut [ReadAt { object: name, offset: 0, buf: &mut held }]) {
+                Err(StoreError::Missing { .. }) => {}
+                Ok(()) if held == data => return Ok(Answer::Done),
+                _ => return Err(StoreError::Exists { object: name.to_owned() }),
+            }
+        }
+        Err(StoreError::Busy)
+    }
+}
+
+impl Layer for Settled {
+    type Below = RetryStore;
+
+    fn below(&self) -> &RetryStore {
+        &self.0
+    }
+
+    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        match call {
+            Call::Put(name, data, PutMode::IfAbsent) => self.created(name, data),
+            _ => call.on(&self.0),
+        }
+    }
+}
+
+fn conforms(kind: Kind) {
+    let account = Arc::new(Account::start(kind, 1));
+    let place = Arc::clone(&account);
+    conformance::whole(&folders(home(&account), move |folder| place.url(folder)), 0..12);
+    assert_eq!(account.wrong(), Vec::<String>::new());
+}
+
+/// The suite once more, while requests are refused, answers are lost and others are cut.
+fn conforms_with_faults(kind: Kind) {
+    let account = Arc::new(Account::start(kind, 2));
+    account.fail(Faults { refused: 5, lost: 5, cut: 2, retry_after: 0 });
+    let next = std::cell::Cell::new(0);
+    let fresh = || -> Opener {
+        next.set(next.get() + 1);
+        let (account, folder) = (Arc::clone(&account), format!("f{}/in", next.get()));
+        let home = home(&account);
+        Box::new(move || Settled::boxed(home.open(&account.url(&folder))))
+    };
+    conformance::whole(&fresh, 0..12);
+    assert_eq!(account.wrong(), Vec::<String>::new());
+    let seen = account.seen();
+    let (refused, lost) = (
+        seen.iter().filter(|it| matches!(it.status, 403 | 429)).count(),
+        seen.iter().filter(|it| it.status == 0).count(),
+    );
+    assert!(refused > 20 && lost > 20, "{refused} refused and {lost} lost of {}", seen.len());
+}
+
+#[test]
+fn dropbox_conforms() {
+    conforms(Kind::Dropbox);
+}
+
+#[test]
+fn dropbox_conforms_with_faults() {
+    conforms_with_faults(Kind::Dropbox);
+}
+
+/// 25 races of 8 connections for one name: one wins, and its bytes are there.
+fn races(kind: Kind) {
+    let account = Account::start(kind, 3);
+    let stores: Vec<_> = (0..8).map(|_| open(&account, "races")).collect();
+    assert!(stores[0].capabilities().creates_exclusively);
+    for race in 0..25 {
+        let (name, barrier) = (&format!("s-{race}"), &Barrier::new(stores.len()));
+        let results: Vec<_> = std::thread::scope(|scope| {
+            let racers = stores.iter().enumerate().map(|(racer, store)| {
+                scope.spawn(move || {
+                    barrier.wait();
+                    store.put(name, &[racer as u8; 100], PutMode::IfAbsent)
+                })
+            });
+            let racers: Vec<_> = racers.collect();
+            racers.into_iter().map(|racer| racer.join().unwrap()).collect()
+        });
+        let won: Vec<_> = (0..stores.len()).filter(|&racer| results[racer].is_ok()).collect();
+        assert_eq!(won.len(), 1, "{name}: {results:?}");
+        for error in results.iter().filter_map(|it| it.as_ref().err()) {
+            assert!(matches!(error, StoreError::Exists { .. }) || error.may_pass(), "{error:?}");
+        }
+        let mut buf = [0; 100];
+        stores[0].read(&mut [ReadAt { object: name, offset: 0, buf: &mut buf }]).unwrap();
+        assert_eq!(buf, [won[0] as u8; 100]);
+    }
+}
+
+#[test]
+fn dropbox_creates_once() {
+    races(Kind::Dropbox);
+}
+
+/// Bytes of a batch go up side by side, and few requests commit all of it.
+#[test]
+fn dropbox_commits_many_at_once() {
+    let account = Account::start(Kind::Dropbox, 4);
+    account.write_takes(Duration::from_millis(30));
+    let store = open(&account, "many");
+    let names: Vec<_> = (0..24).map(|number| format!("b-{number}")).collect();
+    let data = vec![7; 300 << 10];
+    let writes: Vec<_> = names.iter().map(|name| WriteAt::new(name, 0, &data)).collect();
+    store.write(&writes).unwrap();
+    store.sync(&names.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+    assert_eq!(account.files().len(), 24);
+    let seen = account.seen();
+    let count = |route: &str| seen.iter().filter(|it| it.line.ends_with(route)).count();
+    assert_eq!(count("upload_session/start"), 24);
+    let commits = count("finish_batch_v2");
+    assert!((1..=12).contains(&commits), "{commits} commits");
+    assert!(seen.iter().all(|it| it.status == 200), "no write met another");
+    assert_eq!(count("upload"), 0);
+}
+
+/// A token that expired is renewed once, whatever waits for it, and stored for its owner only.
+fn renews(kind: Kind) {
+    let account = Account::start(kind, 5);
+    let home = home(&account);
+    let store = home.open(&account.url("in"));
+    store.put("a", b"first", PutMode::Replace).unwrap();
+    account.expire_tokens();
+    let names: Vec<_> = (0..32).map(|number| format!("b-{number}")).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    assert!(store.lens(&names).unwrap().iter().all(Option::is_none));
+    let renewals =
+        |account: &Account| account.seen().iter().filter(|it| it.line.ends_with("/token")).count();
+    assert_eq!(renewals(&account), 1);
+    let stored = fs::read_to_string(tokens_of(&home)).unwrap();
+    assert!(stored.contains("canary-access-1") && stored.contains("expires_at"), "{stored}");
+    let mode = fs::metadata(tokens_of(&home)).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    // The next session begins with what was stored.
+    assert_eq!(home.open(&account.url("in")).len("a").unwrap(), Some(5));
+    assert_eq!(renewals(&account), 1);
+    // Who is logged out is told so, and it does not pass.
+    account.log_out();
+    let error = store.len("a").unwrap_err();
+    assert!(!error.may_pass() && error.to_string().contains("get a new one"), "{error}");
+    let text = format!("{error} {error:?} {store:?}");
+    assert!(!text.contains(CANARY) && !text.contains("://"), "{text}");
+}
+
+#[test]
+fn dropbox_renews_tokens() {
+    renews(Kind::Dropbox);
+}
+
+/// One request is asked to wait for a second: all wait, to the second, and then all are answered.
+fn pauses(kind: Kind) {
+    let account = Account::start(kind, 6);
+    let store = open(&account, "in");
+    store.put("a", b"first", PutMode::Replace).unwrap();
+    store.lens(&["a"]).unwrap();
+    account.refuse_next(1, 1);
+    let begun = Instant::now();
+    assert_eq!(store.len("a").unwrap(), Some(5));
+    let took = begun.elapsed();
+    assert!((1.0..2.0).contains(&took.as_secs_f64()), "{took:?}");
+    // What others ask meanwhile waits as well.
+    account.refuse_next(1, 1);
+    std::thread::scope(|scope| {
+        scope.spawn(|| store.len("a").unwrap());
+        std::thread::sleep(Duration::from_millis(200));
+        let (before, begun) = (account.seen().len(), Instant::now());
+        store.len("a").unwrap();
+        assert!(begun.elapsed() > Duration::from_millis(600), "{:?}", begun.elapsed());
+        assert!(account.seen().len() > before);
+    });
+    // Much longer is an error, and nothing more is sent.
+    account.refuse_next(1, 3600);
+    let error = store.len("a").unwrap_err();
+    assert!(error.may_pass() && error.to_string().contains("asks to wait"), "{error}");
+    let before = account.seen().len();
+    store.put("b", b"x", PutMode::Replace).unwrap_err();
+    assert_eq!(account.seen().len(), before);
+}
+
+#[test]
+fn dropbox_waits_as_long_as_it_is_asked_to() {
+    pauses(Kind::Dropbox);
+}
+
+/// Errors, and what prints a store, hold nothing secret; neither does any address.
+fn hides(kind: Kind) {
+    let account = Account::start(kind, 7);
+    let store = open(&account, "in");
+    let mut texts = format!("{store:?}\n");
+    let mut note = |error: StoreError| texts += &format!("{error} {error:?}\n");
+    let calls: [&dyn Fn() -> Result<()>; 6] = [
+        &|| store.len("a").map(drop),
+        &|| store.put("a", b"x", PutMode::Replace),
+        &|| store.put("a", b"x", PutMode::IfAbsent),
+        &|| store.list().map(drop),
+        &|| store.delete(&["a"]),
+        &|| store.read(&mut [ReadAt { object: "a", offset: 0, buf: &mut [0] }]),
+    ];
+    for call in calls {
+        account.refuse_next(5, 0);
+        let error = call().unwrap_err();
+        assert!(error.may_pass(), "{error:?}");
+        note(error);
+        store.len("a").unwrap();
+    }
+    drop(account);
+    note(store.len("a").unwrap_err());
+    for secret in [CANARY, "://", "uthorization", "earer", "test-client"] {
+        assert!(!texts.contains(secret), "{secret} in {texts}");
+    }
+}
+
+#[test]
+fn dropbox_hides_secrets() {
+    hides(Kind::Dropbox);
+}
+
+/// What the service gets to see beside the bytes: no more headers than it needs.
+#[test]
+fn requests_tell_nothing_of_the_client() {
+    let account = Account::start(Kind::Dropbox, 8);
+    let store = open(&account, "in");
+    store.put("a", b"first", PutMode::Replace).unwrap();
+    store.read(&mut [ReadAt { object: "a", offset: 1, buf: &mut [0; 2] }]).unwrap();
+    let plain = [
+        "accept",
+        "authorization",
+        "content-length",
+        "content-type",
+        "dropbox-api-arg",
+        "host",
+        "range",
+        "user-agent",
+    ];
+    for seen in account.seen() {
+        assert!(seen.headers.iter().all(|it| plain.contains(&it.as_str())), "{seen:?}");
+    }
+}
+
+/// A connection that is cut in the middle of an object leaves nothing under its name.
+fn leaves_nothing_of_a_cut_put(kind: Kind) {
+    let account = Account::start(kind, 9);
+    let data = vec![5; 2 << 20];
+    let whole = open(&account, "cut");
+    for round in 0..4 {
+        let mut alone = home(&account);
+        alone.runtime = Runtime::new().unwrap();
+        let name = format!("cut-{round}");
+        let store = alone.open(&account.url("cut"));
+        store.write(&[WriteAt::new(&name, 0, &data)]).unwrap();
+        std::thread::sleep(Duration::from_millis(round));
+        drop((store, alone));
+        let len = whole.len(&name).unwrap();
+        assert!(len.is_none_or(|len| len == data.len() as u64), "{len:?}");
+    }
+}
+
+#[test]
+fn dropbox_leaves_nothing_of_a_cut_put() {
+    leaves_nothing_of_a_cut_put(Kind::Dropbox);
+}
+
+fn verdict(kind: Kind, begin: &Begin) {
+    let account = Account::start(kind, 10);
+    account.write_takes(Duration::from_micros(50));
+    let verdict = probed(&format!("{kind:?}"), &home(&account), &account.url("probe"));
+    assert_eq!(verdict.begin, *begin);
+    assert_eq!(account.wrong(), Vec::<String>::new());
+}
+
+#[test]
+fn dropbox_probed() {
+    verdict(Kind::Dropbox, &Begin::Exclusive);
+}
+
+/// Tokens never go to an address without encryption, and a store without tokens says what it needs.
+#[test]
+fn what_is_missing_or_unsafe_is_said_before_anything_is_sent() {
+    use oblivio_store::online::{Ambient, Remotes, Url, open as try_open};
+    let error = |remotes: &str, url: &str| {
+        let home = Home::new(&[], remotes);
+        let env = Arc::new(|_: &str| None);
+        let ambient = Ambient { env, home: home.dir.path().to_owned() };
+        let url: Url = url.parse().unwrap();
+        let remotes = Remotes::read(&ambient).unwrap();
+        try_open(&url, &remotes, &ambient, &home.runtime).map(drop).unwrap_err().to_string()
+    };
+    let none = error("", "dropbox:/a");
+    assert!(none.contains("secret_file"), "{none}");
+    let remote = |url: &str, secret: &str| format!("[it]\nurl = \"{url}\"\nsecret = '{secret}'\n");
+    let plain = "gdrive:/a?endpoint=http://example.org";
+    let plain = error(&remote(plain, "canary-token"), plain);
+    assert!(plain.contains("https://"), "{plain}");
+    let broken = error(&remote("onedrive:/a", "{canary"), "onedrive:/a");
+    assert!(broken.contains("one JSON object") && !broken.contains(CANARY), "{broken}");
+    // The tokens of one endpoint are not sent to another.
+    let there = "dropbox:/a?endpoint=https://example.org";
+    assert!(error(&remote("dropbox:/a", "canary-token"), there).contains("secret_file"));
+}
