@@ -7,13 +7,16 @@
 
 mod client;
 mod dropbox;
+mod gdrive;
 mod http;
+mod onedrive;
 mod tokens;
 
 use super::driver::Driver;
 use super::secrets::Secret;
 use super::url::{Place, Service};
 use client::Client;
+use http::Judge;
 use std::path::PathBuf;
 use tokens::Tokens;
 
@@ -31,6 +34,18 @@ const DROPBOX: Addresses = Addresses {
     requests: "https://api.dropboxapi.com",
     content: "https://content.dropboxapi.com",
     tokens: "https://api.dropboxapi.com/oauth2/token",
+};
+
+const GDRIVE: Addresses = Addresses {
+    requests: "https://www.googleapis.com",
+    content: "https://www.googleapis.com",
+    tokens: "https://oauth2.googleapis.com/token",
+};
+
+const ONEDRIVE: Addresses = Addresses {
+    requests: "https://graph.microsoft.com",
+    content: "https://graph.microsoft.com",
+    tokens: "https://login.microsoftonline.com/common/oauth2/v2.0/token",
 };
 
 /// The driver for a place, with the tokens that the secret holds. They are written back to `file`.
@@ -51,17 +66,21 @@ pub(super) fn driver(
     // A redirection is followed by hand, and never with a token.
     let connections = connections.redirect(reqwest::redirect::Policy::none());
     let http = connections.build().map_err(|_| "the connections cannot be set up")?;
-    let client = |addresses: &Addresses, judge| {
-        let tokens = Tokens::new(secret, file, address(addresses.tokens))?;
-        Ok::<_, &'static str>(Client::new(http, tokens, AT_ONCE, judge))
+    let (addresses, judge): (_, Judge) = match place.service {
+        Service::Dropbox => (DROPBOX, dropbox::judge),
+        Service::GDrive => (GDRIVE, gdrive::judge),
+        _ => (ONEDRIVE, onedrive::judge),
     };
+    let tokens = Tokens::new(secret, file, address(addresses.tokens))?;
+    let client = Client::new(http, tokens, AT_ONCE, judge);
+    let (requests, path) = (address(addresses.requests), &place.path);
     Ok(match place.service {
-        Service::Dropbox => Box::new(dropbox::Dropbox::new(
-            client(&DROPBOX, dropbox::judge)?,
-            [address(DROPBOX.requests), address(DROPBOX.content)],
-            &place.path,
-        )),
-        _ => return Err("this service has no driver of ours"),
+        Service::Dropbox => {
+            let content = address(addresses.content);
+            Box::new(dropbox::Dropbox::new(client, [requests, content], path))
+        }
+        Service::GDrive => Box::new(gdrive::GDrive::new(client, requests, path)),
+        _ => Box::new(onedrive::OneDrive::new(client, &requests, path)),
     })
 }
 

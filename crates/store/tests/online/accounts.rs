@@ -113,8 +113,28 @@ fn dropbox_conforms() {
 }
 
 #[test]
+fn onedrive_conforms() {
+    conforms(Kind::OneDrive);
+}
+
+#[test]
+fn gdrive_conforms() {
+    conforms(Kind::GDrive);
+}
+
+#[test]
 fn dropbox_conforms_with_faults() {
     conforms_with_faults(Kind::Dropbox);
+}
+
+#[test]
+fn onedrive_conforms_with_faults() {
+    conforms_with_faults(Kind::OneDrive);
+}
+
+#[test]
+fn gdrive_conforms_with_faults() {
+    conforms_with_faults(Kind::GDrive);
 }
 
 /// 25 races of 8 connections for one name: one wins, and its bytes are there.
@@ -148,6 +168,11 @@ fn races(kind: Kind) {
 #[test]
 fn dropbox_creates_once() {
     races(Kind::Dropbox);
+}
+
+#[test]
+fn onedrive_creates_once() {
+    races(Kind::OneDrive);
 }
 
 /// Bytes of a batch go up side by side, and few requests commit all of it.
@@ -204,6 +229,16 @@ fn dropbox_renews_tokens() {
     renews(Kind::Dropbox);
 }
 
+#[test]
+fn onedrive_renews_tokens() {
+    renews(Kind::OneDrive);
+}
+
+#[test]
+fn gdrive_renews_tokens() {
+    renews(Kind::GDrive);
+}
+
 /// One request is asked to wait for a second: all wait, to the second, and then all are answered.
 fn pauses(kind: Kind) {
     let account = Account::start(kind, 6);
@@ -239,6 +274,16 @@ fn dropbox_waits_as_long_as_it_is_asked_to() {
     pauses(Kind::Dropbox);
 }
 
+#[test]
+fn onedrive_waits_as_long_as_it_is_asked_to() {
+    pauses(Kind::OneDrive);
+}
+
+#[test]
+fn gdrive_waits_as_long_as_it_is_asked_to() {
+    pauses(Kind::GDrive);
+}
+
 /// Errors, and what prints a store, hold nothing secret; neither does any address.
 fn hides(kind: Kind) {
     let account = Account::start(kind, 7);
@@ -270,6 +315,16 @@ fn hides(kind: Kind) {
 #[test]
 fn dropbox_hides_secrets() {
     hides(Kind::Dropbox);
+}
+
+#[test]
+fn onedrive_hides_secrets() {
+    hides(Kind::OneDrive);
+}
+
+#[test]
+fn gdrive_hides_secrets() {
+    hides(Kind::GDrive);
 }
 
 /// What the service gets to see beside the bytes: no more headers than it needs.
@@ -317,6 +372,16 @@ fn dropbox_leaves_nothing_of_a_cut_put() {
     leaves_nothing_of_a_cut_put(Kind::Dropbox);
 }
 
+#[test]
+fn onedrive_leaves_nothing_of_a_cut_put() {
+    leaves_nothing_of_a_cut_put(Kind::OneDrive);
+}
+
+#[test]
+fn gdrive_leaves_nothing_of_a_cut_put() {
+    leaves_nothing_of_a_cut_put(Kind::GDrive);
+}
+
 fn verdict(kind: Kind, begin: &Begin) {
     let account = Account::start(kind, 10);
     account.write_takes(Duration::from_micros(50));
@@ -328,6 +393,17 @@ fn verdict(kind: Kind, begin: &Begin) {
 #[test]
 fn dropbox_probed() {
     verdict(Kind::Dropbox, &Begin::Exclusive);
+}
+
+#[test]
+fn onedrive_probed() {
+    verdict(Kind::OneDrive, &Begin::Exclusive);
+}
+
+/// Names are no keys there, so nothing is created exclusively.
+#[test]
+fn gdrive_probed() {
+    verdict(Kind::GDrive, &Begin::Alone);
 }
 
 /// Tokens never go to an address without encryption, and a store without tokens says what it needs.

@@ -7,7 +7,9 @@
 #![allow(clippy::disallowed_methods, reason = "a server has threads, and waits")]
 
 mod dropbox;
+mod gdrive;
 mod http;
+mod onedrive;
 mod tree;
 
 use crate::Dice;
@@ -77,6 +79,7 @@ struct Shared {
 struct State {
     tree: Tree,
     dropbox: dropbox::State,
+    gdrive: gdrive::State,
     faults: Faults,
     dice: Dice,
     /// Access tokens that are taken.
@@ -106,6 +109,7 @@ impl Account {
         let state = State {
             tree: Tree::default(),
             dropbox: dropbox::State::default(),
+            gdrive: gdrive::State::default(),
             faults: Faults::default(),
             dice: Dice::new(seed),
             access: BTreeSet::from(["canary-access-0".to_owned()]),
@@ -275,7 +279,8 @@ impl Shared {
         drop(state);
         match self.kind {
             Kind::Dropbox => dropbox::answer(self, request),
-            Kind::GDrive | Kind::OneDrive => Reply::text(404, "not this service"),
+            Kind::GDrive => gdrive::answer(self, request),
+            Kind::OneDrive => onedrive::answer(self, request),
         }
     }
 
