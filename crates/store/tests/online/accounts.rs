@@ -196,6 +196,118 @@ fn dropbox_commits_many_at_once() {
     assert_eq!(count("upload"), 0);
 }
 
+/// Objects that are longer than a small request takes go up, and come down by ranges.
+fn takes_large_objects(kind: Kind) {
+    let account = Account::start(kind, 11);
+    let store = open(&account, "large");
+    let data = |seed: usize| (0..9 << 20).map(|at| (at * 31 + seed) as u8).collect::<Vec<_>>();
+    for data in [data(1), data(2)] {
+        store.write(&[WriteAt::new("b-1", 0, &data)]).unwrap();
+        store.sync(&["b-1"]).unwrap();
+        assert_eq!(store.list().unwrap(), [("b-1".to_owned(), 9 << 20)]);
+        let mut buffers = vec![vec![0; 1000]; 20];
+        let reads = buffers.iter_mut().enumerate();
+        let mut reads: Vec<_> = reads
+            .map(|(at, buf)| ReadAt { object: "b-1", offset: (at * 450_000) as u64, buf })
+            .collect();
+        store.read(&mut reads).unwrap();
+        for (at, buf) in buffers.iter().enumerate() {
+            assert!(*buf == data[at * 450_000..][..1000], "at {at}");
+        }
+    }
+    assert_eq!(account.files(), ["large/b-1"]);
+    assert_eq!(account.wrong(), Vec::<String>::new());
+}
+
+#[test]
+fn dropbox_takes_large_objects() {
+    takes_large_objects(Kind::Dropbox);
+}
+
+#[test]
+fn onedrive_takes_large_objects() {
+    takes_large_objects(Kind::OneDrive);
+}
+
+#[test]
+fn gdrive_takes_large_objects() {
+    takes_large_objects(Kind::GDrive);
+}
+
+/// An answer is lost after the act: the error may pass, and the repeated write leaves one file.
+fn repeats_what_was_lost(kind: Kind, line: &str, bytes: usize) {
+    let account = Account::start(kind, 12);
+    let (store, data) = (open(&account, "lost"), vec![6; bytes]);
+    account.lose_next(line);
+    store.write(&[WriteAt::new("b-1", 0, &data)]).unwrap();
+    let error = store.sync(&["b-1"]).unwrap_err();
+    assert!(error.may_pass(), "{error:?}");
+    assert_eq!(account.files(), ["lost/b-1"], "it had arrived");
+    store.sync(&["b-1"]).unwrap();
+    assert_eq!(account.files(), ["lost/b-1"]);
+    assert_eq!(store.len("b-1").unwrap(), Some(bytes as u64));
+}
+
+#[test]
+fn what_was_lost_is_repeated_and_is_there_once() {
+    repeats_what_was_lost(Kind::Dropbox, "/upload", 100);
+    repeats_what_was_lost(Kind::Dropbox, "finish_batch_v2", 300 << 10);
+    repeats_what_was_lost(Kind::OneDrive, "/content", 100);
+    repeats_what_was_lost(Kind::GDrive, "/upload/", 100);
+    repeats_what_was_lost(Kind::GDrive, "/open/", 6 << 20);
+}
+
+/// A list that lags behind does not make a repeated create a second file.
+#[test]
+fn gdrive_repeats_a_create_by_its_id() {
+    let account = Account::start(Kind::GDrive, 14);
+    let store = open(&account, "lag");
+    store.put("a", b"first", PutMode::Replace).unwrap();
+    account.hide_new();
+    account.lose_next("/upload/");
+    store.put("b-1", b"the bytes", PutMode::Replace).unwrap_err();
+    store.put("b-1", b"or others", PutMode::Replace).unwrap();
+    assert_eq!(account.files(), ["lag/a", "lag/b-1"]);
+    // The one who made it finds it all the same.
+    let mut buf = [0; 9];
+    store.read(&mut [ReadAt { object: "b-1", offset: 0, buf: &mut buf }]).unwrap();
+    assert_eq!(&buf, b"or others");
+    let taken = store.put("b-1", b"else", PutMode::IfAbsent);
+    assert!(matches!(taken, Err(StoreError::Exists { .. })), "{taken:?}");
+    store.delete(&["b-1"]).unwrap();
+    assert_eq!(account.files(), ["lag/a"]);
+}
+
+/// Of two files of one name the oldest counts, a list has the name once, and a delete takes both.
+#[test]
+fn gdrive_lives_with_two_files_of_one_name() {
+    let account = Account::start(Kind::GDrive, 13);
+    let store = open(&account, "a/it's");
+    store.put("b-1", b"the bytes", PutMode::Replace).unwrap();
+    account.make_twin("a/it's/b-1");
+    let other = open(&account, "a/it's");
+    for store in [&store, &other] {
+        assert_eq!(account.files().len(), 2);
+        assert_eq!(store.list().unwrap(), [("b-1".to_owned(), 9)]);
+        let mut buf = [0; 5];
+        store.read(&mut [ReadAt { object: "b-1", offset: 4, buf: &mut buf }]).unwrap();
+        assert_eq!(&buf, b"bytes");
+    }
+    let taken = other.put("b-1", b"else", PutMode::IfAbsent);
+    assert!(matches!(taken, Err(StoreError::Exists { .. })), "{taken:?}");
+    other.delete(&["b-1"]).unwrap();
+    assert!(account.files().is_empty());
+    // The one who knew its id sees that it is gone, and that another one is there.
+    assert_eq!(store.len("b-1").unwrap(), None);
+    other.put("b-1", b"again", PutMode::IfAbsent).unwrap();
+    store.len("b-1").unwrap();
+    other.delete(&["b-1"]).unwrap();
+    other.put("b-1", b"third", PutMode::Replace).unwrap();
+    let mut buf = [0; 5];
+    store.read(&mut [ReadAt { object: "b-1", offset: 0, buf: &mut buf }]).unwrap();
+    assert_eq!(&buf, b"third");
+}
+
 /// A token that expired is renewed once, whatever waits for it, and stored for its owner only.
 fn renews(kind: Kind) {
     let account = Account::start(kind, 5);

@@ -205,6 +205,7 @@ fn list(state: &Account, request: &Request) -> Reply {
             state.tree.children(&parent).filter(holds).collect()
         }
     };
+    items.retain(|it| it.made <= state.shown);
     // In no order that means anything.
     items.sort_by(|one, two| two.id.cmp(&one.id));
     let from = request.query("pageToken").parse().unwrap_or(0);

@@ -84,12 +84,18 @@ struct State {
     dice: Dice,
     /// Access tokens that are taken.
     access: BTreeSet<String>,
-    refresh: String,
+    /// Refresh tokens that are taken, one for each time somebody logged on.
+    refresh: BTreeSet<String>,
+    logged_on: u32,
     tokens_given: u32,
     expires_in: u64,
     page: usize,
+    /// Lists show what was made until then.
+    shown: u64,
     /// The next requests are refused with 429 and this many seconds.
     refuse_next: Option<(usize, u64)>,
+    /// The answer to the next request whose line holds this is lost.
+    lose_next: Option<String>,
     seen: Vec<Seen>,
     wrong: Vec<String>,
 }
@@ -113,11 +119,14 @@ impl Account {
             faults: Faults::default(),
             dice: Dice::new(seed),
             access: BTreeSet::from(["canary-access-0".to_owned()]),
-            refresh: "canary-refresh-0".to_owned(),
+            refresh: BTreeSet::new(),
+            logged_on: 0,
             tokens_given: 0,
             expires_in: 3600,
             page: 7,
+            shown: u64::MAX,
             refuse_next: None,
+            lose_next: None,
             seen: Vec::new(),
             wrong: Vec::new(),
         };
@@ -159,13 +168,14 @@ impl Account {
         format!("{scheme}:/{folder}?endpoint={}", self.endpoint())
     }
 
-    /// The tokens of a client, as they are stored.
+    /// The tokens of a client that has just logged on, as they are stored.
     #[must_use]
     pub fn tokens(&self) -> String {
-        let state = self.shared.state();
+        let mut state = self.shared.state();
+        let refresh = state.new_refresh();
         json!({
             "client_id": Self::CLIENT_ID,
-            "refresh_token": state.refresh,
+            "refresh_token": refresh,
             "access_token": state.access.last(),
         })
         .to_string()
@@ -181,16 +191,38 @@ impl Account {
         self.shared.state().access.clear();
     }
 
-    /// The refresh token is not taken any more either.
+    /// No refresh token is taken any more either.
     pub fn log_out(&self) {
         let mut state = self.shared.state();
         state.access.clear();
-        state.refresh = "canary-taken-back".to_owned();
+        state.refresh.clear();
     }
 
     /// The next requests are refused with 429 and this `Retry-After`.
     pub fn refuse_next(&self, requests: usize, seconds: u64) {
         self.shared.state().refuse_next = Some((requests, seconds));
+    }
+
+    /// The next request whose method and path hold this is done, and its answer is lost.
+    pub fn lose_next(&self, line: &str) {
+        self.shared.state().lose_next = Some(line.to_owned());
+    }
+
+    /// From now on, lists do not show what is new.
+    pub fn hide_new(&self) {
+        let mut state = self.shared.state();
+        state.shown = state.tree.acts();
+    }
+
+    /// Makes a second file of the same name and content, where the service allows it.
+    ///
+    /// # Panics
+    /// When there is no such file.
+    pub fn make_twin(&self, path: &str) {
+        let mut state = self.shared.state();
+        let id = state.tree.find(path).expect("a file");
+        let item = state.tree.get(&id).expect("a file").clone();
+        state.tree.make(None, &item.parent, &item.name, item.data);
     }
 
     /// How long a write takes that keeps others out.
@@ -247,10 +279,12 @@ impl Shared {
             cut = state.dice.below(100) < faults.cut;
         }
         let reply = reply.unwrap_or_else(|| self.act(request, is_token));
-        let done = lost && reply.status < 300;
         let mut state = self.state();
+        let line = format!("{} {}", request.method, request.path);
+        let lost = lost || state.lose_next.take_if(|it| line.contains(it.as_str())).is_some();
+        let done = lost && reply.status < 300;
         state.seen.push(Seen {
-            line: format!("{} {}", request.method, request.path),
+            line,
             headers: request.headers.keys().cloned().collect(),
             bytes: request.body.len(),
             status: if done { 0 } else { reply.status },
@@ -338,6 +372,13 @@ impl State {
         }
     }
 
+    fn new_refresh(&mut self) -> String {
+        self.logged_on += 1;
+        let refresh = format!("canary-refresh-{}", self.logged_on);
+        self.refresh.insert(refresh.clone());
+        refresh
+    }
+
     fn give_token(&mut self, request: &Request, kind: Kind) -> Reply {
         let form = http::pairs(&String::from_utf8_lossy(&request.body));
         let is = |key: &str, value: &str| form.get(key).is_some_and(|it| it == value);
@@ -348,7 +389,8 @@ impl State {
         if !is("client_id", Account::CLIENT_ID) {
             return refused("invalid_client");
         }
-        if !is("refresh_token", &self.refresh) {
+        let refresh = form.get("refresh_token").cloned().unwrap_or_default();
+        if !self.refresh.contains(&refresh) {
             return refused("invalid_grant");
         }
         self.tokens_given += 1;
@@ -357,8 +399,9 @@ impl State {
         let mut body: Value = json!({ "access_token": access, "token_type": "bearer",
             "expires_in": self.expires_in });
         if kind == Kind::OneDrive {
-            self.refresh = format!("canary-refresh-{}", self.tokens_given);
-            body["refresh_token"] = json!(self.refresh);
+            // Each is good for once, which is stricter than the service is.
+            self.refresh.remove(&refresh);
+            body["refresh_token"] = json!(self.new_refresh());
         }
         Reply::json(200, &body)
     }

@@ -41,6 +41,11 @@ impl Tree {
         item
     }
 
+    /// How often something was done to the account.
+    pub(super) fn acts(&self) -> u64 {
+        self.acts
+    }
+
     pub(super) fn get(&self, id: &str) -> Option<&Item> {
         self.items.get(id)
     }

@@ -17,7 +17,8 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Mutex as Turn, oneshot};
+use tokio::sync::Mutex as Turn;
+use tokio::sync::oneshot::{self, error::TryRecvError};
 use tokio::time::sleep;
 
 /// Larger objects go up in a session.
@@ -187,22 +188,21 @@ impl Inner {
     async fn commit(&self, entry: Value) -> Result<(), Fault> {
         let (done, mut answer) = oneshot::channel();
         self.arrived().push(Arrived { entry, done });
-        {
-            let _turn = self.turn.lock().await;
+        let _turn = self.turn.lock().await;
+        loop {
             // Somebody who had the turn before may have committed it.
-            if let Ok(answer) = answer.try_recv() {
-                return answer;
+            match answer.try_recv() {
+                Ok(answer) => return answer,
+                Err(TryRecvError::Closed) => return Err(Fault::Ended),
+                Err(TryRecvError::Empty) => {}
             }
-            while !self.arrived().is_empty() {
-                let batch = {
-                    let mut arrived = self.arrived();
-                    let many = arrived.len().min(COMMITS);
-                    arrived.drain(..many).collect()
-                };
-                self.commit_all(batch).await;
-            }
+            let batch = {
+                let mut arrived = self.arrived();
+                let many = arrived.len().min(COMMITS);
+                arrived.drain(..many).collect()
+            };
+            self.commit_all(batch).await;
         }
-        answer.await.unwrap_or(Err(Fault::Ended))
     }
 
     /// Commits a batch. Each entry has an outcome of its own.

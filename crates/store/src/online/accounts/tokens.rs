@@ -189,17 +189,17 @@ impl Tokens {
     where
         F: Future<Output = Result<Answer, Fault>>,
     {
-        // Another process may have renewed them meanwhile.
-        if let Some(theirs) = self.file.as_deref().and_then(read_back) {
-            let refused = |token: &&Secret| refused.is_some_and(|it| it.reveal() == token.reveal());
-            let fresh = theirs.fresh().filter(|token| !refused(token)).cloned();
-            *stored = theirs;
-            if let Some(token) = fresh {
-                return Ok(token);
-            }
+        if let Some(token) = self.theirs(stored, refused) {
+            return Ok(token);
         }
         let ask = stored.renewal(&self.url).ok_or_else(|| Fault::of(Kind::LoggedOut))?;
-        let answer = Zeroizing::new(send(ask).await?.body);
+        let answer = match send(ask).await {
+            // Another process was a moment faster, with a refresh token that is good for once.
+            Err(fault) if fault.is_logged_out() => {
+                return self.theirs(stored, refused).ok_or(fault);
+            }
+            answer => Zeroizing::new(answer?.body),
+        };
         let renewed: Renewed = serde_json::from_slice(&answer).map_err(|_| not_understood())?;
         let token = renewed.access_token.clone().ok_or_else(not_understood)?;
         stored.take(renewed);
@@ -208,6 +208,15 @@ impl Tokens {
             drop(write_back(file, stored));
         }
         Ok(token)
+    }
+}
+
+impl Tokens {
+    /// A token that another process has got meanwhile, and left in the file.
+    fn theirs(&self, stored: &mut Stored, refused: Option<&Secret>) -> Option<Secret> {
+        *stored = read_back(self.file.as_deref()?)?;
+        let is_refused = |it: &&Secret| refused.is_some_and(|no| no.reveal() == it.reveal());
+        stored.fresh().filter(|it| !is_refused(it)).cloned()
     }
 }
 

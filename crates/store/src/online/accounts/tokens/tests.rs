@@ -56,6 +56,20 @@ fn who_was_refused_takes_what_another_process_has_got() {
 }
 
 #[test]
+fn who_comes_second_with_a_token_that_is_good_for_once_takes_the_first_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("tokens.json");
+    fs::write(&file, TOKENS).unwrap();
+    let tokens = tokens(TOKENS, Some(file.clone())).unwrap();
+    let send = |_: Ask| {
+        let newer = TOKENS.replace("access-1", "theirs").replace(": 1}", ": 0}");
+        fs::write(&file, newer).unwrap();
+        async { Err(Fault::of(Kind::LoggedOut)) }
+    };
+    assert_eq!(run(tokens.current(send)).unwrap().reveal(), "canary-theirs");
+}
+
+#[test]
 fn what_cannot_be_tokens_is_refused_and_a_bare_one_is_not_renewed() {
     for bad in ["{", r#"{"refresh_token": "canary"}"#, "{}", r#"{"access_token": ["canary"]}"#] {
         let error = tokens(bad, None).map(drop).unwrap_err();
