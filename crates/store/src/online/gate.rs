@@ -7,6 +7,7 @@
 use super::failure::{Fault, Kind};
 use std::future::Future;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -26,6 +27,8 @@ const STUCK: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub(super) struct Gate {
     places: Semaphore,
+    /// Differs from gate to gate.
+    number: u64,
     closed: Mutex<Closed>,
 }
 
@@ -41,7 +44,9 @@ struct Closed {
 impl Gate {
     /// A gate for this many requests at once.
     pub(super) fn new(at_once: usize) -> Arc<Self> {
-        Arc::new(Self { places: Semaphore::new(at_once), closed: Mutex::default() })
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed) ^ u64::from(std::process::id()) << 32;
+        Arc::new(Self { places: Semaphore::new(at_once), number, closed: Mutex::default() })
     }
 
     /// Sends a request that moves this many bytes, once it is its turn.
@@ -86,13 +91,25 @@ impl Gate {
             closed.times += 1;
             closed.in_a_row += 1;
         }
-        let doubled = FIRST_WAIT.saturating_mul(1 << (closed.in_a_row.clamp(1, 20) - 1));
-        let wait = match seconds.filter(|&it| it > 0) {
-            Some(seconds) => Duration::from_secs(seconds.min(86_400)),
-            None => doubled.min(LONGEST_WAIT),
-        };
+        let wait = self.wait(&closed, seconds);
         let until = Instant::now() + wait;
         closed.until = Some(closed.until.map_or(until, |held| held.max(until)));
+    }
+
+    /// How long it is closed: as long as the service says, else by how often it was closed.
+    fn wait(&self, closed: &Closed, seconds: Option<u64>) -> Duration {
+        if let Some(seconds) = seconds.filter(|&it| it > 0) {
+            return Duration::from_secs(seconds.min(86_400));
+        }
+        let doubled = FIRST_WAIT.saturating_mul(1 << (closed.in_a_row.clamp(1, 20) - 1));
+        self.spread(doubled.min(LONGEST_WAIT), closed.times)
+    }
+
+    /// A wait, and up to half as much more, which differs from gate to gate and from time to time.
+    /// Those who met once would meet again and again otherwise.
+    fn spread(&self, wait: Duration, times: u64) -> Duration {
+        let mixed = (self.number ^ times.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        wait + wait.mul_f64((mixed >> 54) as f64 / 2048.0)
     }
 
     /// How often it was closed.
@@ -125,6 +142,11 @@ mod tests {
         until.map_or(Duration::ZERO, |it| it.duration_since(Instant::now()))
     }
 
+    fn counts(gate: &Gate) -> (u32, u64) {
+        let closed = gate.closed();
+        (closed.in_a_row, closed.times)
+    }
+
     fn run<T>(future: impl Future<Output = T>) -> T {
         tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(future)
     }
@@ -140,28 +162,46 @@ mod tests {
         run(async {
             let gate = Gate::new(4);
             gate.pass(0, async { Err::<(), _>(busy(Some(7))) }).await.unwrap_err();
-            assert!((6.0..7.1).contains(&waited(&gate).as_secs_f64()));
+            assert!((3.0..7.1).contains(&waited(&gate).as_secs_f64()));
             // One that asks for less does not open it earlier.
             gate.close(gate.times(), Some(1));
-            assert!(waited(&gate) > Duration::from_secs(6));
+            assert!(waited(&gate) > Duration::from_secs(3));
         });
+        let closed = |in_a_row| Closed { in_a_row, ..Closed::default() };
+        for in_a_row in [1, 2, 9] {
+            assert_eq!(Gate::new(1).wait(&closed(in_a_row), Some(3)), Duration::from_secs(3));
+        }
     }
 
     #[test]
-    fn without_a_time_each_wait_in_a_row_is_longer_and_an_answer_ends_the_row() {
+    fn without_a_time_each_wait_in_a_row_is_longer() {
+        let gate = Gate::new(1);
+        for in_a_row in 1..10 {
+            let closed = Closed { in_a_row, times: 77, ..Closed::default() };
+            let (wait, least) = (gate.wait(&closed, None), FIRST_WAIT * (1 << (in_a_row - 1)));
+            assert!(least <= wait && wait <= least * 3 / 2, "{in_a_row}: {wait:?}");
+        }
+        let closed = Closed { in_a_row: 1000, ..Closed::default() };
+        assert!(gate.wait(&closed, Some(0)) <= LONGEST_WAIT * 3 / 2);
+        // Another gate has another wait.
+        let waits = |gate: &Gate| (0..8).map(|times| gate.spread(LONGEST_WAIT, times)).sum();
+        let (one, two): (Duration, Duration) = (waits(&gate), waits(&Gate::new(1)));
+        assert_ne!(one, two);
+    }
+
+    #[test]
+    fn requests_under_way_together_count_once_and_an_answer_ends_the_row() {
         run(async {
             let gate = Gate::new(64);
-            // Those that were under way together count once.
             for _ in 0..64 {
                 gate.close(0, None);
             }
-            assert!(waited(&gate) <= FIRST_WAIT);
+            assert_eq!(counts(&gate), (1, 1));
             gate.pass(0, async { Err::<(), _>(busy(None)) }).await.unwrap_err();
-            let second = waited(&gate);
-            assert!(second > FIRST_WAIT && second <= FIRST_WAIT * 2, "{second:?}");
-            gate.pass(0, async { Ok(()) }).await.unwrap();
-            gate.pass(0, async { Err::<(), _>(busy(None)) }).await.unwrap_err();
-            assert!(waited(&gate) <= FIRST_WAIT);
+            assert_eq!(counts(&gate), (2, 2));
+            // A refusal is an answer.
+            gate.pass(0, async { Err::<(), _>(Fault::of(Kind::Missing)) }).await.unwrap_err();
+            assert_eq!(counts(&gate), (0, 2));
         });
     }
 

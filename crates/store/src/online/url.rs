@@ -3,8 +3,8 @@
 //! `s3://bucket/prefix?endpoint=&region=`, `r2://bucket/prefix?account=`,
 //! `b2://bucket/prefix?region=`, `gs://bucket/prefix`, `az://container/prefix?account=`,
 //! `webdav://host/path`, `webdavs://host/path`, `sftp://user@host:port/path?key=`,
-//! `dropbox:/path`, `gdrive:/path`, `onedrive:/path`, or `name:path` of a remote in the user's file.
-//! None of them ever holds a secret.
+//! `dropbox:/path`, `gdrive:/path`, `onedrive:/path`, or `name:path` of a remote in the user's
+//! file. None of them ever holds a secret.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,27 +1,9 @@
 //! The requests of Dropbox, version 2.
 
 use super::http::{Reply, Request};
+use super::state::{Shared, State as Account};
 use super::tree::{Item, ROOT, Tree};
-use super::{Shared, State as Account};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-
-/// What Dropbox alone keeps.
-#[derive(Default)]
-pub(super) struct State {
-    sessions: BTreeMap<String, Vec<u8>>,
-    /// Answers of jobs, and how often each is still in progress.
-    jobs: BTreeMap<String, (u32, Value)>,
-    cursors: BTreeMap<String, (String, usize)>,
-    next: u64,
-}
-
-impl State {
-    fn name(&mut self, of: &str) -> String {
-        self.next += 1;
-        format!("{of}-{}", self.next)
-    }
-}
 
 fn refuse(summary: &str) -> Reply {
     Reply::json(409, &json!({ "error_summary": format!("{summary}/.."), "error": {} }))

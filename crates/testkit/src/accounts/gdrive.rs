@@ -1,23 +1,11 @@
 //! The requests of Google Drive, version 3.
 
 use super::http::{Reply, Request};
+use super::state::{Shared, State as Account};
 use super::tree::{Item, ROOT};
-use super::{Shared, State as Account};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
 
 const FOLDER: &str = "application/vnd.google-apps.folder";
-
-/// What Google Drive alone keeps.
-#[derive(Default)]
-pub(super) struct State {
-    /// Ids that were given out, and those that a file has had.
-    given: BTreeSet<String>,
-    used: BTreeSet<String>,
-    /// Uploads that were begun: what they make, or the id that they replace.
-    uploads: BTreeMap<String, (Value, Option<String>, usize)>,
-    next: u64,
-}
 
 fn refuse(status: u16, reason: &str) -> Reply {
     Reply::json(

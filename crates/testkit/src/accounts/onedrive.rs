@@ -1,8 +1,8 @@
 //! The requests of OneDrive, by Microsoft Graph 1.0.
 
 use super::http::{Reply, Request};
+use super::state::{Shared, State};
 use super::tree::{Item, ROOT};
-use super::{Shared, State};
 use serde_json::{Value, json};
 
 fn refuse(status: u16, code: &str) -> Reply {

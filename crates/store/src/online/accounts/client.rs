@@ -4,16 +4,18 @@
 //! A request that the service refused with "wait", or for an old token, was not carried out. It is
 //! sent again with the same bytes. One whose outcome is unknown is the caller's business.
 
-use super::super::failure::Kind;
-use super::super::failure::{Fault, Said};
+use super::super::failure::{Fault, Kind, Said};
 use super::super::gate::Gate;
 use super::super::secrets::Secret;
 use super::http::{Answer, Ask, Judge, Refusal, kind_of, once, text_at};
 use super::tokens::Tokens;
 use std::sync::Arc;
 
-/// How often a request is sent that is refused with "wait".
-const ATTEMPTS: usize = 5;
+/// Requests at once. More are answered with "wait" soon.
+pub(super) const AT_ONCE: usize = 8;
+/// How often a request is sent that is refused with "wait". A probe's eight racers meet at a lock
+/// that lets one write at a time pass.
+const ATTEMPTS: usize = 7;
 
 /// The connections of a store to its account.
 pub(super) struct Client {

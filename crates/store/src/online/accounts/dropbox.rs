@@ -7,7 +7,7 @@
 
 use super::super::driver::{Driver, Request, Traits};
 use super::super::failure::{Fault, Kind, Said};
-use super::client::Client;
+use super::client::{AT_ONCE, Client};
 use super::http::{Ask, Refusal, kind_of, not_understood, text_at};
 use crate::{PutMode, check_name};
 use opendal::Buffer;
@@ -35,7 +35,7 @@ const LOOKS: u32 = 12;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 const TRAITS: Traits = Traits {
-    at_once: super::AT_ONCE,
+    at_once: AT_ONCE,
     creates: true,
     renames: false,
     prefixes: false,

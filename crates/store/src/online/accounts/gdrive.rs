@@ -12,7 +12,7 @@
 
 use super::super::driver::{Driver, Request, Traits};
 use super::super::failure::{Fault, Kind, Said};
-use super::client::Client;
+use super::client::{AT_ONCE, Client};
 use super::http::{Ask, Refusal, escaped, is_safe, kind_of, not_understood, text_at};
 use crate::{PutMode, check_name};
 use opendal::Buffer;
@@ -34,7 +34,7 @@ const REMEMBERED: usize = 100_000;
 const FOLDER: &str = "application/vnd.google-apps.folder";
 
 const TRAITS: Traits = Traits {
-    at_once: super::AT_ONCE,
+    at_once: AT_ONCE,
     creates: false,
     renames: false,
     prefixes: false,

@@ -7,7 +7,7 @@
 
 use super::super::driver::{Driver, Request, Traits};
 use super::super::failure::{Fault, Kind, Said};
-use super::client::Client;
+use super::client::{AT_ONCE, Client};
 use super::http::{Ask, Refusal, escaped, is_safe, kind_of, not_understood, text_at};
 use crate::{PutMode, check_name};
 use opendal::Buffer;
@@ -24,7 +24,7 @@ const LONGEST: usize = 250_000_000;
 const PAGE: usize = 1_000;
 
 const TRAITS: Traits = Traits {
-    at_once: super::AT_ONCE,
+    at_once: AT_ONCE,
     creates: true,
     renames: false,
     prefixes: false,

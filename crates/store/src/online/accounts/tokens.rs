@@ -15,7 +15,7 @@ use super::super::secrets::Secret;
 use super::http::{Answer, Ask, escaped, not_understood};
 use opendal::Buffer;
 use reqwest::Method;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -49,7 +49,8 @@ struct Stored {
 
 /// A secret as a text.
 mod hidden {
-    use super::{Deserialize, Deserializer, Secret, Serializer};
+    use crate::online::secrets::Secret;
+    use serde::{Deserialize, Deserializer, Serializer};
 
     pub(super) fn serialize<S: Serializer>(
         secret: &Option<Secret>,
