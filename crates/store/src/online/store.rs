@@ -206,8 +206,8 @@ impl Blobs for OnlineStore {
         self.0.begun.forget(objects);
         let parts = objects.chunks(self.0.driver.deletes_at_once().max(1));
         let requests = parts.clone().map(|part| self.0.driver.delete(part)).collect();
-        let answers = self.0.runtime.all(requests).into_iter().zip(parts);
-        answers.map(|(answer, part)| answer.map_err(|failure| failure.about(part[0]))).collect()
+        let mut answers = self.0.runtime.all(requests).into_iter().zip(parts);
+        answers.try_for_each(|(answer, part)| answer.map_err(|failure| failure.about(part[0])))
     }
 }
 

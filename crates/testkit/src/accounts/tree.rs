@@ -77,8 +77,8 @@ impl Tree {
 
     /// The id at a path of names.
     pub(super) fn find(&self, path: &str) -> Option<String> {
-        let parts = path.split('/').filter(|part| !part.is_empty());
-        parts.fold(Some(ROOT.to_owned()), |at, part| Some(self.child(&at?, part)?.id.clone()))
+        let mut parts = path.split('/').filter(|part| !part.is_empty());
+        parts.try_fold(ROOT.to_owned(), |at, part| Some(self.child(&at, part)?.id.clone()))
     }
 
     /// The id of the folder at a path, made where it is missing. `None` where a file is.
