@@ -53,7 +53,7 @@ fn two_computers_use_a_volume_in_a_bucket() {
     on("one", &["put", &url, "noise", "small", "/"]);
     assert_eq!(on("two", &["ls", &url, "/"]), "noise\nsmall\n");
     on("two", &["get", &url, "/noise", "back"]);
-    assert_eq!(std::fs::read(scratch.path("back")).expect("there"), noise(3 << 20, 1));
+    assert_eq!(fs::read(scratch.path("back")).expect("there"), noise(3 << 20, 1));
     on("two", &["rm", &url, "/noise"]);
     assert_eq!(on("one", &["cat", &url, "/small"]), "a letter\n");
     let info = json(&on("one", &["info", "--json", &url]));
