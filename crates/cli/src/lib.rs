@@ -124,7 +124,8 @@ fn refuse_url(place: &Path) -> Result<()> {
     Err(usage(
         format!("{text} is a URL of no known service"),
         format!(
-            "Known are s3, r2, b2, gs, az, webdav, webdavs and sftp; a folder that has this name is ./{text}"
+            "Known are s3, r2, b2, gs, az, webdav, webdavs, sftp, dropbox, gdrive and onedrive; a \
+             folder that has this name is ./{text}"
         ),
     ))
 }

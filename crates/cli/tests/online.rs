@@ -5,7 +5,10 @@
 mod common;
 
 use common::{Scratch, failed, json, noise, succeeded};
+use oblivio_testkit::accounts::{Account, Faults, Kind};
 use oblivio_testkit::rigs::{S3Kind, S3Rig};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 
 /// The first server that is there.
@@ -50,7 +53,7 @@ fn two_computers_use_a_volume_in_a_bucket() {
     on("one", &["put", &url, "noise", "small", "/"]);
     assert_eq!(on("two", &["ls", &url, "/"]), "noise\nsmall\n");
     on("two", &["get", &url, "/noise", "back"]);
-    assert_eq!(std::fs::read(scratch.path("back")).expect("there"), noise(3 << 20, 1));
+    assert_eq!(fs::read(scratch.path("back")).expect("there"), noise(3 << 20, 1));
     on("two", &["rm", &url, "/noise"]);
     assert_eq!(on("one", &["cat", &url, "/small"]), "a letter\n");
     let info = json(&on("one", &["info", "--json", &url]));
@@ -71,6 +74,66 @@ fn two_computers_use_a_volume_in_a_bucket() {
     bad(2, &[&INIT[..], &["--seen-by", "snapshots", "--size", "4M", &rig.url("x")]].concat());
     bad(2, &[&INIT[..], &["--engine", "pyramid", "--size", "4M", &rig.url("x")]].concat());
     bad(9, &["ls", &rig.url("nothing"), "/"]);
+}
+
+/// What a computer needs to use an account: a remote, and the tokens that it names.
+fn log_on(scratch: &Scratch, computer: &str, account: &Account) {
+    let config = scratch.path(computer).join(".config/oblivio");
+    fs::create_dir_all(&config).unwrap();
+    let remote = format!(
+        "[account]\nurl = \"{}\"\nsecret_file = \"~/.config/oblivio/account.json\"\n",
+        account.url("")
+    );
+    for (name, text) in [("remotes.toml", remote), ("account.json", account.tokens())] {
+        fs::write(config.join(name), text).unwrap();
+        fs::set_permissions(config.join(name), Permissions::from_mode(0o600)).unwrap();
+    }
+}
+
+/// Volumes in a folder of an account, while one request in twenty is refused, lost or cut.
+fn two_computers_use_a_volume_in_an_account(kind: Kind) {
+    let (scratch, account) = (Scratch::new(), Account::start(kind, 20));
+    for computer in ["one", "two"] {
+        log_on(&scratch, computer, &account);
+    }
+    let url = account.url("vaults/mine");
+    let on = |computer: &str, args: &[&str]| succeeded(run(&scratch, computer, args));
+    let said = on("one", &[&INIT[..], &["--size", "64M", &url]].concat());
+    assert!(said.contains(&format!("'{url}'")), "a line that a shell takes: {said}");
+    account.fail(Faults { refused: 2, lost: 2, cut: 1, retry_after: 0 });
+    scratch.write("noise", noise(1 << 20, 1));
+    scratch.write("small", "a letter\n");
+    on("one", &["put", &url, "noise", "small", "/"]);
+    // The token expires, and each computer gets one for itself.
+    account.expire_tokens();
+    assert_eq!(on("two", &["ls", "account:vaults/mine", "/"]), "noise\nsmall\n");
+    on("two", &["get", &url, "/noise", "back"]);
+    assert_eq!(fs::read(scratch.path("back")).unwrap(), noise(1 << 20, 1));
+    on("two", &["rm", &url, "/noise"]);
+    assert_eq!(on("one", &["cat", &url, "/small"]), "a letter\n");
+    assert!(on("one", &["check", &url]).starts_with("clean"));
+    assert_eq!(account.wrong(), Vec::<String>::new());
+    // Who has no tokens any more is told so, without any of them.
+    account.log_out();
+    let output = run(&scratch, "one", &["ls", &url, "/"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("get a new one"), "{said}");
+    assert!(!said.contains("canary"), "{said}");
+}
+
+#[test]
+fn two_computers_use_a_volume_in_dropbox() {
+    two_computers_use_a_volume_in_an_account(Kind::Dropbox);
+}
+
+#[test]
+fn two_computers_use_a_volume_in_google_drive() {
+    two_computers_use_a_volume_in_an_account(Kind::GDrive);
+}
+
+#[test]
+fn two_computers_use_a_volume_in_onedrive() {
+    two_computers_use_a_volume_in_an_account(Kind::OneDrive);
 }
 
 #[test]

@@ -113,6 +113,8 @@ mod tests {
     #[test]
     fn a_url_is_no_folder_and_shows_no_password() {
         assert_eq!(url(Path::new("s3://bucket/a")), Some("s3://bucket/a"));
+        let account = "dropbox:/vault?endpoint=http://127.0.0.1:9";
+        assert_eq!(url(Path::new(account)), Some(account));
         assert_eq!(url(Path::new("/tmp")), None);
         assert_eq!(url(Path::new("vault")), None);
         assert_eq!(shown("sftp://me:canary@host/a"), "sftp://...@host/a");

@@ -24,6 +24,7 @@ Examples:
   oblivio init share://nas:7420/disk --disk 20G        a disk at a server
   oblivio init 's3://bucket/vault?region=eu-central-1'  in a bucket; also r2, b2, gs, az
   oblivio init webdavs://cloud.example.org/dav/vault   also webdav, sftp
+  oblivio init dropbox:/vault                          in an account; also gdrive, onedrive
 
 Against storage that sees every read and write, the size is only a limit: the folder grows as the
 volume fills. Against snapshots all of the space is taken at once. There is no way in without the

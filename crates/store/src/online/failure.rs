@@ -5,7 +5,6 @@
 //! said.
 
 use crate::StoreError;
-use std::error::Error as _;
 use std::io;
 
 /// A failed request.
@@ -15,8 +14,80 @@ pub(super) enum Fault {
     TimedOut,
     /// It ended without an answer, as the store was closed.
     Ended,
-    /// The service, or the way to it, refused it.
+    /// The service, or the way to it, refused it, as the library says.
     Refused(opendal::Error),
+    /// The service refused it, as a driver of ours understood.
+    Said(Said),
+    /// There was no whole answer, and why, if that is known.
+    Way(Option<String>),
+}
+
+/// What a driver of ours understood of a refusal.
+#[derive(Clone, Debug)]
+pub(super) struct Said {
+    pub(super) kind: Kind,
+    pub(super) status: u16,
+    /// The service's word for it. Only a plain one is shown.
+    pub(super) word: String,
+    /// The seconds that it asks to wait.
+    pub(super) wait: Option<u64>,
+}
+
+impl Fault {
+    /// A refusal that needs no more words than its kind has.
+    pub(super) fn of(kind: Kind) -> Self {
+        Self::Said(Said { kind, status: 0, word: String::new(), wait: None })
+    }
+
+    /// What the connection said. The error itself would show the address.
+    pub(super) fn way(error: reqwest::Error) -> Self {
+        Self::Way(cause_of(&error.without_url()))
+    }
+
+    /// The same, for another one who waits for this request.
+    pub(super) fn again(&self) -> Self {
+        match self {
+            Self::TimedOut => Self::TimedOut,
+            Self::Ended => Self::Ended,
+            Self::Said(said) => Self::Said(said.clone()),
+            Self::Way(cause) => Self::Way(cause.clone()),
+            Self::Refused(error) => Self::Way(cause_of(error)),
+        }
+    }
+
+    /// Whether the service asks to wait, and how many seconds, if it says so.
+    pub(super) fn wait(&self) -> Option<Option<u64>> {
+        match self {
+            Self::Said(said) if said.kind == Kind::Io(io::ErrorKind::ResourceBusy) => {
+                Some(said.wait)
+            }
+            Self::Refused(error) => {
+                let seconds = retry_after(error);
+                let limited = error.kind() == opendal::ErrorKind::RateLimited;
+                match status_of(error) {
+                    Some(429) => Some(seconds),
+                    Some(503) if seconds.is_some() => Some(seconds),
+                    _ => limited.then_some(seconds),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the object is not there.
+    pub(super) fn is_missing(&self) -> bool {
+        matches!(self, Self::Said(said) if said.kind == Kind::Missing)
+    }
+
+    /// Whether the name is taken.
+    pub(super) fn is_taken(&self) -> bool {
+        matches!(self, Self::Said(said) if said.kind == Kind::Exists)
+    }
+
+    /// Whether the service refuses the token.
+    pub(super) fn is_logged_out(&self) -> bool {
+        matches!(self, Self::Said(said) if said.kind == Kind::LoggedOut)
+    }
 }
 
 /// A failure that can be reported several times.
@@ -27,12 +98,16 @@ pub(super) struct Failure {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Missing,
     Exists,
     /// The range is not there. The caller finds the length.
     Range,
+    /// The service sent more than was asked for.
+    TooMuch,
     Full,
+    /// The token is not taken, or not any more.
+    LoggedOut,
     Io(io::ErrorKind),
 }
 
@@ -42,7 +117,22 @@ impl Failure {
             Fault::TimedOut => Self::io(io::ErrorKind::TimedOut, "no answer in time"),
             Fault::Ended => Self::io(io::ErrorKind::Other, "the request was given up"),
             Fault::Refused(error) => Self::refused(error),
+            Fault::Said(said) => Self::said(said),
+            Fault::Way(cause) => {
+                let kind = Kind::Io(way(cause.as_deref().unwrap_or_default()));
+                Self { kind, text: because(kind, cause.as_deref()) }
+            }
         }
+    }
+
+    fn said(said: &Said) -> Self {
+        let mut text = advice(said.kind).to_owned();
+        match (said.status, plain_word(&said.word)) {
+            (0, _) => {}
+            (status, Some(word)) => text += &format!(" (status {status}, {word})"),
+            (status, None) => text += &format!(" (status {status})"),
+        }
+        Self { kind: said.kind, text }
     }
 
     /// An answer that was cut short. The next may be whole.
@@ -57,8 +147,7 @@ impl Failure {
 
     /// The service sent more than was asked for.
     pub(super) fn no_ranges() -> Self {
-        let why = "the service ignores ranges: it sent more than was asked for";
-        Self::io(io::ErrorKind::Unsupported, why)
+        Self { kind: Kind::TooMuch, text: advice(Kind::TooMuch).to_owned() }
     }
 
     fn io(kind: io::ErrorKind, text: &str) -> Self {
@@ -74,27 +163,23 @@ impl Failure {
         }
         let status = status_of(error);
         let kind = kind_of(error, status);
-        let mut text = advice(kind).to_owned();
-        if let Some(status) = status {
-            text += &format!(" (status {status}");
-            if let Some(code) = code_of(error.message()) {
-                text += &format!(", {code}");
+        match status {
+            Some(status) => {
+                let word = code_of(error.message()).unwrap_or_default().to_owned();
+                Self::said(&Said { kind, status, word, wait: None })
             }
-            text.push(')');
-        } else if let Some(cause) = cause_of(error) {
-            text += &format!(": {cause}");
+            None => Self { kind, text: because(kind, cause_of(error).as_deref()) },
         }
-        Self { kind, text }
-    }
-
-    /// Whether the object is not there.
-    pub(super) fn is_missing(&self) -> bool {
-        self.kind == Kind::Missing
     }
 
     /// Whether the range goes beyond the object's end.
     pub(super) fn is_range(&self) -> bool {
         self.kind == Kind::Range
+    }
+
+    fn system(&self, kind: io::ErrorKind, object: &str) -> StoreError {
+        let source = io::Error::new(kind, self.text.clone());
+        StoreError::Io { object: object.to_owned(), source }
     }
 
     /// As the error of a call about this object.
@@ -104,12 +189,16 @@ impl Failure {
             Kind::Exists => StoreError::Exists { object: object.to_owned() },
             Kind::Full => StoreError::Full,
             Kind::Range => StoreError::out_of_range(object),
-            Kind::Io(kind) => {
-                let source = io::Error::new(kind, self.text.clone());
-                StoreError::Io { object: object.to_owned(), source }
-            }
+            Kind::TooMuch => self.system(io::ErrorKind::Unsupported, object),
+            Kind::LoggedOut => self.system(io::ErrorKind::PermissionDenied, object),
+            Kind::Io(kind) => self.system(kind, object),
         }
     }
+}
+
+fn because(kind: Kind, cause: Option<&str>) -> String {
+    let advice = advice(kind);
+    cause.map_or_else(|| advice.to_owned(), |cause| format!("{advice}: {cause}"))
 }
 
 fn kind_of(error: &opendal::Error, status: Option<u16>) -> Kind {
@@ -128,18 +217,18 @@ fn kind_of(error: &opendal::Error, status: Option<u16>) -> Kind {
         (Theirs::ConfigInvalid, _) => Kind::Io(Io::InvalidInput),
         (_, Some(500..)) => Kind::Io(Io::ConnectionReset),
         (_, Some(400..)) => Kind::Io(Io::InvalidInput),
-        _ => Kind::Io(way(error)),
+        _ if error.message().contains("credential") => Kind::Io(Io::PermissionDenied),
+        _ => Kind::Io(way(&cause_of(error).unwrap_or_default())),
     }
 }
 
 /// Why there was no answer at all. A wrong certificate stays wrong; so do wrong credentials that
 /// were found before anything was sent.
-fn way(error: &opendal::Error) -> io::ErrorKind {
-    let cause = cause_of(error).unwrap_or_default();
+fn way(cause: &str) -> io::ErrorKind {
     let says = |words: &[&str]| words.iter().any(|word| cause.contains(word));
     if says(&["certificate", "Host key verification failed"]) {
         io::ErrorKind::InvalidData
-    } else if says(&["Permission denied"]) || error.message().contains("credential") {
+    } else if says(&["Permission denied"]) {
         io::ErrorKind::PermissionDenied
     } else {
         io::ErrorKind::ConnectionReset
@@ -152,7 +241,9 @@ fn advice(kind: Kind) -> &'static str {
         Kind::Missing => "it is not there",
         Kind::Exists => "it exists already",
         Kind::Range => "the range is not there",
+        Kind::TooMuch => "the service ignores ranges: it sent more than was asked for",
         Kind::Full => "no space left",
+        Kind::LoggedOut => "the service does not take the token, or not any more: get a new one",
         Kind::Io(Io::PermissionDenied) => "the service refused access: check the credentials",
         Kind::Io(Io::ResourceBusy) => "the service is busy and asks to wait",
         Kind::Io(Io::Unsupported) => "the service cannot do this",
@@ -169,16 +260,27 @@ fn status_of(error: &opendal::Error) -> Option<u16> {
     rest.get(..3)?.parse().ok()
 }
 
-/// The service's own word, such as `AccessDenied`. It is letters only, so it holds no secret.
+/// The seconds of a `Retry-After`. The library has that in its text only, too.
+fn retry_after(error: &opendal::Error) -> Option<u64> {
+    let text = format!("{error:?}");
+    let (_, rest) = text.split_once("\"retry-after\": \"")?;
+    rest.split('"').next()?.parse().ok()
+}
+
+/// The service's own word, such as `AccessDenied`.
 fn code_of(message: &str) -> Option<&str> {
     let (_, rest) = message.split_once("code: \"").or_else(|| message.split_once("<Code>"))?;
-    let code = rest.split(['"', '<']).next()?;
-    let plain = (1..=40).contains(&code.len()) && code.bytes().all(|it| it.is_ascii_alphabetic());
-    plain.then_some(code)
+    rest.split(['"', '<']).next()
+}
+
+/// A word of a few letters, such as `path/not_found`. A secret has digits, or is longer.
+fn plain_word(word: &str) -> Option<&str> {
+    let plain = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'/');
+    ((1..=40).contains(&word.len()) && word.bytes().all(plain)).then_some(word)
 }
 
 /// What the connection said, from the innermost error on.
-fn cause_of(error: &opendal::Error) -> Option<String> {
+fn cause_of(error: &dyn std::error::Error) -> Option<String> {
     let mut source = error.source()?;
     while let Some(inner) = source.source() {
         source = inner;

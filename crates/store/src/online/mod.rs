@@ -1,4 +1,5 @@
-//! Stores on a network: S3 and what speaks like it, Google's and Azure's, WebDAV, SFTP.
+//! Stores on a network: S3 and what speaks like it, Google's and Azure's, WebDAV, SFTP, and folders
+//! in accounts of Dropbox, Google Drive and OneDrive.
 //!
 //! This is the only async code. Everything behind [`OnlineStore`] runs on a small private runtime;
 //! its methods block like those of any other store. A service reads and writes whole objects, so
@@ -13,9 +14,13 @@
 //!   what opens it. No library reads the environment: the program hands it over.
 //! - [`open`] makes the store, [`probe()`] finds out what the service really does.
 
+mod accounts;
 mod begun;
 mod config;
+mod driver;
 mod failure;
+mod gate;
+mod library;
 mod open;
 mod probe;
 mod runtime;

@@ -1,9 +1,12 @@
 //! From a URL to a store: which service, with which secret, and what it can do.
 
-use super::config::{ConfigError, Remote, Remotes};
+use super::accounts;
+use super::config::{ConfigError, Remote, Remotes, SecretFrom};
+use super::driver::{Driver, Traits};
+use super::library::Library;
 use super::runtime::{CONNECT, Runtime};
 use super::secrets::{Ambient, Secret};
-use super::store::{OnlineStore, Traits};
+use super::store::OnlineStore;
 use super::url::{Place, Service, Url};
 use opendal::services::{Azblob, Gcs, Memory, S3, Sftp, Webdav};
 use opendal::{Builder, HttpTransporter, Operator};
@@ -51,14 +54,17 @@ pub fn open(
     let (place, remote) = remotes.find(url, ambient)?;
     let named = matches!(url, Url::Named { .. });
     let at = At { place: &place, remote, named, ambient };
+    if place.service.is_account() {
+        return Ok(OnlineStore::new(runtime, at.account()?));
+    }
     let (operator, traits) = match place.service {
         Service::S3 | Service::R2 | Service::B2 => (at.s3()?, at.like_s3()),
         Service::Gcs => (at.gcs()?, at.like_s3()),
         Service::Azure => (at.azure()?, at.like_s3()),
         Service::WebDav | Service::WebDavTls => (at.webdav()?, WEBDAV),
-        Service::Sftp => (at.sftp()?, SFTP),
+        _ => (at.sftp()?, SFTP),
     };
-    Ok(OnlineStore::new(runtime.line(traits.at_once), operator, traits))
+    Ok(OnlineStore::new(runtime, Box::new(Library::new(operator, traits))))
 }
 
 /// A store in memory, over the same code: for tests and trials.
@@ -68,7 +74,7 @@ pub fn open(
 pub fn in_memory(runtime: &Runtime) -> Opened<OnlineStore> {
     let traits = Traits { durable: false, ..OBJECTS };
     let operator = operator(Memory::default())?;
-    Ok(OnlineStore::new(runtime.line(traits.at_once), operator, traits))
+    Ok(OnlineStore::new(runtime, Box::new(Library::new(operator, traits))))
 }
 
 const OBJECTS: Traits = Traits {
@@ -93,14 +99,15 @@ fn setup(error: impl std::fmt::Display) -> OpenError {
     OpenError::Setup(error.to_string())
 }
 
+/// One pool of connections, as each service gets to see us.
+fn connections() -> reqwest::ClientBuilder {
+    let client = reqwest::Client::builder().user_agent(AGENT).connect_timeout(CONNECT);
+    client.pool_max_idle_per_host(HTTP_AT_ONCE)
+}
+
 /// The service behind one pool of connections. Proxies are those of the system's settings.
 fn operator<B: Builder>(builder: B) -> Opened<Operator> {
-    let client = reqwest::Client::builder()
-        .user_agent(AGENT)
-        .connect_timeout(CONNECT)
-        .pool_max_idle_per_host(HTTP_AT_ONCE)
-        .build()
-        .map_err(|error| setup(error.without_url()))?;
+    let client = connections().build().map_err(|error| setup(error.without_url()))?;
     // The library's words for a wrong setting name no secret; its context might.
     let operator = Operator::new(builder).map_err(|error| setup(error.message()))?;
     let transport = HttpTransporter::new(ReqwestTransport::new(client));
@@ -283,6 +290,20 @@ impl At<'_> {
             };
         }
         operator(builder)
+    }
+
+    /// A folder of an account, whose tokens a remote names.
+    fn account(&self) -> Opened<Box<dyn Driver>> {
+        let needs = "an account needs a remote with `secret_file`, in which its tokens are: see \
+                     docs/online.md";
+        let secret = self.remote.and_then(|remote| remote.secret.as_ref());
+        let secret = secret.ok_or(OpenError::Needs(needs))?;
+        let file = match secret {
+            SecretFrom::File(file) => Some(file.clone()),
+            _ => None,
+        };
+        let driver = accounts::driver(self.place, &secret.fetch()?, file, connections());
+        driver.map_err(OpenError::Needs)
     }
 
     fn sftp(&self) -> Opened<Operator> {

@@ -1,37 +1,16 @@
 //! [`OnlineStore`]: a whole store over a service of objects.
 
 use super::begun::Begun;
+use super::driver::Driver;
 use super::failure::Failure;
-use super::runtime::{Line, Request};
+use super::runtime::Runtime;
 use crate::{
     Blobs, Capabilities, Held, Lease, LeaseKind, Log, PutMode, ReadAt, Result, Slots, StoreError,
     WriteAt, check_name,
 };
-use opendal::options::{ReadOptions, WriteOptions};
-use opendal::{Buffer, ErrorKind, Operator};
+use opendal::Buffer;
 use std::fmt;
 use std::sync::Arc;
-use tokio::sync::OnceCell;
-
-/// What a service can do, beyond putting, getting, listing and deleting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Traits {
-    /// How many requests of the store run at once.
-    pub(super) at_once: usize,
-    /// It refuses a put of a name that is taken, of several at once too.
-    pub(super) creates: bool,
-    /// A put may leave part of an object, and a rename replaces one atomically: so an object is
-    /// sent under another name first.
-    pub(super) renames: bool,
-    /// It lists by prefix.
-    pub(super) prefixes: bool,
-    /// Its folder has to be made.
-    pub(super) folder: bool,
-    /// It keeps what it has answered, also without power.
-    pub(super) durable: bool,
-    /// A put replaces an object as a whole.
-    pub(super) atomic: bool,
-}
 
 /// A store on a network. Clones are the same store, and share its limit of requests at once.
 ///
@@ -40,39 +19,30 @@ pub(super) struct Traits {
 pub struct OnlineStore(Arc<Inner>);
 
 struct Inner {
-    line: Line,
-    service: Service,
+    runtime: Runtime,
+    driver: Box<dyn Driver>,
     begun: Begun,
-}
-
-/// The service, as requests carry it with them.
-#[derive(Clone)]
-struct Service {
-    operator: Operator,
-    traits: Traits,
-    folder: Arc<OnceCell<()>>,
 }
 
 /// The library's own words would show addresses.
 impl fmt::Debug for OnlineStore {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let service = &self.0.service;
-        let scheme = service.operator.info().scheme();
-        out.debug_tuple("OnlineStore").field(&scheme).field(&service.traits).finish()
+        let driver = &self.0.driver;
+        out.debug_tuple("OnlineStore").field(&driver.scheme()).field(&driver.traits()).finish()
     }
 }
 
 impl OnlineStore {
-    pub(super) fn new(line: Line, operator: Operator, traits: Traits) -> Self {
-        let service = Service { operator, traits, folder: Arc::default() };
-        Self(Arc::new(Inner { line, service, begun: Begun::default() }))
+    pub(super) fn new(runtime: &Runtime, driver: Box<dyn Driver>) -> Self {
+        let runtime = runtime.clone();
+        Self(Arc::new(Inner { runtime, driver, begun: Begun::default() }))
     }
 
     /// Sends an object. [`Begun`] has the outcome for the call that waits for it.
     fn send(&self, name: &str, data: Buffer) {
-        let request = self.0.service.put(name, data.clone(), PutMode::Replace);
+        let request = self.0.driver.put(name, data, PutMode::Replace);
         let (name, inner) = (name.to_owned(), Arc::downgrade(&self.0));
-        self.0.line.begin(data.len() as u64, request, move |answer| {
+        self.0.runtime.begin(request, move |answer| {
             if let Some(inner) = inner.upgrade() {
                 inner.begun.ended(&name, answer);
             }
@@ -81,8 +51,8 @@ impl OnlineStore {
 
     /// The lengths of objects, side by side.
     fn ask_lens(&self, objects: &[&str]) -> Result<Vec<Option<u64>>> {
-        let requests = objects.iter().map(|object| (0, self.0.service.len(object))).collect();
-        let answers = self.0.line.all(requests).into_iter().zip(objects);
+        let requests = objects.iter().map(|object| self.0.driver.len(object)).collect();
+        let answers = self.0.runtime.all(requests).into_iter().zip(objects);
         answers.map(|(answer, object)| answer.map_err(|failure| failure.about(object))).collect()
     }
 
@@ -102,90 +72,9 @@ impl OnlineStore {
     }
 }
 
-impl Service {
-    fn get(&self, object: &str, offset: u64, len: usize) -> Request<Buffer> {
-        let (operator, name) = (self.operator.clone(), object.to_owned());
-        let range = offset..offset.saturating_add(len as u64);
-        Box::pin(async move {
-            if range.is_empty() {
-                let it = operator.stat(&name).await?;
-                let there = it.content_length() >= range.start;
-                let beyond = || opendal::Error::new(ErrorKind::RangeNotSatisfied, "beyond the end");
-                return if there { Ok(Buffer::new()) } else { Err(beyond()) };
-            }
-            let options = ReadOptions { range: range.into(), ..ReadOptions::default() };
-            operator.read_options(&name, options).await
-        })
-    }
-
-    fn len(&self, object: &str) -> Request<Option<u64>> {
-        let (operator, name) = (self.operator.clone(), object.to_owned());
-        Box::pin(async move {
-            match operator.stat(&name).await {
-                Ok(it) => Ok(it.is_file().then(|| it.content_length())),
-                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(error),
-            }
-        })
-    }
-
-    fn put(&self, object: &str, data: Buffer, mode: PutMode) -> Request<()> {
-        let (service, name) = (self.clone(), object.to_owned());
-        Box::pin(async move {
-            let operator = &service.operator;
-            service.make_folder().await?;
-            let content_type = Some("application/octet-stream".to_owned());
-            let if_not_exists = mode == PutMode::IfAbsent && service.traits.creates;
-            if mode == PutMode::IfAbsent && !if_not_exists && operator.exists(&name).await? {
-                return Err(opendal::Error::new(ErrorKind::AlreadyExists, "the name is taken"));
-            }
-            let options = WriteOptions { content_type, if_not_exists, ..WriteOptions::default() };
-            if service.traits.renames && !if_not_exists {
-                // The same part for each attempt: a retry leaves nothing else behind.
-                let part = format!(".{name}.part");
-                operator.write_options(&part, data, options).await?;
-                return operator.rename(&part, &name).await;
-            }
-            operator.write_options(&name, data, options).await.map(drop)
-        })
-    }
-
-    /// Makes the folder before the first object, where the service does not do so by itself.
-    async fn make_folder(&self) -> opendal::Result<()> {
-        if self.traits.folder {
-            self.folder.get_or_try_init(|| self.operator.create_dir("/")).await?;
-        }
-        Ok(())
-    }
-
-    fn delete(&self, objects: &[&str]) -> Request<()> {
-        let operator = self.operator.clone();
-        let names: Vec<String> = objects.iter().map(|&name| name.to_owned()).collect();
-        Box::pin(async move { operator.delete_iter(names).await })
-    }
-
-    fn list(&self, prefix: &str) -> Request<Vec<(String, u64)>> {
-        let (operator, prefix) = (self.operator.clone(), prefix.to_owned());
-        let path = if self.traits.prefixes { prefix.clone() } else { String::new() };
-        Box::pin(async move {
-            let mut found = Vec::new();
-            for entry in operator.list(&path).await? {
-                let (name, it) = (entry.name(), entry.metadata());
-                let ours = it.is_file() && name.starts_with(&prefix) && check_name(name).is_ok();
-                if ours {
-                    found.push((name.to_owned(), it.content_length()));
-                }
-            }
-            found.sort();
-            found.dedup();
-            Ok(found)
-        })
-    }
-}
-
 impl Held for OnlineStore {
     fn capabilities(&self) -> Capabilities {
-        let traits = self.0.service.traits;
+        let traits = self.0.driver.traits();
         Capabilities {
             durable: traits.durable,
             replaces_atomically: traits.atomic,
@@ -210,10 +99,10 @@ impl Held for OnlineStore {
         let names: Vec<_> = reads.iter().map(|read| read.object).collect();
         self.0.begun.settle(&names);
         for read in &*reads {
-            let len = read.buf.len();
-            requests.push((len as u64, self.0.service.get(read.object, read.offset, len)));
+            let end = read.offset + read.buf.len() as u64;
+            requests.push(self.0.driver.get(read.object, read.offset..end));
         }
-        let answers = self.0.line.all(requests);
+        let answers = self.0.runtime.all(requests);
         for (read, answer) in reads.iter_mut().zip(answers) {
             let answer = match answer {
                 Ok(answer) if answer.len() < read.buf.len() => Err(Failure::beyond()),
@@ -247,11 +136,8 @@ impl Held for OnlineStore {
             check_name(prefix)?;
         }
         self.0.begun.settle_under(prefix);
-        match self.0.line.one(0, self.0.service.list(prefix)) {
-            // A folder that is not there yet.
-            Err(failure) if failure.is_missing() => Ok(Vec::new()),
-            answer => answer.map_err(|failure| failure.about(prefix)),
-        }
+        let answer = self.0.runtime.one(self.0.driver.list(prefix));
+        answer.map_err(|failure| failure.about(prefix))
     }
 }
 
@@ -310,24 +196,18 @@ impl Blobs for OnlineStore {
         check_name(object)?;
         // A write of this name that failed is not sent again over what is put now.
         self.0.begun.forget(&[object]);
-        let request = self.0.service.put(object, Buffer::from(data.to_vec()), mode);
-        let answer = self.0.line.one(data.len() as u64, request);
+        let request = self.0.driver.put(object, Buffer::from(data.to_vec()), mode);
+        let answer = self.0.runtime.one(request);
         answer.map_err(|failure| failure.about(object))
     }
 
     fn delete(&self, objects: &[&str]) -> Result<()> {
         objects.iter().try_for_each(|object| check_name(object))?;
         self.0.begun.forget(objects);
-        let many = self.0.service.operator.info().capability().delete_max_size;
-        let parts = objects.chunks(many.unwrap_or(1).max(1));
-        let requests = parts.clone().map(|part| (0, self.0.service.delete(part))).collect();
-        for (answer, part) in self.0.line.all(requests).into_iter().zip(parts) {
-            match answer {
-                Err(failure) if !failure.is_missing() => return Err(failure.about(part[0])),
-                _ => {}
-            }
-        }
-        Ok(())
+        let parts = objects.chunks(self.0.driver.deletes_at_once().max(1));
+        let requests = parts.clone().map(|part| self.0.driver.delete(part)).collect();
+        let mut answers = self.0.runtime.all(requests).into_iter().zip(parts);
+        answers.try_for_each(|(answer, part)| answer.map_err(|failure| failure.about(part[0])))
     }
 }
 

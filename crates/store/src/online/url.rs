@@ -2,8 +2,9 @@
 //!
 //! `s3://bucket/prefix?endpoint=&region=`, `r2://bucket/prefix?account=`,
 //! `b2://bucket/prefix?region=`, `gs://bucket/prefix`, `az://container/prefix?account=`,
-//! `webdav://host/path`, `webdavs://host/path`, `sftp://user@host:port/path?key=`, or `name:path`
-//! of a remote in the user's file. None of them ever holds a secret.
+//! `webdav://host/path`, `webdavs://host/path`, `sftp://user@host:port/path?key=`,
+//! `dropbox:/path`, `gdrive:/path`, `onedrive:/path`, or `name:path` of a remote in the user's
+//! file. None of them ever holds a secret.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,10 +28,16 @@ pub enum Service {
     WebDavTls,
     /// SFTP, by the system's `ssh`.
     Sftp,
+    /// An account of Dropbox.
+    Dropbox,
+    /// An account of Google Drive.
+    GDrive,
+    /// An account of OneDrive.
+    OneDrive,
 }
 
 /// Each service's scheme, and the query keys it takes.
-const SERVICES: [(Service, &str, &[&str]); 8] = [
+const SERVICES: [(Service, &str, &[&str]); 11] = [
     (Service::S3, "s3", &["endpoint", "region", "profile"]),
     (Service::R2, "r2", &["endpoint", "account"]),
     (Service::B2, "b2", &["endpoint", "region"]),
@@ -39,6 +46,9 @@ const SERVICES: [(Service, &str, &[&str]); 8] = [
     (Service::WebDav, "webdav", &[]),
     (Service::WebDavTls, "webdavs", &[]),
     (Service::Sftp, "sftp", &["key"]),
+    (Service::Dropbox, "dropbox", &["endpoint"]),
+    (Service::GDrive, "gdrive", &["endpoint"]),
+    (Service::OneDrive, "onedrive", &["endpoint"]),
 ];
 
 impl Service {
@@ -46,6 +56,12 @@ impl Service {
     #[must_use]
     pub fn scheme(self) -> &'static str {
         SERVICES.iter().find(|it| it.0 == self).map_or("", |it| it.1)
+    }
+
+    /// Whether it is an account, whose secret says whose: then the URL has no host.
+    #[must_use]
+    pub fn is_account(self) -> bool {
+        matches!(self, Self::Dropbox | Self::GDrive | Self::OneDrive)
     }
 
     /// Whether its first part is a host, and not the name of a bucket.
@@ -61,7 +77,7 @@ pub struct Place {
     pub service: Service,
     /// The user, for SFTP.
     pub user: Option<String>,
-    /// A host, a bucket or a container.
+    /// A host, a bucket or a container. Empty for an account.
     pub host: String,
     /// A host's port.
     pub port: Option<u16>,
@@ -94,11 +110,17 @@ pub enum UrlError {
     )]
     Password,
     /// No service has this scheme.
-    #[error("no service is called {0:?}: use s3, r2, b2, gs, az, webdav, webdavs or sftp")]
+    #[error(
+        "no service is called {0:?}: use s3, r2, b2, gs, az, webdav, webdavs, sftp, \
+         dropbox, gdrive or onedrive"
+    )]
     Scheme(String),
     /// The bucket or host is missing or wrong.
     #[error("the URL needs a {0} after `://`: letters, digits, dots and dashes")]
     Host(&'static str),
+    /// An account has no host.
+    #[error("{0} takes a folder of your account: write {0}:/path")]
+    Account(&'static str),
     /// The port is no number.
     #[error("the port must be a number from 1 to 65535")]
     Port,
@@ -130,12 +152,17 @@ impl FromStr for Url {
     type Err = UrlError;
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
-        let Some((scheme, rest)) = text.split_once("://") else {
-            return named(text);
+        // An address in the query has a `://` too.
+        let is_url = text.split('?').next().is_some_and(|it| it.contains("://"));
+        let Some((scheme, rest)) = text.split_once("://").filter(|_| is_url) else {
+            return account(text).unwrap_or_else(|| named(text));
         };
         let known = SERVICES.iter().find(|it| it.1 == scheme);
         let unknown = || UrlError::Scheme(printable(scheme));
-        let (service, _, takes) = *known.ok_or_else(unknown)?;
+        let (service, scheme, takes) = *known.ok_or_else(unknown)?;
+        if service.is_account() {
+            return Err(UrlError::Account(scheme));
+        }
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (user, host, port) = authority_of(service, authority)?;
@@ -143,6 +170,17 @@ impl FromStr for Url {
         let query = query_of(service, takes, query)?;
         Ok(Self::Place(Place { service, user, host, port, path, query }))
     }
+}
+
+/// `dropbox:/path`. With the slash it is no remote's name.
+fn account(text: &str) -> Option<Result<Url, UrlError>> {
+    let (scheme, rest) = text.split_once(":/")?;
+    let (service, _, takes) = *SERVICES.iter().find(|it| it.1 == scheme && it.0.is_account())?;
+    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let place = |path: String, query| {
+        Url::Place(Place { service, user: None, host: String::new(), port: None, path, query })
+    };
+    Some(path_of(path).and_then(|path| Ok(place(path, query_of(service, takes, query)?))))
 }
 
 fn named(text: &str) -> Result<Url, UrlError> {
@@ -258,7 +296,8 @@ impl Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}://", self.service.scheme())?;
+        let is_account = self.service.is_account();
+        write!(out, "{}:{}", self.service.scheme(), if is_account { "/" } else { "//" })?;
         if let Some(user) = &self.user {
             write!(out, "{user}@")?;
         }
@@ -267,7 +306,7 @@ impl fmt::Display for Place {
             write!(out, ":{port}")?;
         }
         if !self.path.is_empty() {
-            write!(out, "/{}", self.path)?;
+            write!(out, "{}{}", if is_account { "" } else { "/" }, self.path)?;
         }
         for (index, (key, value)) in self.query.iter().enumerate() {
             write!(out, "{}{key}={value}", if index == 0 { '?' } else { '&' })?;
@@ -303,6 +342,10 @@ mod tests {
             "sftp://alice@host:2222/srv/oblivio?key=~/.ssh/id_ed25519",
             "sftp://[::1]:22/srv",
             "sftp://[::1]/srv",
+            "dropbox:/vaults/a b",
+            "gdrive:/a?endpoint=http://127.0.0.1:9",
+            "onedrive:/",
+            "dropbox:a",
             "home:",
             "home-2:a/b",
         ] {
@@ -336,6 +379,10 @@ mod tests {
             ("s3://b/../a", "must not hold"),
             ("s3://b//a", "must not hold"),
             ("s3://b/a%2f", "must not hold"),
+            ("dropbox://host/a", "write dropbox:/path"),
+            ("gdrive:/a/../b", "must not hold"),
+            ("onedrive:/a?token=SECRET", "it takes endpoint"),
+            ("dropbox:/a?endpoint=https://KEY:SECRET@host", "must not hold a password"),
             ("plain", "not a URL"),
             ("c:\\folder", "not a URL"),
             ("/a:b", "not a URL"),

@@ -2,6 +2,7 @@
 #![cfg(feature = "online")]
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
+mod accounts;
 mod requests;
 
 use oblivio_store::online::{

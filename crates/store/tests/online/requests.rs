@@ -80,7 +80,9 @@ fn serve(
         let seen = Seen { line: first.trim().to_owned(), headers, body };
         all.lock().unwrap().push(seen.clone());
         let (status, body) = answer(count.fetch_add(1, Ordering::SeqCst), &seen);
-        let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n", body.len());
+        let wait = if status == 429 { "Retry-After: 1\r\n" } else { "" };
+        let len = body.len();
+        let head = format!("HTTP/1.1 {status} X\r\n{wait}Content-Length: {len}\r\n\r\n");
         (&line).write_all(&[head.as_bytes(), &body].concat())?;
     }
 }
@@ -126,6 +128,19 @@ fn a_write_that_failed_is_sent_again_as_it_was() {
     let seen = listener.seen();
     assert_eq!(seen.len(), 3, "no attempt but those that a sync asked for");
     assert!(seen.iter().all(|it| it.line == seen[0].line && it.body == b"the bytes"));
+}
+
+/// A service that asks for a second gets it, from all requests of the store.
+#[test]
+fn a_service_that_asks_to_wait_is_left_alone_that_long() {
+    let listener = Listener::new(|number, _| (if number == 0 { 429 } else { 200 }, Vec::new()));
+    let store = listener.open();
+    assert!(store.len("a").unwrap_err().may_pass());
+    let begun = Instant::now();
+    store.lens(&["a", "b", "c"]).unwrap();
+    let took = begun.elapsed();
+    assert!((0.9..2.0).contains(&took.as_secs_f64()), "{took:?}");
+    assert_eq!(listener.seen().len(), 4);
 }
 
 #[test]

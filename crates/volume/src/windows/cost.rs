@@ -134,10 +134,13 @@ impl WindowCost {
             let met = buckets * (1.0 - (1.0 - 1.0 / buckets).powf(batch));
             each.get(met * (1.0 - recent) / batch, self.bucket(level));
         }
-        // A batch ends with its window: one more then, if they do not fit by chance. So does a group.
+        // A batch ends with its window, so there is one more if they do not fit by chance. A group
+        // ends with it too.
         let accesses = self.rule.accesses() as f64;
-        let batches = (accesses / batch + (batch - 1.0) / batch).max(1.0);
-        let groups = (batches / GROUP as f64).max(1.0);
+        let (least, fits) = ((accesses / batch).ceil(), 1.0 / batch);
+        let mean = |of: &dyn Fn(f64) -> f64| fits * of(least) + (1.0 - fits) * of(least + 1.0);
+        let batches = mean(&|count| count);
+        let groups = mean(&|count| (count / GROUP as f64).ceil());
         let ids = accesses / groups;
         let intents = size_class(ENTRY + ACT + (8.0 * ids + 16.0 * batches / groups) as usize);
         each.put(groups / accesses, intents as f64);

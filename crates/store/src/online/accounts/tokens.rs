@@ -1,0 +1,250 @@
+//! The tokens of an account, and how they are renewed.
+//!
+//! They are one JSON object, in a file of their own beside the file of remotes, which names it as
+//! `secret_file`. It is written back by a rename, and only its owner may read it:
+//!
+//! ```json
+//! {"client_id": "...", "refresh_token": "...", "access_token": "...", "expires_at": 1800000000}
+//! ```
+//!
+//! `client_secret` and `scope` stand there too where the service wants them. A secret that is no
+//! such object is an access token itself, and is not renewed.
+
+use super::super::failure::{Fault, Kind};
+use super::super::secrets::Secret;
+use super::http::{Answer, Ask, escaped, not_understood};
+use opendal::Buffer;
+use reqwest::Method;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::Mutex;
+use zeroize::Zeroizing;
+
+/// A token is renewed this long before it expires, in seconds.
+const EARLY: u64 = 60;
+/// How long a token is good for if the service does not say: its documents say longer.
+const USUAL: u64 = 3_600;
+
+/// The tokens as they are stored.
+#[derive(Clone, Deserialize, Serialize)]
+struct Stored {
+    #[serde(default)]
+    client_id: String,
+    #[serde(default, with = "hidden", skip_serializing_if = "Option::is_none")]
+    client_secret: Option<Secret>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scope: Option<String>,
+    #[serde(default, with = "hidden", skip_serializing_if = "Option::is_none")]
+    refresh_token: Option<Secret>,
+    #[serde(default, with = "hidden")]
+    access_token: Option<Secret>,
+    /// In seconds since 1970. It may be wrong, or missing: then the service says so.
+    #[serde(default)]
+    expires_at: u64,
+}
+
+/// A secret as a text.
+mod hidden {
+    use crate::online::secrets::Secret;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        secret: &Option<Secret>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        match secret {
+            Some(secret) => to.serialize_str(secret.reveal()),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Secret>, D::Error> {
+        Option::<String>::deserialize(from).map(|it| it.map(Secret::new))
+    }
+}
+
+/// What the service sends for a refresh token.
+#[derive(Deserialize)]
+struct Renewed {
+    #[serde(with = "hidden")]
+    access_token: Option<Secret>,
+    #[serde(default, with = "hidden")]
+    refresh_token: Option<Secret>,
+    expires_in: Option<u64>,
+}
+
+impl Stored {
+    fn parse(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// The access token, if it is good for a while.
+    fn fresh(&self) -> Option<&Secret> {
+        let old = self.expires_at != 0 && self.expires_at < now() + EARLY;
+        self.access_token.as_ref().filter(|_| !old || self.refresh_token.is_none())
+    }
+
+    /// The request for a new one.
+    fn renewal(&self, url: &str) -> Option<Ask> {
+        let refresh = self.refresh_token.as_ref()?;
+        let mut body = Zeroizing::new("grant_type=refresh_token".to_owned());
+        let mut add = |key: &str, value: &str| {
+            let pair = Zeroizing::new(format!("&{key}={}", escaped(value)));
+            body.push_str(&pair);
+        };
+        add("refresh_token", refresh.reveal());
+        add("client_id", &self.client_id);
+        if let Some(secret) = &self.client_secret {
+            add("client_secret", secret.reveal());
+        }
+        if let Some(scope) = &self.scope {
+            add("scope", scope);
+        }
+        let ask = Ask::new(Method::POST, url.to_owned());
+        let ask = ask.header("content-type", "application/x-www-form-urlencoded");
+        Some(Ask { body: Buffer::from(body.as_bytes().to_vec()), with_token: false, ..ask })
+    }
+
+    fn take(&mut self, renewed: Renewed) {
+        self.access_token = renewed.access_token;
+        // Some services give a new refresh token each time.
+        if renewed.refresh_token.is_some() {
+            self.refresh_token = renewed.refresh_token;
+        }
+        self.expires_at = now() + renewed.expires_in.unwrap_or(USUAL);
+    }
+}
+
+/// The tokens of a store. One request at a time renews them.
+pub(super) struct Tokens {
+    stored: Mutex<Stored>,
+    file: Option<PathBuf>,
+    url: String,
+}
+
+impl Tokens {
+    /// The tokens that a secret holds, the file that it is from, and who renews them.
+    pub(super) fn new(
+        secret: &Secret,
+        file: Option<PathBuf>,
+        url: String,
+    ) -> Result<Self, &'static str> {
+        let text = secret.reveal().trim();
+        let stored = if text.starts_with('{') {
+            let needs = "the account's tokens are not understood: they are one JSON object";
+            Stored::parse(text).ok_or(needs)?
+        } else {
+            let access_token = Some(Secret::new(text.to_owned()));
+            let client_id = String::new();
+            Stored { access_token, client_id, ..Stored::parse("{}").ok_or("no tokens")? }
+        };
+        if stored.refresh_token.is_some() && stored.client_id.is_empty() {
+            return Err("the account's tokens need `client_id`, for whom they were given");
+        }
+        if stored.refresh_token.is_none() && stored.access_token.is_none() {
+            return Err("the account's tokens need `refresh_token` or `access_token`");
+        }
+        Ok(Self { stored: Mutex::new(stored), file, url })
+    }
+
+    /// A token that should be good.
+    pub(super) async fn current<F>(&self, send: impl FnOnce(Ask) -> F) -> Result<Secret, Fault>
+    where
+        F: Future<Output = Result<Answer, Fault>>,
+    {
+        let mut stored = self.stored.lock().await;
+        match stored.fresh() {
+            Some(token) => Ok(token.clone()),
+            None => self.fetch(&mut stored, None, send).await,
+        }
+    }
+
+    /// A new token, as the service refuses this one. Another request may have got it already.
+    pub(super) async fn renew<F>(
+        &self,
+        refused: &Secret,
+        send: impl FnOnce(Ask) -> F,
+    ) -> Result<Secret, Fault>
+    where
+        F: Future<Output = Result<Answer, Fault>>,
+    {
+        let mut stored = self.stored.lock().await;
+        match stored.fresh().filter(|token| token.reveal() != refused.reveal()) {
+            Some(token) => Ok(token.clone()),
+            None => self.fetch(&mut stored, Some(refused), send).await,
+        }
+    }
+
+    async fn fetch<F>(
+        &self,
+        stored: &mut Stored,
+        refused: Option<&Secret>,
+        send: impl FnOnce(Ask) -> F,
+    ) -> Result<Secret, Fault>
+    where
+        F: Future<Output = Result<Answer, Fault>>,
+    {
+        if let Some(token) = self.theirs(stored, refused) {
+            return Ok(token);
+        }
+        let ask = stored.renewal(&self.url).ok_or_else(|| Fault::of(Kind::LoggedOut))?;
+        let answer = match send(ask).await {
+            // Another process was a moment faster, with a refresh token that is good for once.
+            Err(fault) if fault.is_logged_out() => {
+                return self.theirs(stored, refused).ok_or(fault);
+            }
+            answer => Zeroizing::new(answer?.body),
+        };
+        let renewed: Renewed = serde_json::from_slice(&answer).map_err(|_| not_understood())?;
+        let token = renewed.access_token.clone().ok_or_else(not_understood)?;
+        stored.take(renewed);
+        if let Some(file) = &self.file {
+            // Without it the next session renews them again. The file may be for reading only.
+            drop(write_back(file, stored));
+        }
+        Ok(token)
+    }
+}
+
+impl Tokens {
+    /// A token that another process has got meanwhile, and left in the file.
+    fn theirs(&self, stored: &mut Stored, refused: Option<&Secret>) -> Option<Secret> {
+        *stored = read_back(self.file.as_deref()?)?;
+        let is_refused = |it: &&Secret| refused.is_some_and(|no| no.reveal() == it.reveal());
+        stored.fresh().filter(|it| !is_refused(it)).cloned()
+    }
+}
+
+fn read_back(file: &Path) -> Option<Stored> {
+    let text = Zeroizing::new(fs::read_to_string(file).ok()?);
+    Stored::parse(&text)
+}
+
+/// Replaces the file, which only its owner may read.
+fn write_back(file: &Path, stored: &Stored) -> io::Result<()> {
+    // The file itself, not a link to it.
+    let file = fs::canonicalize(file)?;
+    let mut part = file.clone().into_os_string();
+    part.push(format!(".{}.new", std::process::id()));
+    let text = Zeroizing::new(serde_json::to_vec(stored)?);
+    drop(fs::remove_file(&part));
+    let mut options = OpenOptions::new();
+    let mut out = options.write(true).create_new(true).mode(0o600).open(&part)?;
+    let written = out.write_all(&text).and_then(|()| out.sync_all());
+    let renamed = written.and_then(|()| fs::rename(&part, &file));
+    renamed.inspect_err(|_| drop(fs::remove_file(&part)))
+}
+
+#[expect(clippy::disallowed_methods, reason = "services say by the wall clock when tokens expire")]
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+#[cfg(test)]
+mod tests;
