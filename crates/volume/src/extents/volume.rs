@@ -109,13 +109,15 @@ impl ExtentVolume {
     }
 
     /// Looks at one history. Changes go to memory.
-    fn view(opening: Opening<'_>, line: Line, begins: &str) -> Result<Self> {
+    fn view(opening: Opening<'_>, mut line: Line, begins: &str) -> Result<Self> {
         let opened = line.find(begins)?;
         line.expect_all(&opened)?;
         let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let (table, nothing) = (opened.entry.table.clone(), (1, BTreeSet::new()));
         let stores = (Arc::clone(&opening.store), memory);
-        let shape = line.store()?.shape().clone();
+        let shape = line.shape.clone();
+        // For the report only: nothing is published.
+        line.on = Some(opened);
         let store = Arc::new(ExtentStore::new(stores, Source::Folder, shape, table, nothing));
         let clock = Arc::clone(&opening.options.environment.clock);
         let options = OpenOptions { keeper: None, ..opening.options };

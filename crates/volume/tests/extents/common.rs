@@ -80,8 +80,12 @@ impl Computer {
     }
 
     pub fn create(&mut self, folder: Arc<dyn Store>) -> ExtentVolume {
+        self.create_with(folder, options())
+    }
+
+    pub fn create_with(&mut self, folder: Arc<dyn Store>, create: ExtentOptions) -> ExtentVolume {
         let (open, quiet) = (self.session(Which::Newest), &mut |_, _| {});
-        let (kdf, create) = (KdfParams::TEST, options());
+        let kdf = KdfParams::TEST;
         ExtentVolume::create(folder, &passphrase(), kdf, create, open, quiet).expect("it is empty")
     }
 

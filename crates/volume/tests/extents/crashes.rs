@@ -53,7 +53,7 @@ fn world(folder: &MemoryStore, beside: &MemoryStore, computer: &Computer) -> Wor
     let folder = Arc::new(CrashStore::holding(folder));
     let beside = Arc::new(CrashStore::holding(beside));
     let computer =
-        Computer { beside: beside.clone(), keeper: computer.keeper.twin(), seed: computer.seed };
+        Computer { beside: beside.clone(), keeper: computer.keeper.twin(), ..computer.clone() };
     World { folder, beside, computer }
 }
 
