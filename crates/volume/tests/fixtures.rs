@@ -1,5 +1,5 @@
 //! One tiny volume of each kind stays for ever and must open for ever: with each flag of the tree's
-//! header, on the pyramid engine, in windows, in extents, and on the sequential engine files and disks, clean
+//! header, on the pyramid engine, in windows, and on the sequential engine files and disks, clean
 //! and not, in a folder and in one file.
 //!
 //! `OBLIVIO_WRITE_FIXTURES=DIR cargo test -p oblivio-volume --test fixtures -- --ignored` makes new
@@ -9,9 +9,8 @@
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::sequential::SequentialConfig;
 use oblivio_store::partition::{Existing, Place};
-use oblivio_store::{LocalStore, PartitionStore, Store, SyncFolder};
+use oblivio_store::{LocalStore, PartitionStore, Store};
 use oblivio_volume::disk::Disk;
-use oblivio_volume::extents::ExtentOptions;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::pyramid::PyramidOptions;
 use oblivio_volume::sequential::SequentialOptions;
@@ -52,9 +51,6 @@ fn passphrase() -> Passphrase {
 
 fn open(path: &Path) -> Volume {
     let store: Arc<dyn Store> = match path.is_file() {
-        false if SyncFolder::is_one(path) => {
-            Arc::new(SyncFolder::open(path, None).expect("a folder"))
-        }
         true => Arc::new(PartitionStore::open(path).expect("a file")),
         false => Arc::new(LocalStore::open(path).expect("a folder")),
     };
@@ -219,12 +215,6 @@ fn trees_in_windows() {
     disk_opens("windows", 0);
 }
 
-/// Without a place beside the folder each commit is an epoch.
-#[test]
-fn volumes_in_extents() {
-    disk_opens("extents", 0);
-}
-
 // ---- how they are made
 
 /// Small levels: four, some of whose generations are in use.
@@ -295,12 +285,6 @@ fn new_fixtures() {
     let (opening, to) = (OpenOptions::default(), folder("windows"));
     let made = Volume::create_windows(to, &passphrase(), kdf, windows, opening);
     make_disk(made.expect("a volume"), false);
-
-    let extents = ExtentOptions { sequential: small(blocks), extent_bytes: 64 << 10 };
-    let to = SyncFolder::create(dir.join("extents"), None).expect("a new folder");
-    let (opening, quiet) = (OpenOptions::default(), &mut |_, _| {});
-    let made = Volume::create_extents(Arc::new(to), &passphrase(), kdf, extents, opening, quiet);
-    make_disk(made.expect("a volume"), true);
 
     let objects = small(blocks).objects().expect("sound parameters");
     let fixed = objects.iter().map(|(name, bytes)| Place::fixed(name, *bytes));

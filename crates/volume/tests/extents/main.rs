@@ -6,6 +6,7 @@ mod common;
 mod computers;
 mod crashes;
 mod damage;
+mod fixture;
 mod one;
 mod traces;
 
