@@ -78,8 +78,8 @@ pub fn options(folder: &Path, args: &OpenArgs, on_shown: Option<OnShown>) -> Res
     })
 }
 
-/// This computer's own place for a volume in a folder that a sync client copies. Without one nothing
-/// is kept, as suits a session that leaves no trace.
+/// This computer's own place for a volume in a folder that a sync client copies. Without one
+/// nothing is kept, as suits a session that leaves no trace.
 fn beside(folder: &Path, args: &OpenArgs) -> Result<Option<Arc<dyn Beside>>> {
     if args.unobserved || place::is_online(folder) {
         return Ok(None);

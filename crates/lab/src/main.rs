@@ -21,6 +21,7 @@ mod latency;
 mod mapped;
 mod mounted;
 mod one_writer;
+mod online;
 mod papers;
 mod plot;
 mod privatefs;
@@ -78,6 +79,8 @@ enum Experiment {
     Mounted(mounted::Args),
     /// A volume behind a slow link
     Latency(latency::Args),
+    /// A tree in an online store: requests, bytes and bills, beside the cloud paper's layout
+    Online(online::Args),
     /// A volume that grows and is emptied again: space on the disk, and pauses
     Breathe(breathe::Args),
     /// The tables and figures of "Optimizing Path ORAM for Cloud Storage Applications"
@@ -106,6 +109,7 @@ fn main() -> anyhow::Result<()> {
         Experiment::Files(args) => files::run(args, cli.write),
         Experiment::Mounted(args) => mounted::run(args, cli.write),
         Experiment::Latency(args) => latency::run(args, cli.write),
+        Experiment::Online(args) => online::run(args, cli.write),
         Experiment::Breathe(args) => breathe::run(args, cli.write),
         Experiment::Cloud(args) => cloud::run(args, cli.write),
         Experiment::Sequential(args) => sequential::run(args, cli.write),

@@ -61,8 +61,8 @@
 //!
 //! # Features
 //!
-//! - `online`: a place may be a URL, as `s3://bucket/path?region=eu-central-1`. See docs/online.md in
-//!   the repository. Only then there is an async runtime in the dependencies.
+//! - `online`: a place may be a URL, as `s3://bucket/path?region=eu-central-1`. See docs/online.md
+//!   in the repository. Only then there is an async runtime in the dependencies.
 //!
 //! Mounts and servers are the crate `oblivio-serve`, and its features.
 

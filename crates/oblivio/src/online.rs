@@ -60,8 +60,8 @@ pub fn connect(text: &str) -> Result<OnlineStore, NoStore> {
     open_store(&url, &remotes, &ambient, runtime).map_err(|error| refused(text, &error))
 }
 
-/// Tries out what the store at a URL really does: races, lists and speed. It takes some seconds, and
-/// leaves nothing behind.
+/// Tries out what the store at a URL really does: races, lists and speed. It takes some seconds,
+/// and leaves nothing behind.
 ///
 /// # Errors
 /// Those of [`connect`], and of the store.

@@ -49,9 +49,10 @@ impl OpenOptions {
         self
     }
 
-    /// The most that the disk cache of a volume in an online store may take, in bytes; 0 for none. By
-    /// default it takes a quarter of the free space, at most 10 GiB, below `$XDG_CACHE_HOME/oblivio`
-    /// or `~/.cache/oblivio`. What it holds is sealed. Other volumes have none.
+    /// The most that the disk cache of a volume in an online store may take, in bytes; 0 for none.
+    /// By default it takes a quarter of the free space, at most 10 GiB, below
+    /// `$XDG_CACHE_HOME/oblivio` or `~/.cache/oblivio`. What it holds is sealed. Other volumes have
+    /// none.
     #[must_use]
     pub fn disk_cache(mut self, bytes: u64) -> Self {
         self.cache = Some(bytes);
@@ -151,8 +152,8 @@ impl CreateOptions {
         self
     }
 
-    /// For a folder that a sync client copies, as those of Dropbox, Nextcloud and Syncthing: files are
-    /// made once and never change, so no client ever has two versions of one. It implies
+    /// For a folder that a sync client copies, as those of Dropbox, Nextcloud and Syncthing: files
+    /// are made once and never change, so no client ever has two versions of one. It implies
     /// [`SeenBy::Snapshots`].
     #[must_use]
     pub fn sync_folder(mut self) -> Self {

@@ -38,3 +38,4 @@ pub use passphrases::{add_passphrase, change_passphrase, read_header, remove_pas
 pub use registry::{Cost, ENGINES, NewVolume, SeenBy};
 pub use trust::{Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper};
 pub use volume::{ClosedVolume, Volume};
+pub use windows::Traffic;

@@ -23,8 +23,8 @@ pub struct OpenArgs {
     /// read it, and write nothing there
     #[arg(long, hide_short_help = true)]
     pub unobserved: bool,
-    /// In a folder that a sync client copies: go on from an older epoch although a newer one has not
-    /// arrived yet. There will be two histories then
+    /// In a folder that a sync client copies: go on from an older epoch although a newer one has
+    /// not arrived yet. There will be two histories then
     #[arg(long, hide_short_help = true, conflicts_with = "history")]
     pub older: bool,
     /// In such a folder: look at the history of this name, and change nothing
@@ -36,8 +36,8 @@ pub struct OpenArgs {
     /// Accesses a second: exactly this many, whether needed or not
     #[arg(long, value_name = "RATE", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub pace: Option<u32>,
-    /// At a URL: the most that sealed blocks may take on this computer's disk, 0 for none [default: a
-    /// quarter of the free space, at most 10G]
+    /// At a URL: the most that sealed blocks may take on this computer's disk, 0 for none [default:
+    /// a quarter of the free space, at most 10G]
     #[arg(long, value_name = "SIZE", hide_short_help = true, value_parser = parse_size)]
     pub disk_cache: Option<u64>,
     /// Write what the storage was shown to this file, for `oblivio audit --trace`

@@ -6,6 +6,8 @@ mod sequential;
 mod tree;
 mod windows;
 
+pub use windows::month;
+
 use crate::facts::Holds;
 use anyhow::Result;
 use oblivio_volume::VolumeInfo;

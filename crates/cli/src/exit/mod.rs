@@ -125,18 +125,25 @@ fn of_volume(error: &VolumeError) -> (Code, &'static str) {
             "What was synced before is safe. Open the volume again to go on from what the other \
              computer made.",
         ),
-        E::StillToCome(_) => (
-            Code::StillToCome,
-            "Wait until your sync client is done. To go on from what is there, say --older; if \
-             something is written then, there will be two histories.",
-        ),
-        E::Parted(_) => (
+        E::StillToCome(_) | E::Parted(_) => of_synced_folder(error),
+        E::Closed(_) => (Code::General, "Run the command again."),
+        E::Store(error) => of_store(error),
+    }
+}
+
+/// For a folder that a sync client copies.
+fn of_synced_folder(error: &VolumeError) -> (Code, &'static str) {
+    match error {
+        VolumeError::Parted(_) => (
             Code::Parted,
             "Look at one with --history NAME, which changes nothing; then choose: oblivio pick \
              VOLUME NAME. The other one is kept until you drop it.",
         ),
-        E::Closed(_) => (Code::General, "Run the command again."),
-        E::Store(error) => of_store(error),
+        _ => (
+            Code::StillToCome,
+            "Wait until your sync client is done. To go on from what is there, say --older; if \
+             something is written then, there will be two histories.",
+        ),
     }
 }
 

@@ -3,8 +3,9 @@
 use super::choice;
 use super::plan::Plan;
 use crate::args::InitArgs;
+use crate::engines;
 use crate::human::{self, size};
-use crate::price::{self, Month};
+use crate::price;
 use anyhow::Result;
 use oblivio_volume::Cost;
 
@@ -31,10 +32,13 @@ pub fn say(plan: &Plan) -> Result<()> {
 /// # Errors
 /// A file of prices that is none; those of the terminal.
 pub fn say_bill(args: &InitArgs, plan: &Plan) -> Result<bool> {
-    let Some(options) = &plan.online else { return Ok(true) };
+    if !plan.online {
+        return Ok(true);
+    }
     let prices = price::prices(&args.volume.to_string_lossy(), args.price.as_deref())?;
     let cache = oblivio::cache::size(args.open.disk_cache);
-    let month = Month::of(options, args.expect.unwrap_or_default(), cache);
+    let expected = args.expect.unwrap_or_default();
+    let month = engines::month(plan.block_bytes, plan.size, expected, cache);
     if !args.open.quiet {
         price::say(&month, prices.as_ref())?;
     }

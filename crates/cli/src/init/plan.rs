@@ -4,7 +4,6 @@ use crate::args::{Against, InitArgs, SeenBy};
 use crate::exit::usage;
 use anyhow::Result;
 use oblivio_volume::disk::SECTOR;
-use oblivio_volume::windows::WindowOptions;
 use oblivio_volume::{CreateOptions, NewVolume};
 
 /// Bytes in a block of a volume in an online store: there requests cost more than bytes.
@@ -38,8 +37,8 @@ pub struct Plan {
     pub block_bytes: usize,
     /// Whether it holds a disk, not files.
     pub disk: bool,
-    /// In an online store: the shape of its tree.
-    pub online: Option<WindowOptions>,
+    /// Whether it is in an online store.
+    pub online: bool,
     /// Whether it is made for a folder that a sync client copies.
     pub synced: bool,
 }
@@ -87,9 +86,15 @@ impl Plan {
             }
             (None, false) => NewVolume::new(seen_by, block_bytes, size, kdf).filled(args.fill),
         };
-        let online = online.map(|exclusive| WindowOptions::new(block_bytes, size, exclusive));
         let new = if args.map_on_disk { new.map_on_disk() } else { new };
-        Ok(Self { new, size, block_bytes, disk, synced: args.sync_folder, online })
+        Ok(Self {
+            new,
+            size,
+            block_bytes,
+            disk,
+            synced: args.sync_folder,
+            online: online.is_some(),
+        })
     }
 }
 

@@ -5,71 +5,37 @@
 //! the checkpoint after the next one. Then its pointer is sent. Once that is stored and the session
 //! looked for a later one, what the checkpoint replaced is deleted.
 //!
-//! Until then a later session starts from the checkpoint before, unless it finds all of its objects.
+//! Until then a later session starts from the checkpoint before, unless it finds all of its
+//! objects.
 
 use super::ledger::Ledger;
-use super::places::Places;
+use super::pending::Pending;
 use super::policy::MOST_PENDING;
 use super::state::{Commit, Kept};
-use crate::session::{Mark, SessionId};
+use crate::Result;
 use crate::trust::{Keep, LogMark, Table};
-use crate::{Error, Result};
-use oblivio_crypto::{Kind, Place, SEAL_HEADER, SEAL_OVERHEAD, digest};
-use oblivio_store::{Store, WriteAt};
-
-/// A checkpoint that is not confirmed.
-pub(super) struct Pending {
-    pub number: u64,
-    mark: Mark,
-    digest: [u8; 32],
-    objects: Vec<String>,
-    replaced: Vec<String>,
-    /// What may still be stored once that is deleted.
-    kept: Kept,
-    /// Records up to its entry, and their bytes.
-    records: u64,
-    pub record_bytes: u64,
-}
-
-/// Whether all objects of a checkpoint are stored, as a whole.
-///
-/// # Errors
-/// Those of the store. `Tampered`, `Unsupported` for a payload that is none of a checkpoint.
-pub(super) fn stands(store: &dyn Store, session: SessionId, payload: &[u8]) -> Result<bool> {
-    let commit = Commit::parse(payload)?;
-    let mut names: Vec<String> = Vec::new();
-    let mut expected = Vec::new();
-    for made in &commit.made {
-        names.push(Places::object_of(session.random, made.level, made.window));
-        expected.push(Some(made.bytes));
-    }
-    if let Some(part) = commit.parts.last() {
-        names.push(Places::part_of(session.random, commit.number));
-        expected.push(Some(part.0));
-    }
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    Ok(store.lens(&names)? == expected)
-}
+use oblivio_crypto::{SEAL_HEADER, SEAL_OVERHEAD, digest};
+use oblivio_store::WriteAt;
 
 impl Ledger {
     /// Makes the engine's state a checkpoint.
     pub fn checkpoint(&mut self) -> Result<()> {
         self.send_intents()?;
-        while self.pending.len() >= MOST_PENDING {
+        while self.commits.pending.len() >= MOST_PENDING {
             self.confirm()?;
         }
         self.trust.refuse_overtaken()?;
-        let number = self.epoch + 1;
+        let number = self.commits.epoch + 1;
         let part_object = self.send_part(number)?;
-        let mut replaced = std::mem::take(&mut self.leftovers);
+        let mut replaced = std::mem::take(&mut self.past.leftovers);
         let kept = self.places.rule.kept(self.engine.config().blocks_per_bucket);
-        let void = (self.parts.len() as u64).saturating_sub(kept);
+        let void = (self.commits.parts.len() as u64).saturating_sub(kept);
         for gone in 0..void {
-            self.parts.pop_front();
+            self.commits.parts.pop_front();
             replaced.push(self.places.part(number + 1 - kept - void + gone)?.0);
         }
-        let part = number + 1 - self.parts.len() as u64;
-        self.places.forget(self.engine.depth(), self.kept.window, self.kept.part);
+        let part = number + 1 - self.commits.parts.len() as u64;
+        self.places.forget(self.engine.depth(), self.past.kept.window, self.past.kept.part);
         let table: Table = self.trust.commit_act(number)?.clone();
         let commit = Commit {
             number,
@@ -77,10 +43,10 @@ impl Ledger {
             root: self.root.clone(),
             table,
             spans: self.places.spans.clone(),
-            parts: self.parts.iter().copied().collect(),
+            parts: self.commits.parts.iter().copied().collect(),
             made: self.places.take_made(),
-            kept: self.kept,
-            left: self.left.clone(),
+            kept: self.past.kept,
+            left: self.past.left.clone(),
         };
         let mut objects = vec![part_object];
         for made in &commit.made {
@@ -92,22 +58,23 @@ impl Ledger {
         }
         let payload = commit.to_bytes();
         let mark = self.session.checkpoint(&payload, 0)?;
-        self.epoch = number;
+        self.commits.epoch = number;
         self.engine.committed();
-        self.records += 1;
+        self.log.records += 1;
         replaced.append(&mut self.places.take_replaced());
         // All entries before it but the first, which names what was before the session.
-        replaced.extend((self.first_entry.max(2)..mark.index).map(|at| mark.session.entry(at)));
-        self.first_entry = mark.index;
-        self.pending.push_back(Pending {
+        replaced
+            .extend((self.past.first_entry.max(2)..mark.index).map(|at| mark.session.entry(at)));
+        self.past.first_entry = mark.index;
+        self.commits.pending.push_back(Pending {
             number,
             mark,
             digest: digest(&payload),
             objects,
             replaced,
             kept: Kept { entry: mark.index, window: commit.windows, part },
-            records: self.records,
-            record_bytes: self.record_bytes,
+            records: self.log.records,
+            record_bytes: self.log.bytes,
         });
         Ok(())
     }
@@ -118,11 +85,8 @@ impl Ledger {
         let mut part = vec![0; SEAL_HEADER];
         self.engine.part(number, &mut part);
         part.resize(part.len() + SEAL_OVERHEAD - SEAL_HEADER, 0);
-        let place =
-            Place { volume: self.volume, kind: Kind::Part, index: number, version: session };
-        let sealed = self.sealer.seal(&place, &mut part);
-        sealed.map_err(|error| Error::Closed(error.to_string()))?;
-        self.parts.push_back((part.len() as u64, digest(&part)));
+        self.seal_part(number, session, &mut part)?;
+        self.commits.parts.push_back((part.len() as u64, digest(&part)));
         self.store.write(&[WriteAt::new(&object, 0, &part)])?;
         Ok(object)
     }
@@ -130,7 +94,7 @@ impl Ledger {
     /// Waits for the objects of the oldest checkpoint, and makes it a commit. Deletes what the one
     /// before replaced.
     fn confirm(&mut self) -> Result<()> {
-        let Some(oldest) = self.pending.front() else { return Ok(()) };
+        let Some(oldest) = self.commits.pending.front() else { return Ok(()) };
         let names: Vec<&str> = oldest.objects.iter().map(String::as_str).collect();
         self.store.sync(&names)?;
         let mark = oldest.mark;
@@ -138,45 +102,48 @@ impl Ledger {
         self.session.settle()?;
         self.delete_replaced()?;
         self.session.confirm(mark)?;
-        let Some(oldest) = self.pending.pop_front() else { return Ok(()) };
-        self.records -= oldest.records;
-        self.record_bytes -= oldest.record_bytes;
-        for later in &mut self.pending {
+        let Some(oldest) = self.commits.pending.pop_front() else { return Ok(()) };
+        self.log.records -= oldest.records;
+        self.log.bytes -= oldest.record_bytes;
+        for later in &mut self.commits.pending {
             later.records -= oldest.records;
             later.record_bytes -= oldest.record_bytes;
         }
-        self.unsettled = self.grouped;
+        self.log.unsettled = self.log.grouped;
         let tag = self.session.mark().tag;
-        let log =
-            if self.records == 0 { LogMark::default() } else { LogMark { end: self.records, tag } };
+        let log = if self.log.records == 0 {
+            LogMark::default()
+        } else {
+            LogMark { end: self.log.records, tag }
+        };
         self.trust.committed(oldest.number, oldest.digest, log, Keep::Durable)?;
-        (self.replaced, self.kept_then) = (oldest.replaced, oldest.kept);
+        (self.past.replaced, self.past.kept_then) = (oldest.replaced, oldest.kept);
         Ok(())
     }
 
     /// Deletes what the last commit replaced, once its pointer is stored.
     fn delete_replaced(&mut self) -> Result<()> {
-        if self.replaced.is_empty() {
+        if self.past.replaced.is_empty() {
             return Ok(());
         }
-        let names: Vec<&str> = self.replaced.iter().map(String::as_str).collect();
+        let names: Vec<&str> = self.past.replaced.iter().map(String::as_str).collect();
         self.session.delete(&names)?;
-        self.replaced.clear();
-        self.kept = self.kept_then;
+        self.past.replaced.clear();
+        self.past.kept = self.past.kept_then;
         // They went with what the first checkpoint replaced.
-        self.left.clear();
+        self.past.left.clear();
         Ok(())
     }
 
     /// The number of the newest commit: the checkpoints after it are on their way.
     pub fn confirmed(&self) -> u64 {
-        self.epoch - self.pending.len() as u64
+        self.commits.epoch - self.commits.pending.len() as u64
     }
 
     /// Waits until each checkpoint is a commit, and nothing else is left to do.
     pub fn flush(&mut self) -> Result<()> {
         self.send_intents()?;
-        while !self.pending.is_empty() {
+        while !self.commits.pending.is_empty() {
             self.confirm()?;
         }
         self.session.settle()?;

@@ -4,17 +4,17 @@
 //! What makes the engine's state current is in [`checkpoint`](super::checkpoint).
 
 use super::cache::DiskCache;
-use super::checkpoint::{Pending, stands};
 use super::header::{config, way, with_limit};
-use super::left::{Left, parse_records};
-use super::places::{Objects, Places, Span};
+use super::pending::{Commits, Past, stands};
+use super::places::{Objects, Places};
 use super::policy::GROUP;
+use super::records::{Left, Log, parse_records};
 use super::state::{Commit, Kept};
 use crate::header::{HEADER_OBJECT, Header};
 use crate::options::CacheOptions;
 use crate::records::deferred::Writes;
 use crate::records::journal::PAGE;
-use crate::session::{self, FIRST_KIND, Session, Vault, Who};
+use crate::session::{self, FIRST_KIND, History, Session, Vault, Who};
 use crate::tree::journal::{INTENT, RESIZE, SYNC, push_intent, push_resize, push_sync};
 use crate::trust::{LogMark, StoredAct, Trust};
 use crate::{Error, Opening, Result};
@@ -23,7 +23,7 @@ use oblivio_engine::Level;
 use oblivio_engine::carry_out;
 use oblivio_engine::tree::{Intent, TreeJob, TreeKeys, TreeOram};
 use oblivio_store::{PutMode, ReadAt, Store};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
@@ -42,35 +42,13 @@ pub(super) struct Ledger {
     pub root: Vec<u8>,
     header: Header,
     header_mac: Mac,
-    pub(super) volume: VolumeId,
-    pub(super) sealer: Sealer,
-    /// The number of the last checkpoint.
-    pub(super) epoch: u64,
-    /// Checkpoints that are not confirmed.
-    pub(super) pending: VecDeque<Pending>,
-    /// Lengths and digests of the kept parts, up to the last checkpoint's.
-    pub(super) parts: VecDeque<(u64, [u8; 32])>,
-    /// Records since the last confirmed commit, and the bytes of this session's.
-    pub(super) records: u64,
-    pub(super) record_bytes: u64,
-    /// Batches whose intents are sent and not known to be stored.
-    pub unsettled: u64,
-    /// Intents that no entry has yet, and how many there are.
-    intents: Vec<u8>,
-    pub(super) grouped: u64,
-    /// The first entry of this session that no checkpoint replaced.
-    pub(super) first_entry: u64,
+    volume: VolumeId,
+    sealer: Sealer,
     /// Whether the session before ended by itself.
     pub released: bool,
-    /// What the next checkpoint replaces beside objects of its windows.
-    pub(super) leftovers: Vec<String>,
-    /// What a confirmed commit replaced, whose pointer is on its way.
-    pub(super) replaced: Vec<String>,
-    /// What of the past may still be stored: now, and once that is deleted.
-    pub(super) kept: Kept,
-    pub(super) kept_then: Kept,
-    /// Sessions that left objects, until these are deleted.
-    pub(super) left: Vec<Span>,
+    pub commits: Commits,
+    pub log: Log,
+    pub past: Past,
 }
 
 impl Ledger {
@@ -87,28 +65,14 @@ impl Ledger {
         let keys = TreeKeys::of_volume(master, volume, randomness);
         let engine = TreeOram::new(config, blocks, keys)?;
         let (session, history) = session_of(opening, &trust, new).begin()?;
+        let base = base_of(&history, &mut trust, new)?;
         let mut places = Places::new(rule);
-        let mut root = Vec::new();
-        let commit = history.commit.as_ref().map(|(_, payload)| Commit::parse(payload));
-        let mut ledger_parts = VecDeque::new();
-        let (mut epoch, mut restored) = (0, None);
-        match (commit.transpose()?, new) {
-            (None, true) => {}
-            (Some(commit), false) => {
-                let digest = digest(history.commit.as_ref().map_or(&[], |(_, it)| it));
-                // Acts after a checkpoint that this computer never knew to stand lead on from it.
-                let mut table = commit.table.clone();
-                let acts = parse_records(&history)?;
-                acts.iter().flatten().for_each(|(act, _)| table.absorb(*act, commit.number + 1));
-                trust.judge_commit(commit.number, digest, Some(table))?;
-                (places.done, places.spans) = (commit.windows, commit.spans.clone());
-                root.clone_from(&commit.root);
-                ledger_parts = commit.parts.iter().copied().collect();
-                epoch = commit.number;
-                restored = Some(commit);
-            }
-            (None, false) => return Err(Error::Tampered("there is no commit".into())),
-            (Some(_), true) => return Err(Error::Exists("a volume".into())),
+        let (mut commits, mut root) = (Commits::default(), Vec::new());
+        if let Some(commit) = &base {
+            (places.done, places.spans) = (commit.windows, commit.spans.clone());
+            root.clone_from(&commit.root);
+            commits.epoch = commit.number;
+            commits.parts = commit.parts.iter().copied().collect();
         }
         let mut ledger = Self {
             store: Arc::clone(store),
@@ -122,35 +86,24 @@ impl Ledger {
             header_mac: master.header_mac(volume),
             volume,
             sealer: sealer(master.state_root(volume)),
-            epoch,
-            pending: VecDeque::new(),
-            parts: ledger_parts,
-            records: 0,
-            record_bytes: 0,
-            unsettled: 0,
-            intents: Vec::new(),
-            grouped: 0,
-            first_entry: 1,
             released: history.released,
-            leftovers: Vec::new(),
-            replaced: Vec::new(),
-            kept: Kept::ALL,
-            kept_then: Kept::ALL,
-            left: Vec::new(),
+            commits,
+            log: Log::default(),
+            past: Past::new(),
         };
-        if let Some(commit) = &restored {
+        if let Some(commit) = &base {
             ledger.restore(commit)?;
         }
         let left = ledger.take_records(&history)?;
         // Whoever ended by itself left nothing.
         if !history.released || !history.records.is_empty() {
-            ledger.leftovers = ledger.take_leftovers(&history, restored.as_ref())?;
-        } else if let Some(commit) = &restored {
+            ledger.past.leftovers = ledger.take_leftovers(&history, base.as_ref())?;
+        } else if let Some(commit) = &base {
             let part = commit.number + 1 - commit.parts.len() as u64;
-            ledger.kept = Kept { entry: 1, window: commit.windows, part };
+            ledger.past.kept = Kept { entry: 1, window: commit.windows, part };
         }
         let id = ledger.session.id();
-        ledger.places.begin(id.random, id.number, ledger.epoch)?;
+        ledger.places.begin(id.random, id.number, ledger.commits.epoch)?;
         if let Some(cache) = &options.cache {
             ledger.take_cache(cache)?;
         }
@@ -198,6 +151,14 @@ impl Ledger {
         Ok(())
     }
 
+    /// Seals a part, between the bytes of its seal.
+    pub(super) fn seal_part(&mut self, number: u64, session: u64, part: &mut [u8]) -> Result<()> {
+        let place =
+            Place { volume: self.volume, kind: Kind::Part, index: number, version: session };
+        let sealed = self.sealer.seal(&place, part);
+        sealed.map(drop).map_err(|error| Error::Closed(error.to_string()))
+    }
+
     /// Reads and opens some parts, from commit `first` on. Each is between the bytes of its seal.
     fn read_parts(&mut self, first: u64, parts: &[(u64, [u8; 32])]) -> Result<Vec<(u64, Vec<u8>)>> {
         let most = 1 << 30;
@@ -231,10 +192,10 @@ impl Ledger {
     /// Stores the session's first entry. Nothing may be read before it.
     pub fn start(&mut self) -> Result<()> {
         let mark = self.session.start(&[])?;
-        self.records += 1;
+        self.log.records += 1;
         let act = Some(self.trust.last_act()).filter(|act| act.number > 0);
         let newest = self.trust.known().newest.or(act);
-        self.trust.logged(LogMark { end: self.records, tag: mark.tag }, newest)
+        self.trust.logged(LogMark { end: self.log.records, tag: mark.tag }, newest)
     }
 
     /// Carries out a job of the engine.
@@ -265,17 +226,17 @@ impl Ledger {
     /// Records the intent of a batch or a window, without waiting. It goes into an entry with
     /// others.
     pub fn note_intent(&mut self, of: &Intent) {
-        push_intent(&mut self.intents, of);
-        self.grouped += 1;
-        self.unsettled += 1;
+        push_intent(&mut self.log.intents, of);
+        self.log.grouped += 1;
+        self.log.unsettled += 1;
     }
 
     /// Sends a full group of intents, once the one before is acknowledged.
     pub fn send_group(&mut self) -> Result<()> {
-        if self.grouped < GROUP {
+        if self.log.grouped < GROUP {
             return Ok(());
         }
-        if self.unsettled > self.grouped {
+        if self.log.unsettled > self.log.grouped {
             self.settle_sent()?;
         }
         self.send_intents()
@@ -283,11 +244,11 @@ impl Ledger {
 
     /// Sends the intents that wait.
     pub(super) fn send_intents(&mut self) -> Result<()> {
-        if self.grouped == 0 {
+        if self.log.grouped == 0 {
             return Ok(());
         }
-        let intents = std::mem::take(&mut self.intents);
-        self.grouped = 0;
+        let intents = std::mem::take(&mut self.log.intents);
+        self.log.grouped = 0;
         self.push(INTENT, 0, |payload| payload.extend_from_slice(&intents))
     }
 
@@ -316,8 +277,8 @@ impl Ledger {
         let mut payload = StoredAct::new(act).as_bytes().to_vec();
         push(&mut payload);
         self.session.send(FIRST_KIND + kind, &payload, least)?;
-        self.records += 1;
-        self.record_bytes += payload.len().max(least).next_multiple_of(PAGE) as u64;
+        self.log.records += 1;
+        self.log.bytes += payload.len().max(least).next_multiple_of(PAGE) as u64;
         Ok(())
     }
 
@@ -329,9 +290,9 @@ impl Ledger {
 
     fn settle_sent(&mut self) -> Result<()> {
         self.session.settle()?;
-        self.unsettled = self.grouped;
+        self.log.unsettled = self.log.grouped;
         let (mark, act) = (self.session.mark(), self.trust.last_act());
-        self.trust.logged(LogMark { end: self.records, tag: mark.tag }, Some(act))
+        self.trust.logged(LogMark { end: self.log.records, tag: mark.tag }, Some(act))
     }
 
     /// Says that this computer is done for now, after a commit of everything.
@@ -342,7 +303,7 @@ impl Ledger {
 
     /// The number of the last checkpoint.
     pub fn epoch(&self) -> u64 {
-        self.epoch
+        self.commits.epoch
     }
 
     /// Bytes of the current objects. Nothing is listed for it.
@@ -359,23 +320,23 @@ impl Ledger {
             windows.map(bytes).sum()
         };
         let tree: u64 = (rule.pool_levels..=self.engine.depth().0).map(level).sum();
-        tree + self.parts.iter().map(|part| part.0).sum::<u64>() + self.record_bytes
+        tree + self.commits.parts.iter().map(|part| part.0).sum::<u64>() + self.log.bytes
     }
 
     /// Bytes of this session's records since the last commit.
     pub fn record_bytes(&self) -> u64 {
-        self.record_bytes
+        self.log.bytes
     }
 
     /// Whether this session made records since the last checkpoint.
     pub fn has_records(&self) -> bool {
-        self.grouped > 0
-            || self.record_bytes > self.pending.back().map_or(0, |last| last.record_bytes)
+        self.log.grouped > 0
+            || self.log.bytes > self.commits.pending.back().map_or(0, |last| last.record_bytes)
     }
 
     /// Records since the last confirmed commit, of all sessions.
     pub fn records(&self) -> u64 {
-        self.records
+        self.log.records
     }
 
     /// The header as stored.
@@ -397,6 +358,23 @@ impl Ledger {
         self.header = header;
         Ok(())
     }
+}
+
+/// The commit that a history begins with, once this computer's knowledge agrees.
+fn base_of(history: &History, trust: &mut Trust, new: bool) -> Result<Option<Commit>> {
+    let commit = history.commit.as_ref().map(|(_, payload)| (Commit::parse(payload), payload));
+    let (commit, payload) = match (commit, new) {
+        (None, true) => return Ok(None),
+        (Some((commit, payload)), false) => (commit?, payload),
+        (None, false) => return Err(Error::Tampered("there is no commit".into())),
+        (Some(_), true) => return Err(Error::Exists("a volume".into())),
+    };
+    // Acts after a checkpoint that this computer never knew to stand lead on from it.
+    let mut table = commit.table.clone();
+    let acts = parse_records(history)?;
+    acts.iter().flatten().for_each(|(act, _)| table.absorb(*act, commit.number + 1));
+    trust.judge_commit(commit.number, digest(payload), Some(table))?;
+    Ok(Some(commit))
 }
 
 /// The session to begin on a volume.

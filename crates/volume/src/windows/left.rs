@@ -3,21 +3,18 @@
 use super::ledger::Ledger;
 use super::places::{Places, Span};
 use super::policy::MOST_PENDING;
+use super::records::{Left, parse_records};
 use super::state::{Commit, Kept};
-use crate::session::{COMMIT, FIRST_KIND, History, Mark, SessionId};
-use crate::tree::journal::{Record, parse_as};
-use crate::trust::{Act, LogMark, StoredAct};
-use crate::{Error, Result};
+use crate::Result;
+use crate::session::{History, Mark, SessionId};
+use crate::tree::journal::Record;
+use crate::trust::LogMark;
 use oblivio_engine::Level;
 use std::collections::BTreeSet;
-use zerocopy::FromBytes;
 
 /// Windows that a session may have begun beyond the last checkpoint that stands, but for the replay
 /// of very many records: those of checkpoints on their way, one under way, and one ahead.
 const MOST_LEFT: u64 = MOST_PENDING as u64 + 2;
-/// What an earlier session left: its records since the last commit.
-pub(super) type Left = Vec<Record>;
-
 impl Ledger {
     /// Notes which sessions stored objects after a commit that then became current for nobody.
     /// Gives the names of all that is not needed. Nothing is listed: they follow from the counters.
@@ -33,13 +30,13 @@ impl Ledger {
         let commits = history.commit.iter().map(|(mark, _)| mark.session);
         let sessions: BTreeSet<SessionId> =
             history.records.iter().map(|(mark, ..)| mark.session).chain(commits).collect();
-        self.left = commit.map_or_else(Vec::new, |commit| commit.left.clone());
+        self.past.left = commit.map_or_else(Vec::new, |commit| commit.left.clone());
         for SessionId { number, random } in sessions {
-            let (window, commit) = (self.places.done, self.epoch + 1);
-            self.left.push(Span { session: random, number, window, commit });
+            let (window, commit) = (self.places.done, self.commits.epoch + 1);
+            self.past.left.push(Span { session: random, number, window, commit });
         }
         let deepest = self.engine.depth().0 + 1;
-        for Span { session, window, commit, .. } in &self.left {
+        for Span { session, window, commit, .. } in &self.past.left {
             let parts = *commit..commit + MOST_LEFT;
             names.extend(parts.map(|commit| Places::part_of(*session, commit)));
             for window in *window..window + MOST_LEFT {
@@ -48,7 +45,7 @@ impl Ledger {
             }
         }
         if let (Some(commit), Some((mark, _))) = (commit, &history.commit) {
-            self.kept = Kept { entry: 1, ..commit.kept };
+            self.past.kept = Kept { entry: 1, ..commit.kept };
             names.append(&mut self.undeleted(commit, mark)?);
         }
         Ok(names)
@@ -74,8 +71,8 @@ impl Ledger {
         let mut left = Vec::new();
         let (mut mark, mut newest) = (LogMark::default(), None);
         for ((at, ..), record) in history.records.iter().zip(parse_records(history)?) {
-            self.records += 1;
-            mark = LogMark { end: self.records, tag: at.tag };
+            self.log.records += 1;
+            mark = LogMark { end: self.log.records, tag: at.tag };
             if let Some((act, record)) = record {
                 if matches!(record.first(), Some(Record::Sync { .. })) {
                     check.sync();
@@ -91,31 +88,4 @@ impl Ledger {
         self.trust.begin(mark, newest)?;
         Ok(left)
     }
-}
-
-/// The entries of a history, each with its act and what it says. A checkpoint that does not stand
-/// is an act too; an entry of the session's own is none.
-pub(super) fn parse_records(history: &History) -> Result<Vec<Option<(Act, Vec<Record>)>>> {
-    let broken = || Error::Tampered("a record does not parse".into());
-    let records = history.records.iter().map(|(_, kind, payload)| match kind {
-        &COMMIT => Ok(Some((Commit::parse(payload)?.table.newest(), Vec::new()))),
-        FIRST_KIND.. => parse(kind - FIRST_KIND, payload).map(Some).ok_or_else(broken),
-        _ => Ok(None),
-    });
-    records.collect()
-}
-
-/// Parses a record: its act, and what it says. One of intents has several.
-fn parse(kind: u64, payload: &[u8]) -> Option<(Act, Vec<Record>)> {
-    let (act, mut rest) = StoredAct::ref_from_prefix(payload).ok()?;
-    let mut records = Vec::new();
-    while records.is_empty() || !rest.is_empty() {
-        let record = parse_as(kind, rest)?;
-        rest = match &record {
-            Record::Intent(intent) => rest.get(8 * (intent.ids.len() + 2)..)?,
-            _ => &[],
-        };
-        records.push(record);
-    }
-    Some((act.get(), records))
 }

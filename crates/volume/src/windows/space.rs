@@ -81,7 +81,7 @@ impl WindowVolume {
     /// many.
     fn sync(&mut self) -> Result<()> {
         if !self.waiting.has_news(&self.ledger.root) {
-            return if self.ledger.unsettled > 0 { self.settle() } else { Ok(()) };
+            return if self.ledger.log.unsettled > 0 { self.settle() } else { Ok(()) };
         }
         let many = self.ledger.records() >= MOST_RECORDS
             || self.ledger.record_bytes() >= MOST_RECORD_BYTES;
@@ -242,7 +242,7 @@ impl BlockSpace for WindowVolume {
 
     fn idle(&mut self) -> Result<Option<Duration>> {
         self.guarded(|volume| {
-            if volume.ledger.unsettled > 0 {
+            if volume.ledger.log.unsettled > 0 {
                 volume.settle()?;
             }
             if volume.ledger.engine.shrink_left() == 0 {

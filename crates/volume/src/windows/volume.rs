@@ -171,7 +171,7 @@ impl WindowVolume {
         self.settle_in_time()?;
         let wanted = ops.len();
         let mut batch = self.ledger.engine.begin_batch(ops)?;
-        if self.ledger.unsettled == 0 {
+        if self.ledger.log.unsettled == 0 {
             self.sent = self.now();
         }
         self.ledger.note_intent(batch.intent());
@@ -187,7 +187,7 @@ impl WindowVolume {
     fn settle_in_time(&mut self) -> Result<()> {
         let now = self.now();
         let older = |since: Duration, seconds| now.saturating_sub(since).as_secs() >= seconds;
-        let waits = self.ledger.unsettled > 0 && older(self.sent, SETTLE_SECONDS);
+        let waits = self.ledger.log.unsettled > 0 && older(self.sent, SETTLE_SECONDS);
         if waits {
             return self.settle();
         }

@@ -1,0 +1,82 @@
+//! Checkpoints on their way, and what goes once they stand.
+
+use super::places::{Places, Span};
+use super::state::{Commit, Kept};
+use crate::Result;
+use crate::session::{Mark, SessionId};
+use oblivio_store::Store;
+use std::collections::VecDeque;
+
+/// The checkpoints so far.
+#[derive(Default)]
+pub(super) struct Commits {
+    /// The number of the last one.
+    pub epoch: u64,
+    /// Those that are not confirmed.
+    pub pending: VecDeque<Pending>,
+    /// Lengths and digests of the kept parts, up to the last one's.
+    pub parts: VecDeque<(u64, [u8; 32])>,
+}
+
+/// What of the past may still be stored, and goes.
+pub(super) struct Past {
+    /// The first entry of this session that no checkpoint replaced.
+    pub first_entry: u64,
+    /// What the next checkpoint replaces beside objects of its windows.
+    pub leftovers: Vec<String>,
+    /// What a confirmed commit replaced, whose pointer is on its way.
+    pub replaced: Vec<String>,
+    /// From where on things may still be stored: now, and once that is deleted.
+    pub kept: Kept,
+    pub kept_then: Kept,
+    /// Sessions that left objects, until these are deleted.
+    pub left: Vec<Span>,
+}
+
+impl Past {
+    /// Before the first checkpoint of a session.
+    pub fn new() -> Self {
+        Self {
+            first_entry: 1,
+            leftovers: Vec::new(),
+            replaced: Vec::new(),
+            kept: Kept::ALL,
+            kept_then: Kept::ALL,
+            left: Vec::new(),
+        }
+    }
+}
+
+/// A checkpoint that is not confirmed.
+pub(super) struct Pending {
+    pub number: u64,
+    pub mark: Mark,
+    pub digest: [u8; 32],
+    pub objects: Vec<String>,
+    pub replaced: Vec<String>,
+    /// What may still be stored once that is deleted.
+    pub kept: Kept,
+    /// Records up to its entry, and their bytes.
+    pub records: u64,
+    pub record_bytes: u64,
+}
+
+/// Whether all objects of a checkpoint are stored, as a whole.
+///
+/// # Errors
+/// Those of the store. `Tampered`, `Unsupported` for a payload that is none of a checkpoint.
+pub(super) fn stands(store: &dyn Store, session: SessionId, payload: &[u8]) -> Result<bool> {
+    let commit = Commit::parse(payload)?;
+    let mut names: Vec<String> = Vec::new();
+    let mut expected = Vec::new();
+    for made in &commit.made {
+        names.push(Places::object_of(session.random, made.level, made.window));
+        expected.push(Some(made.bytes));
+    }
+    if let Some(part) = commit.parts.last() {
+        names.push(Places::part_of(session.random, commit.number));
+        expected.push(Some(part.0));
+    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Ok(store.lens(&names)? == expected)
+}
