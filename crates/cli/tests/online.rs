@@ -136,6 +136,19 @@ fn two_computers_use_a_volume_in_onedrive() {
     two_computers_use_a_volume_in_an_account(Kind::OneDrive);
 }
 
+/// A missing key is no outage: nothing is repeated for minutes.
+#[test]
+fn without_a_key_it_says_so_at_once() {
+    let scratch = Scratch::new();
+    let url = "s3://bucket/vault?endpoint=http://127.0.0.1:9&region=us-east-1";
+    let mut ls = command(&scratch, "one", &["ls", url, "/"]);
+    for name in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"] {
+        ls.env_remove(name);
+    }
+    let said = failed(1, ls.output().expect("the command runs"));
+    assert!(said.contains("check the credentials"), "{said}");
+}
+
 #[test]
 fn a_url_with_a_password_is_refused_and_not_repeated() {
     let scratch = Scratch::new();

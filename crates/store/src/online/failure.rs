@@ -228,7 +228,7 @@ fn way(cause: &str) -> io::ErrorKind {
     let says = |words: &[&str]| words.iter().any(|word| cause.contains(word));
     if says(&["certificate", "Host key verification failed"]) {
         io::ErrorKind::InvalidData
-    } else if says(&["Permission denied"]) {
+    } else if says(&["Permission denied", "signing credential"]) {
         io::ErrorKind::PermissionDenied
     } else {
         io::ErrorKind::ConnectionReset
