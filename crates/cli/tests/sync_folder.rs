@@ -108,7 +108,9 @@ fn what_has_not_arrived_is_waited_for_and_two_histories_are_told() {
     let look =
         |what: &[&str]| run(&scratch, "one", &[what, &["--history", name, "one/v"]].concat());
     assert!(succeeded(look(&["info"])).contains("only looked at"));
-    failed(1, run(&scratch, "one", &["mkdir", "--history", name, "one/v", "/new"]));
+    let listed = run(&scratch, "one", &["ls", "--history", name, "one/v", "/"]);
+    assert_eq!(succeeded(listed), "apart\nnoise\n");
+    failed(2, run(&scratch, "one", &["mkdir", "--history", name, "one/v", "/new"]));
     succeeded(run(&scratch, "one", &["pick", "one/v", name]));
     sync(&scratch);
     for computer in ["one", "two"] {

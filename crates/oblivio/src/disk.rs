@@ -59,6 +59,12 @@ impl Disk {
         Self { session: Session::of(Locked(Mutex::new(disk))), size }
     }
 
+    /// The same, in which nothing may be changed.
+    pub(crate) fn to_look_at(mut self) -> Self {
+        self.session = self.session.read_only();
+        self
+    }
+
     /// Its size in bytes.
     #[expect(clippy::len_without_is_empty, reason = "a disk is never empty")]
     pub fn len(&self) -> u64 {

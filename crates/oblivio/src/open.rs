@@ -13,7 +13,7 @@ use oblivio_store::partition::Existing;
 use oblivio_volume::disk::{Disk as InnerDisk, size_in};
 use oblivio_volume::fs::FileSystem;
 use oblivio_volume::{
-    Beside, BlockSpace, ClosedVolume, Keeper, NewVolume, SeenBy, Volume as Blocks,
+    Beside, BlockSpace, ClosedVolume, Keeper, NewVolume, SeenBy, Volume as Blocks, Which,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -29,12 +29,14 @@ impl OpenOptions {
         place: impl AsRef<Path>,
         passphrase: impl Into<Passphrase>,
     ) -> Result<Volume> {
+        let view = matches!(self.history, Which::View(_));
         let mut blocks = self.blocks(place.as_ref(), &passphrase.into())?;
         if size_in(blocks.root())?.is_some() {
             blocks.finish()?;
             return Err(Error::HoldsDisk);
         }
-        Volume::over(FileSystem::open(Box::new(blocks))?)
+        let fs = FileSystem::open(Box::new(blocks))?;
+        if view { Ok(Volume::to_look_at(fs)) } else { Volume::over(fs) }
     }
 
     /// Opens the disk that a volume holds.
@@ -46,12 +48,14 @@ impl OpenOptions {
         place: impl AsRef<Path>,
         passphrase: impl Into<Passphrase>,
     ) -> Result<Disk> {
+        let view = matches!(self.history, Which::View(_));
         let mut blocks = self.blocks(place.as_ref(), &passphrase.into())?;
         if size_in(blocks.root())?.is_none() {
             blocks.finish()?;
             return Err(Error::HoldsFiles);
         }
-        Ok(Disk::over(InnerDisk::open(Box::new(blocks))?))
+        let disk = Disk::over(InnerDisk::open(Box::new(blocks))?);
+        Ok(if view { disk.to_look_at() } else { disk })
     }
 
     fn blocks(self, place: &Path, passphrase: &Passphrase) -> Result<Blocks> {

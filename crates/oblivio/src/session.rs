@@ -38,6 +38,8 @@ impl Medium for FileSystem {
 /// A volume in use.
 pub(crate) struct Session<M: Medium> {
     medium: RwLock<Option<M>>,
+    /// Whether nothing may be changed.
+    read_only: bool,
     /// Bytes that no commit has made durable. Held during a change: nobody commits half of one.
     changed: Mutex<u64>,
 }
@@ -50,7 +52,13 @@ impl<M: Medium> fmt::Debug for Session<M> {
 
 impl<M: Medium> Session<M> {
     pub(crate) fn of(medium: M) -> Self {
-        Self { medium: RwLock::new(Some(medium)), changed: Mutex::new(0) }
+        Self { medium: RwLock::new(Some(medium)), read_only: false, changed: Mutex::new(0) }
+    }
+
+    /// The same, refusing changes.
+    pub(crate) fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
     }
 
     /// Runs an operation that changes nothing.
@@ -69,6 +77,9 @@ impl<M: Medium> Session<M> {
         bytes: u64,
         operation: impl FnOnce(&M) -> oblivio_volume::Result<T>,
     ) -> Result<T> {
+        if self.read_only {
+            return Err(Error::Invalid("this history is only looked at".into()));
+        }
         let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
         let done = self.run(operation);
         *changed += bytes.max(CHANGE_BYTES);

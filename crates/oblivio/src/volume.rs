@@ -60,6 +60,12 @@ impl Volume {
         Ok(Self(Arc::new(Session::of(fs))))
     }
 
+    /// One in which nothing may be changed.
+    pub(crate) fn to_look_at(fs: FileSystem) -> Self {
+        fs.set_clock(Box::new(|| now().into()));
+        Self(Arc::new(Session::of(fs).read_only()))
+    }
+
     /// The whole content of a file.
     ///
     /// # Errors

@@ -109,7 +109,7 @@ pub fn say(month: &Month, prices: Option<&Prices>) -> Result<()> {
 /// # Errors
 /// A file that cannot be read, or is no list of prices.
 pub fn prices(url: &str, file: Option<&std::path::Path>) -> Result<Option<Prices>> {
-    let Some(file) = file else { return Ok(table::of_url(url)) };
+    let Some(file) = file else { return Ok(of_url(url)) };
     let text = std::fs::read_to_string(file)
         .map_err(|error| usage(format!("{}: {error}", file.display()), "Name a file of prices."))?;
     let parsed = table::parse(&text);

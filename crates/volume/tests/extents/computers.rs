@@ -120,8 +120,8 @@ fn two_that_wrote_apart_leave_two_histories_until_one_is_picked() {
         let before = names(&*pair.folders[0]);
         let mut volume = pair.here.open_as(pair.folders[0].clone(), which).unwrap();
         assert_eq!(&contents(&mut volume), expected, "{it:?}");
-        let refused = volume.access(vec![write(1, 1)]);
-        assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+        // A file system notes times of access; that goes to memory, and with it.
+        volume.access(vec![write(1, 1)]).unwrap();
         volume.finish().unwrap();
         assert_eq!(names(&*pair.folders[0]), before, "a look changes nothing");
     }
