@@ -1,5 +1,6 @@
 //! The volume: a sequential one over the store of extents, which publishes epochs.
 
+use super::changes::Changes;
 use super::choose::short_name;
 use super::header::{ExtentOptions, check, of_engine, shape};
 use super::info::ExtentInfo;
@@ -14,7 +15,7 @@ use crate::trust::Known;
 use crate::volume::Volume;
 use crate::{Error, Result};
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_engine::{Action, BlockAnswer, BlockOp};
+use oblivio_engine::{BlockAnswer, BlockOp};
 use oblivio_store::{MemoryStore, Store};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -45,7 +46,8 @@ pub struct ExtentVolume {
     clock: Arc<dyn Clock>,
     /// Whether it is only looked at.
     view: bool,
-    /// Whether something was written, and not finished, since the opening.
+    /// What was changed since the opening or the last epoch, and whether anything was written.
+    changes: Changes,
     wrote: bool,
     /// Writes at the last epoch, and when the first one after it came.
     published: u64,
@@ -75,8 +77,7 @@ impl ExtentVolume {
             let over = Opening { store: Arc::clone(&store) as Arc<dyn Store>, ..opening };
             let inner = SequentialVolume::made(over, &create.sequential, progress)?;
             let mut volume = Self::over(inner, (store, line), clock, false);
-            volume.wrote = true;
-            volume.end_epoch()?;
+            volume.publish(true)?;
             Ok(volume)
         })
     }
@@ -133,7 +134,8 @@ impl ExtentVolume {
         view: bool,
     ) -> Self {
         let (published, failed) = (inner.counted().0, None);
-        Self { inner, store, line, clock, view, wrote: false, published, since: None, failed }
+        let (changes, wrote, since) = (Changes::none(inner.root()), false, None);
+        Self { inner, store, line, clock, view, changes, wrote, published, since, failed }
     }
 
     /// Runs `work` unless an earlier failure closed this handle.
@@ -144,17 +146,24 @@ impl ExtentVolume {
         }
     }
 
-    /// Notes that something is changed, before it is.
-    fn changes(&mut self) -> Result<()> {
-        self.wrote = true;
-        let clock = &self.clock;
-        self.since.get_or_insert_with(|| clock.now());
-        self.line.note_writing()
+    /// Notes what is written, before it is.
+    fn note(&mut self, ops: &[BlockOp]) -> Result<()> {
+        if self.changes.note(&mut self.inner, ops)? {
+            self.wrote = true;
+            let clock = &self.clock;
+            self.since.get_or_insert_with(|| clock.now());
+        }
+        Ok(())
+    }
+
+    /// Whether it is not what its epoch has.
+    fn is_changed(&mut self) -> Result<bool> {
+        Ok(self.line.is_dirty() || self.changes.any(&mut self.inner)?)
     }
 
     /// Makes everything durable on this computer.
     fn make_durable(&mut self) -> Result<()> {
-        if self.wrote {
+        if self.is_changed()? {
             self.line.note_writing()?;
         }
         self.inner.commit()
@@ -176,11 +185,19 @@ impl ExtentVolume {
     /// # Errors
     /// Those of the stores. Everything is durable on this computer nevertheless.
     pub fn end_epoch(&mut self) -> Result<()> {
-        self.guarded(|volume| if volume.view { Ok(()) } else { volume.publish() })
+        self.guarded(|volume| if volume.view { Ok(()) } else { volume.publish(false) })
     }
 
-    fn publish(&mut self) -> Result<()> {
+    /// With `anyway`, even if nothing changed.
+    fn publish(&mut self, anyway: bool) -> Result<()> {
+        if anyway {
+            self.line.note_writing()?;
+        }
         self.make_durable()?;
+        if !self.line.is_dirty() {
+            self.since = None;
+            return Ok(());
+        }
         let done = self.line.publish(&self.store);
         if let Err(error) = done {
             // What was decided must be completed before anything else is written.
@@ -188,6 +205,7 @@ impl ExtentVolume {
             return Err(error);
         }
         (self.published, self.since) = (self.inner.counted().0, None);
+        self.changes = Changes::none(self.inner.root());
         Ok(())
     }
 
@@ -227,8 +245,8 @@ impl BlockSpace for ExtentVolume {
         self.guarded(|volume| {
             // A view's writes go to memory, and with it: times of access, mostly. Who opens one
             // refuses changes.
-            if !volume.view && ops.iter().any(|op| op.action != Action::Read) {
-                volume.changes()?;
+            if !volume.view {
+                volume.note(&ops)?;
             }
             volume.inner.access(ops)
         })
@@ -239,7 +257,6 @@ impl BlockSpace for ExtentVolume {
     }
 
     fn set_root(&mut self, root: &[u8]) {
-        // Noted before it becomes durable, with the next commit.
         self.wrote |= self.inner.root() != root && !self.view;
         self.inner.set_root(root);
     }
@@ -248,7 +265,7 @@ impl BlockSpace for ExtentVolume {
     fn commit(&mut self) -> Result<()> {
         self.guarded(|volume| match () {
             () if volume.view => Ok(()),
-            () if volume.due() || !volume.line.keeps() => volume.publish(),
+            () if volume.due() || !volume.line.keeps() => volume.publish(false),
             () => volume.make_durable(),
         })
     }
@@ -262,9 +279,11 @@ impl BlockSpace for ExtentVolume {
             if !volume.wrote && !volume.line.is_dirty() {
                 return volume.inner.leave();
             }
-            volume.line.note_writing()?;
+            if volume.is_changed()? {
+                volume.line.note_writing()?;
+            }
             volume.inner.finish()?;
-            volume.publish()?;
+            volume.publish(false)?;
             volume.wrote = false;
             Ok(())
         })
@@ -285,7 +304,7 @@ impl BlockSpace for ExtentVolume {
     fn idle(&mut self) -> Result<Option<Duration>> {
         self.guarded(|volume| {
             if !volume.view && volume.due() {
-                volume.publish()?;
+                volume.publish(false)?;
             }
             let now = volume.clock.now();
             Ok(volume.since.map(|since| (since + EPOCH_TIME).saturating_sub(now)))
