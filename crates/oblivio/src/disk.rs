@@ -60,7 +60,7 @@ impl Disk {
     }
 
     /// The same, in which nothing may be changed.
-    pub(crate) fn to_look_at(mut self) -> Self {
+    pub(crate) fn looked_at(mut self) -> Self {
         self.session = self.session.read_only();
         self
     }

@@ -36,7 +36,7 @@ impl OpenOptions {
             return Err(Error::HoldsDisk);
         }
         let fs = FileSystem::open(Box::new(blocks))?;
-        if view { Ok(Volume::to_look_at(fs)) } else { Volume::over(fs) }
+        if view { Ok(Volume::looked_at(fs)) } else { Volume::over(fs) }
     }
 
     /// Opens the disk that a volume holds.
@@ -55,7 +55,7 @@ impl OpenOptions {
             return Err(Error::HoldsFiles);
         }
         let disk = Disk::over(InnerDisk::open(Box::new(blocks))?);
-        Ok(if view { disk.to_look_at() } else { disk })
+        Ok(if view { disk.looked_at() } else { disk })
     }
 
     fn blocks(self, place: &Path, passphrase: &Passphrase) -> Result<Blocks> {

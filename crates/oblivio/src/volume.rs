@@ -61,7 +61,7 @@ impl Volume {
     }
 
     /// One in which nothing may be changed.
-    pub(crate) fn to_look_at(fs: FileSystem) -> Self {
+    pub(crate) fn looked_at(fs: FileSystem) -> Self {
         fs.set_clock(Box::new(|| now().into()));
         Self(Arc::new(Session::of(fs).read_only()))
     }

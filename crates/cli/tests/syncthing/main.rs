@@ -92,7 +92,7 @@ fn two_computers_by_turns_and_apart() {
         settle(&clients, &folders);
     }
     watch.look(&folders);
-    println!(
+    eprintln!(
         "{rounds} rounds, {parted} apart: {} files made, {} looks, 0 changed, 0 conflict copies; {} left",
         watch.seen.len(),
         watch.files,
@@ -127,6 +127,6 @@ fn resolve(scratch: &Scratch, files: [(usize, &str); 2], before: &[String]) -> S
     file.to_owned()
 }
 
-fn other_of<'f>(files: [(usize, &'f str); 2], computer: usize) -> &'f str {
+fn other_of(files: [(usize, &str); 2], computer: usize) -> &str {
     files.into_iter().find(|it| it.0 != computer).expect("there are two").1
 }

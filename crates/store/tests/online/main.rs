@@ -146,7 +146,9 @@ fn probes_of_real_servers() {
     for kind in S3Kind::ALL {
         let Some(rig) = have(&format!("{kind:?}"), S3Rig::start(kind)) else { continue };
         let verdict = probed(&format!("{kind:?}"), &Home::s3(), &rig.url("probe"));
-        assert_eq!(verdict.begin, Begin::Exclusive, "{kind:?}");
+        // Moto asks first and stores then, in threads: once in many races it has two winners.
+        let alone = kind == S3Kind::Moto && verdict.begin == Begin::Alone;
+        assert!(alone || verdict.begin == Begin::Exclusive, "{kind:?}: {:?}", verdict.begin);
     }
     for kind in WebDavKind::ALL {
         let Some(rig) = have(&format!("{kind:?}"), WebDavRig::start(kind)) else { continue };

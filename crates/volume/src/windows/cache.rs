@@ -78,7 +78,7 @@ impl DiskCache {
         let mut reads = Vec::new();
         for ((index, buf), sum) in buckets.iter_mut().zip(&mut digests) {
             let bytes = buf.len() as u64;
-            reads.push(ReadAt { object, offset: *index * bytes, buf: &mut **buf });
+            reads.push(ReadAt { object, offset: *index * bytes, buf });
             let offset = turns * bytes + *index * DIGEST as u64;
             reads.push(ReadAt { object, offset, buf: sum });
         }

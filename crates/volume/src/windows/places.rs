@@ -227,7 +227,7 @@ fn fetch(store: &dyn Store, objects: &mut [(String, Wanted<'_>)], turns: u64) ->
             continue;
         }
         for (index, buf) in &mut wanted.buckets {
-            reads.push(ReadAt { object, offset: *index * bytes as u64, buf: &mut **buf });
+            reads.push(ReadAt { object, offset: *index * bytes as u64, buf });
         }
     }
     for (object, (_, buf)) in named.into_iter().zip(&mut whole) {

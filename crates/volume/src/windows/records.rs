@@ -23,9 +23,12 @@ pub(super) struct Log {
     pub grouped: u64,
 }
 
+/// What an entry says: its act, and its records; `None` for one of the session's own.
+pub(super) type Said = Option<(Act, Vec<Record>)>;
+
 /// The entries of a history, each with its act and what it says. A checkpoint that does not stand
 /// is an act too; an entry of the session's own is none.
-pub(super) fn parse_records(history: &History) -> Result<Vec<Option<(Act, Vec<Record>)>>> {
+pub(super) fn parse_records(history: &History) -> Result<Vec<Said>> {
     let broken = || Error::Tampered("a record does not parse".into());
     let records = history.records.iter().map(|(_, kind, payload)| match kind {
         &COMMIT => Ok(Some((Commit::parse(payload)?.table.newest(), Vec::new()))),
