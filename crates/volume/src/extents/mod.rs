@@ -22,7 +22,6 @@
 //! ends after so many writes, after so long, or with the session.
 
 mod base;
-mod changes;
 mod choose;
 mod entry;
 mod header;

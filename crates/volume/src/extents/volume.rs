@@ -1,6 +1,5 @@
 //! The volume: a sequential one over the store of extents, which publishes epochs.
 
-use super::changes::Changes;
 use super::choose::short_name;
 use super::header::{ExtentOptions, check, of_engine, shape};
 use super::info::ExtentInfo;
@@ -15,7 +14,7 @@ use crate::trust::Known;
 use crate::volume::Volume;
 use crate::{Error, Result};
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_engine::{BlockAnswer, BlockOp};
+use oblivio_engine::{Action, BlockAnswer, BlockOp};
 use oblivio_store::{MemoryStore, Store};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -46,8 +45,7 @@ pub struct ExtentVolume {
     clock: Arc<dyn Clock>,
     /// Whether it is only looked at.
     view: bool,
-    /// What was changed since the opening or the last epoch, and whether anything was written.
-    changes: Changes,
+    /// Whether something was written, and not finished, since the opening.
     wrote: bool,
     /// Writes at the last epoch, and when the first one after it came.
     published: u64,
@@ -77,7 +75,8 @@ impl ExtentVolume {
             let over = Opening { store: Arc::clone(&store) as Arc<dyn Store>, ..opening };
             let inner = SequentialVolume::made(over, &create.sequential, progress)?;
             let mut volume = Self::over(inner, (store, line), clock, false);
-            volume.publish(true)?;
+            volume.wrote = true;
+            volume.end_epoch()?;
             Ok(volume)
         })
     }
@@ -134,8 +133,7 @@ impl ExtentVolume {
         view: bool,
     ) -> Self {
         let (published, failed) = (inner.counted().0, None);
-        let (changes, wrote, since) = (Changes::none(inner.root()), false, None);
-        Self { inner, store, line, clock, view, changes, wrote, published, since, failed }
+        Self { inner, store, line, clock, view, wrote: false, published, since: None, failed }
     }
 
     /// Runs `work` unless an earlier failure closed this handle.
@@ -146,24 +144,17 @@ impl ExtentVolume {
         }
     }
 
-    /// Notes what is written, before it is.
-    fn note(&mut self, ops: &[BlockOp]) -> Result<()> {
-        if self.changes.note(&mut self.inner, ops)? {
-            self.wrote = true;
-            let clock = &self.clock;
-            self.since.get_or_insert_with(|| clock.now());
-        }
-        Ok(())
-    }
-
-    /// Whether it is not what its epoch has.
-    fn is_changed(&mut self) -> Result<bool> {
-        Ok(self.line.is_dirty() || self.changes.any(&mut self.inner)?)
+    /// Notes that something is changed, before it is.
+    fn changes(&mut self) -> Result<()> {
+        self.wrote = true;
+        let clock = &self.clock;
+        self.since.get_or_insert_with(|| clock.now());
+        self.line.note_writing()
     }
 
     /// Makes everything durable on this computer.
     fn make_durable(&mut self) -> Result<()> {
-        if self.is_changed()? {
+        if self.wrote {
             self.line.note_writing()?;
         }
         self.inner.commit()
@@ -185,19 +176,11 @@ impl ExtentVolume {
     /// # Errors
     /// Those of the stores. Everything is durable on this computer nevertheless.
     pub fn end_epoch(&mut self) -> Result<()> {
-        self.guarded(|volume| if volume.view { Ok(()) } else { volume.publish(false) })
+        self.guarded(|volume| if volume.view { Ok(()) } else { volume.publish() })
     }
 
-    /// With `anyway`, even if nothing changed.
-    fn publish(&mut self, anyway: bool) -> Result<()> {
-        if anyway {
-            self.line.note_writing()?;
-        }
+    fn publish(&mut self) -> Result<()> {
         self.make_durable()?;
-        if !self.line.is_dirty() {
-            self.since = None;
-            return Ok(());
-        }
         let done = self.line.publish(&self.store);
         if let Err(error) = done {
             // What was decided must be completed before anything else is written.
@@ -205,7 +188,6 @@ impl ExtentVolume {
             return Err(error);
         }
         (self.published, self.since) = (self.inner.counted().0, None);
-        self.changes = Changes::none(self.inner.root());
         Ok(())
     }
 
@@ -245,8 +227,8 @@ impl BlockSpace for ExtentVolume {
         self.guarded(|volume| {
             // A view's writes go to memory, and with it: times of access, mostly. Who opens one
             // refuses changes.
-            if !volume.view {
-                volume.note(&ops)?;
+            if !volume.view && ops.iter().any(|op| op.action != Action::Read) {
+                volume.changes()?;
             }
             volume.inner.access(ops)
         })
@@ -257,6 +239,7 @@ impl BlockSpace for ExtentVolume {
     }
 
     fn set_root(&mut self, root: &[u8]) {
+        // Noted before it becomes durable, with the next commit.
         self.wrote |= self.inner.root() != root && !self.view;
         self.inner.set_root(root);
     }
@@ -265,7 +248,7 @@ impl BlockSpace for ExtentVolume {
     fn commit(&mut self) -> Result<()> {
         self.guarded(|volume| match () {
             () if volume.view => Ok(()),
-            () if volume.due() || !volume.line.keeps() => volume.publish(false),
+            () if volume.due() || !volume.line.keeps() => volume.publish(),
             () => volume.make_durable(),
         })
     }
@@ -279,11 +262,9 @@ impl BlockSpace for ExtentVolume {
             if !volume.wrote && !volume.line.is_dirty() {
                 return volume.inner.leave();
             }
-            if volume.is_changed()? {
-                volume.line.note_writing()?;
-            }
+            volume.line.note_writing()?;
             volume.inner.finish()?;
-            volume.publish(false)?;
+            volume.publish()?;
             volume.wrote = false;
             Ok(())
         })
@@ -304,7 +285,7 @@ impl BlockSpace for ExtentVolume {
     fn idle(&mut self) -> Result<Option<Duration>> {
         self.guarded(|volume| {
             if !volume.view && volume.due() {
-                volume.publish(false)?;
+                volume.publish()?;
             }
             let now = volume.clock.now();
             Ok(volume.since.map(|since| (since + EPOCH_TIME).saturating_sub(now)))

@@ -31,36 +31,6 @@ fn what_is_written_is_there_on_this_computer_and_on_a_new_one() {
     volume.finish().expect("works");
 }
 
-/// A file system that is only read writes marks and takes them back.
-#[test]
-fn what_was_written_and_taken_back_leaves_nothing() {
-    let folder = Arc::new(MemoryStore::new());
-    let mut here = Computer::new(1);
-    let mut volume = here.create(folder.clone());
-    volume.access((0..20).map(|id| write(id, 7)).collect()).expect("works");
-    volume.finish().expect("works");
-    drop(volume);
-    let before = names(&*folder);
-    let mut model = vec![None; BLOCKS as usize];
-    (0..20).for_each(|id| model[id] = Some(7));
-    for commit in [false, true] {
-        let mut volume = here.open(folder.clone()).expect("works");
-        volume.access(vec![write(3, 9), write(30, 1)]).expect("works");
-        let gone = BlockOp { id: BlockId(30), action: Action::Remove };
-        volume.access(vec![write(3, 7), gone]).expect("works");
-        if commit {
-            volume.commit().expect("works");
-        }
-        volume.finish().expect("works");
-        assert_eq!(contents(&mut volume), model);
-        assert_eq!(names(&*folder), before, "with a commit: {commit}");
-    }
-    let mut volume = here.open(folder.clone()).expect("works");
-    volume.access(vec![write(3, 9)]).expect("works");
-    volume.finish().expect("works");
-    assert_ne!(names(&*folder), before);
-}
-
 /// A session that only reads leaves no epoch, and no file but where a new computer stands.
 #[test]
 fn who_only_reads_leaves_nothing() {

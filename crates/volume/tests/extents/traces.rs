@@ -74,8 +74,6 @@ fn trace(steps: &[Step], kind: u64, seed: u64) -> Seen {
                     at += 1;
                     volume.access(vec![any_write(kind, at, &mut dice)]).unwrap();
                 }
-                // Or nothing is another in the end, and there is no epoch.
-                volume.access(vec![write(BLOCKS - 1, at as u8)]).unwrap();
             }
             Step::Sync => volume.commit().unwrap(),
             Step::Epoch => volume.extents().unwrap().end_epoch().unwrap(),
@@ -156,8 +154,7 @@ fn epochs_of_a_plain_volume(counts: &[u64]) -> Vec<Vec<u64>> {
         }
     }
     let epoch = |count: &u64| {
-        // One more, as above.
-        for _ in 0..=*count {
+        for _ in 0..*count {
             let op = BlockOp { id: BlockId(0), action: Action::Write(vec![0; BYTES]) };
             volume.access(vec![op]).unwrap();
         }
