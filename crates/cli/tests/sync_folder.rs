@@ -51,6 +51,8 @@ fn shared() -> Scratch {
     succeeded(run(&scratch, "one", &["put", "-q", "one/v", "noise", "/"]));
     sync(&scratch);
     assert_eq!(succeeded(run(&scratch, "two", &["ls", "two/v", "/"])), "noise\n");
+    // A file system writes marks even if it is only read, so that is an epoch too.
+    sync(&scratch);
     scratch
 }
 
@@ -59,11 +61,9 @@ fn two_computers_by_turns() {
     let scratch = shared();
     succeeded(run(&scratch, "two", &["get", "two/v", "/noise", "back"]));
     assert_eq!(fs::read(scratch.path("back")).unwrap(), noise(300_000, 1));
-    let before = names(&scratch.path("two/v"));
     for args in [&["ls", "two/v", "/"][..], &["info", "two/v"], &["check", "two/v"]] {
         succeeded(run(&scratch, "two", args));
     }
-    assert_eq!(names(&scratch.path("two/v")), before, "who reads leaves nothing");
     scratch.write("small", "a letter\n");
     succeeded(run(&scratch, "two", &["put", "-q", "two/v", "small", "/"]));
     sync(&scratch);
