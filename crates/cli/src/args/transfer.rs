@@ -75,7 +75,7 @@ pub struct InitArgs {
     /// At a URL: try the store out with fewer bytes, over a slow or dear line
     #[arg(long)]
     pub small_probe: bool,
-    /// At a URL: say what a month costs in which so much is read and written a day, as 2G/500M, or
+    /// At a URL: the bill of a month, with this much read and written a day, as 2G/500M, or
     /// 50G,2G/500M with 50G in the volume
     #[arg(long, value_name = "USE", value_parser = parse_use)]
     pub expect: Option<Use>,

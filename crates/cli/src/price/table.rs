@@ -11,9 +11,9 @@ pub struct Prices {
     pub name: String,
     /// For each GB stored.
     pub stored_gb: f64,
-    /// At least so many GB are billed.
+    /// The least that is billed, in GB.
     pub least_gb: f64,
-    /// For each million stores, and how many are free.
+    /// For each million puts, and how many are free.
     pub puts_million: f64,
     pub puts_free: f64,
     /// For each million reads, and how many are free.

@@ -40,8 +40,8 @@ impl Windows {
         (self.pool_blocks(slots) as u64).div_ceil(self.accesses()).max(1)
     }
 
-    /// Contents in a part that comes after so many accesses: of a block for each, in whole windows,
-    /// and of a window's blocks besides. More than one window is the rule after a replay only.
+    /// The number of contents in a part, by the accesses since the part before: one for each, in
+    /// whole windows, and those of one window besides. Only a replay has more than one window.
     fn contents(self, accesses: u64) -> usize {
         let windows = accesses.div_ceil(self.accesses()).max(1);
         (windows + 1) as usize * self.accesses() as usize

@@ -1,4 +1,4 @@
-//! A computer: a process with a home of its own, which says what it sees and what it was told.
+//! A computer: a process with a home of its own, which prints what it sees and what it synced.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -113,13 +113,13 @@ impl Computer {
         self.wait("what it sees", |said| said.seen.is_some()).seen.unwrap_or(0)
     }
 
-    /// Waits until so many further records are acknowledged.
+    /// Waits until `more` further records are acknowledged.
     pub fn wait_acked(&self, more: u64) {
         let before = lock(&self.said.0).acks;
         drop(self.wait("records", |said| said.acks >= before + more));
     }
 
-    /// The last record that it was told is durable.
+    /// The last record that was acknowledged to it.
     pub fn acked(&self) -> u64 {
         lock(&self.said.0).acked
     }

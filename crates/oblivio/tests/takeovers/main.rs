@@ -1,6 +1,6 @@
 //! Processes on three computers that take a volume over from each other, on real servers: killed,
-//! stopped for a while, or overtaken in the middle of their work. What one was told is durable,
-//! each later one has, and whoever lost the volume is told so.
+//! stopped for a while, or overtaken in the middle of their work. Each later one has all that was
+//! acknowledged, and one that lost the volume ends with code 12.
 //!
 //! `OBLIVIO_TAKEOVERS=1000` (`just takeovers`) sets how many there are on each server.
 #![cfg(feature = "online")]

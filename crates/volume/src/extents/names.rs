@@ -4,6 +4,8 @@
 //! lies in the folder (a sync client's conflict copies, its temporary files) does not parse, and is
 //! as good as not there.
 
+use crate::session::hex;
+
 /// An epoch: the session that made it, and its number in that session, from 1 on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EpochId {
@@ -70,13 +72,6 @@ pub fn parse(name: &str) -> Option<Named> {
         _ => return None,
     };
     parts.next().is_none().then_some(named)
-}
-
-/// A number in exactly `digits` lower hex digits.
-fn hex(text: &str, digits: usize) -> Option<u64> {
-    let plain = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    let fits = text.len() == digits && text.bytes().all(plain);
-    fits.then(|| u64::from_str_radix(text, 16).ok()).flatten()
 }
 
 #[cfg(test)]

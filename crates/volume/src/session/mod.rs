@@ -30,7 +30,7 @@ mod writer;
 pub use claim::{Way, Who};
 pub use entry::{COMMIT, FIRST_KIND, Mark};
 pub use history::History;
-pub use names::SessionId;
+pub use names::{SessionId, hex};
 pub use planted::Planted;
 pub use vault::Vault;
 pub use writer::{Opening, Session};

@@ -51,7 +51,7 @@ pub fn parse_claim(name: &str) -> Option<SessionId> {
 }
 
 /// A number in exactly `digits` lower hex digits.
-fn hex(text: &str, digits: usize) -> Option<u64> {
+pub fn hex(text: &str, digits: usize) -> Option<u64> {
     let plain = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let fits = text.len() == digits && text.bytes().all(plain);
     fits.then(|| u64::from_str_radix(text, 16).ok()).flatten()

@@ -13,7 +13,7 @@ use crate::options::CacheOptions;
 use crate::{Error, Result};
 use oblivio_crypto::digest;
 use oblivio_engine::Level;
-use oblivio_store::{Capabilities, PutMode, ReadAt, Store, StoreError, WriteAt};
+use oblivio_store::{Capabilities, ReadAt, Store, StoreError, WriteAt};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -128,8 +128,9 @@ impl DiskCache {
         for bucket in data.chunks(data.len() / turns as usize) {
             bytes.extend_from_slice(&digest(bucket)[..DIGEST]);
         }
-        let put = self.store.put(object, &bytes, PutMode::Replace);
-        if self.or_off(put).is_some() {
+        // A write, not a put: that would wait for the disk.
+        let written = self.store.write(&[WriteAt::new(object, 0, &bytes)]);
+        if self.or_off(written).is_some() {
             self.held.insert(object.to_owned());
         }
     }

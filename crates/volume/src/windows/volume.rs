@@ -236,23 +236,28 @@ impl WindowVolume {
     /// Sends everything, so that no record has to be replayed once it is stored. Nothing may be
     /// deferred.
     pub(super) fn checkpoint(&mut self) -> Result<()> {
+        let before = self.ledger.confirmed();
         self.ledger.checkpoint()?;
         self.waiting.checkpoint(self.ledger.epoch(), &self.ledger.root);
-        self.note_confirmed();
+        self.note_confirmed(before);
         self.shrink_if_due()
     }
 
     /// Waits until the last checkpoint is a commit.
     pub(super) fn flush(&mut self) -> Result<()> {
+        let before = self.ledger.confirmed();
         self.ledger.flush()?;
-        self.note_confirmed();
+        self.note_confirmed(before);
         Ok(())
     }
 
-    /// What is confirmed is durable. The session looked then.
-    fn note_confirmed(&mut self) {
-        self.waiting.confirmed(self.ledger.confirmed());
-        self.looked = self.now();
+    /// What is confirmed is durable. The session looked for it, if it is more than before.
+    fn note_confirmed(&mut self, before: u64) {
+        let confirmed = self.ledger.confirmed();
+        self.waiting.confirmed(confirmed);
+        if confirmed > before {
+            self.looked = self.now();
+        }
     }
 
     /// A checkpoint of everything, and waits until it is a commit.
