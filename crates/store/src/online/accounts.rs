@@ -5,6 +5,7 @@
 //! and knows nothing but their names. Upper and lower case are the same to two of the services;
 //! names of a volume's objects are in lower case.
 
+mod account;
 mod client;
 mod connect;
 mod dropbox;

@@ -3,6 +3,7 @@
 use super::super::driver::Driver;
 use super::super::secrets::Secret;
 use super::super::url::{Place, Service};
+use super::account::Shared;
 use super::client::{AT_ONCE, Client};
 use super::http::{Judge, is_safe};
 use super::tokens::Tokens;
@@ -63,10 +64,10 @@ pub(in crate::online) fn driver(
     Ok(match place.service {
         Service::Dropbox => {
             let content = address(addresses.content);
-            Box::new(dropbox::Dropbox::new(client, [requests, content], path))
+            Box::new(Shared::new(dropbox::Dropbox::new(client, [requests, content], path)))
         }
-        Service::GDrive => Box::new(gdrive::GDrive::new(client, requests, path)),
-        _ => Box::new(onedrive::OneDrive::new(client, &requests, path)),
+        Service::GDrive => Box::new(Shared::new(gdrive::GDrive::new(client, requests, path))),
+        _ => Box::new(Shared::new(onedrive::OneDrive::new(client, &requests, path))),
     })
 }
 

@@ -5,8 +5,9 @@
 //! upload sessions; one request then commits all that have arrived while the one before it ran.
 //! Small objects need no session: they go up while their writer has its turn.
 
-use super::super::driver::{Driver, Request, Traits};
+use super::super::driver::Traits;
 use super::super::failure::{Fault, Kind, Said};
+use super::account::Account;
 use super::client::{AT_ONCE, Client};
 use super::http::{Ask, Refusal, kind_of, not_understood, text_at};
 use crate::{PutMode, check_name};
@@ -15,7 +16,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Mutex as Turn;
 use tokio::sync::oneshot::{self, error::TryRecvError};
@@ -44,10 +45,7 @@ const TRAITS: Traits = Traits {
     atomic: true,
 };
 
-#[derive(Clone)]
-pub(super) struct Dropbox(Arc<Inner>);
-
-struct Inner {
+pub(super) struct Dropbox {
     client: Client,
     requests: String,
     content: String,
@@ -115,11 +113,11 @@ impl Dropbox {
     pub(super) fn new(client: Client, [requests, content]: [String; 2], folder: &str) -> Self {
         let folder = if folder.is_empty() { String::new() } else { format!("/{folder}") };
         let (turn, arrived) = (Turn::new(()), Mutex::default());
-        Self(Arc::new(Inner { client, requests, content, folder, turn, arrived }))
+        Self { client, requests, content, folder, turn, arrived }
     }
 }
 
-impl Inner {
+impl Dropbox {
     fn path(&self, object: &str) -> String {
         format!("{}/{object}", self.folder)
     }
@@ -134,54 +132,6 @@ impl Inner {
     fn content(&self, route: &str, argument: &Value) -> Ask {
         let url = format!("{}/2/files/{route}", self.content);
         Ask::new(Method::POST, url).header("dropbox-api-arg", plain(argument))
-    }
-
-    async fn get(&self, object: &str, range: &Range<u64>) -> Result<Buffer, Fault> {
-        if range.is_empty() {
-            let len = self.len(object).await?.ok_or_else(|| Fault::of(Kind::Missing))?;
-            let there = len >= range.start;
-            return if there { Ok(Buffer::new()) } else { Err(Fault::of(Kind::Range)) };
-        }
-        let ask = self.content("download", &json!({ "path": self.path(object) })).range(range);
-        Ok(Buffer::from(self.client.send(ask).await?.body))
-    }
-
-    async fn len(&self, object: &str) -> Result<Option<u64>, Fault> {
-        match self.call("get_metadata", &json!({ "path": self.path(object) })).await {
-            Ok(it) if it[".tag"] == "file" => {
-                it["size"].as_u64().map(Some).ok_or_else(not_understood)
-            }
-            Ok(_) => Ok(None),
-            Err(fault) if fault.is_missing() => Ok(None),
-            Err(fault) => Err(fault),
-        }
-    }
-
-    async fn put(&self, object: &str, data: Buffer, mode: PutMode) -> Result<(), Fault> {
-        if data.len() > LONGEST {
-            return Err(Fault::of(Kind::Io(io::ErrorKind::Unsupported)));
-        }
-        // `strict_conflict`: a file that is there is a conflict, also one with the same bytes.
-        let mode = if mode == PutMode::IfAbsent { "add" } else { "overwrite" };
-        let commit = json!({
-            "path": self.path(object),
-            "mode": mode,
-            "autorename": false,
-            "mute": true,
-            "strict_conflict": mode == "add",
-        });
-        if data.len() <= SMALL || mode == "add" {
-            let _turn = self.turn.lock().await;
-            let ask = self.content("upload", &commit).bytes(data);
-            return self.client.send(ask).await.map(drop);
-        }
-        let offset = data.len();
-        let start = json!({ "close": true });
-        let ask = self.content("upload_session/start", &start).bytes(data);
-        let answer = self.client.send(ask).await?.json()?;
-        let session = answer["session_id"].as_str().ok_or_else(not_understood)?;
-        let cursor = json!({ "session_id": session, "offset": offset });
-        self.commit(json!({ "cursor": cursor, "commit": commit })).await
     }
 
     /// Commits a session, together with all that have arrived when its turn comes.
@@ -243,6 +193,75 @@ impl Inner {
         self.arrived.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits for a job that the service does on its own.
+    async fn job(&self, route: &str, job: &str) -> Result<Value, Fault> {
+        let mut pause = FIRST_PAUSE;
+        for _ in 0..LOOKS {
+            let answer = self.call(route, &json!({ "async_job_id": job })).await?;
+            match answer[".tag"].as_str() {
+                Some("in_progress") => sleep(pause).await,
+                Some("complete") => return Ok(answer),
+                _ => return Err(not_understood()),
+            }
+            pause *= 2;
+        }
+        Err(Fault::TimedOut)
+    }
+}
+
+impl Account for Dropbox {
+    const SCHEME: &'static str = "dropbox";
+    const TRAITS: Traits = TRAITS;
+    const DELETES: usize = DELETES;
+
+    async fn get(&self, object: &str, range: &Range<u64>) -> Result<Buffer, Fault> {
+        if range.is_empty() {
+            let len = self.len(object).await?.ok_or_else(|| Fault::of(Kind::Missing))?;
+            let there = len >= range.start;
+            return if there { Ok(Buffer::new()) } else { Err(Fault::of(Kind::Range)) };
+        }
+        let ask = self.content("download", &json!({ "path": self.path(object) })).range(range);
+        Ok(Buffer::from(self.client.send(ask).await?.body))
+    }
+
+    async fn len(&self, object: &str) -> Result<Option<u64>, Fault> {
+        match self.call("get_metadata", &json!({ "path": self.path(object) })).await {
+            Ok(it) if it[".tag"] == "file" => {
+                it["size"].as_u64().map(Some).ok_or_else(not_understood)
+            }
+            Ok(_) => Ok(None),
+            Err(fault) if fault.is_missing() => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    async fn put(&self, object: &str, data: Buffer, mode: PutMode) -> Result<(), Fault> {
+        if data.len() > LONGEST {
+            return Err(Fault::of(Kind::Io(io::ErrorKind::Unsupported)));
+        }
+        // `strict_conflict`: a file that is there is a conflict, also one with the same bytes.
+        let mode = if mode == PutMode::IfAbsent { "add" } else { "overwrite" };
+        let commit = json!({
+            "path": self.path(object),
+            "mode": mode,
+            "autorename": false,
+            "mute": true,
+            "strict_conflict": mode == "add",
+        });
+        if data.len() <= SMALL || mode == "add" {
+            let _turn = self.turn.lock().await;
+            let ask = self.content("upload", &commit).bytes(data);
+            return self.client.send(ask).await.map(drop);
+        }
+        let offset = data.len();
+        let start = json!({ "close": true });
+        let ask = self.content("upload_session/start", &start).bytes(data);
+        let answer = self.client.send(ask).await?.json()?;
+        let session = answer["session_id"].as_str().ok_or_else(not_understood)?;
+        let cursor = json!({ "session_id": session, "offset": offset });
+        self.commit(json!({ "cursor": cursor, "commit": commit })).await
+    }
+
     async fn delete(&self, objects: Vec<String>) -> Result<(), Fault> {
         let _turn = self.turn.lock().await;
         let entries: Vec<_> = objects.iter().map(|it| json!({ "path": self.path(it) })).collect();
@@ -262,21 +281,6 @@ impl Inner {
             }
         }
         Err(Fault::of(Kind::Io(io::ErrorKind::ResourceBusy)))
-    }
-
-    /// Waits for a job that the service does on its own.
-    async fn job(&self, route: &str, job: &str) -> Result<Value, Fault> {
-        let mut pause = FIRST_PAUSE;
-        for _ in 0..LOOKS {
-            let answer = self.call(route, &json!({ "async_job_id": job })).await?;
-            match answer[".tag"].as_str() {
-                Some("in_progress") => sleep(pause).await,
-                Some("complete") => return Ok(answer),
-                _ => return Err(not_understood()),
-            }
-            pause *= 2;
-        }
-        Err(Fault::TimedOut)
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>, Fault> {
@@ -317,46 +321,6 @@ fn plain(argument: &Value) -> String {
         }
     }
     out
-}
-
-impl Driver for Dropbox {
-    fn scheme(&self) -> &'static str {
-        "dropbox"
-    }
-
-    fn traits(&self) -> Traits {
-        TRAITS
-    }
-
-    fn get(&self, object: &str, range: Range<u64>) -> Request<Buffer> {
-        let (it, object) = (Arc::clone(&self.0), object.to_owned());
-        Box::pin(async move { it.get(&object, &range).await })
-    }
-
-    fn len(&self, object: &str) -> Request<Option<u64>> {
-        let (it, object) = (Arc::clone(&self.0), object.to_owned());
-        Box::pin(async move { it.len(&object).await })
-    }
-
-    fn put(&self, object: &str, data: Buffer, mode: PutMode) -> Request<()> {
-        let (it, object) = (Arc::clone(&self.0), object.to_owned());
-        Box::pin(async move { it.put(&object, data, mode).await })
-    }
-
-    fn deletes_at_once(&self) -> usize {
-        DELETES
-    }
-
-    fn delete(&self, objects: &[&str]) -> Request<()> {
-        let it = Arc::clone(&self.0);
-        let objects = objects.iter().map(|&object| object.to_owned()).collect();
-        Box::pin(async move { it.delete(objects).await })
-    }
-
-    fn list(&self, prefix: &str) -> Request<Vec<(String, u64)>> {
-        let (it, prefix) = (Arc::clone(&self.0), prefix.to_owned());
-        Box::pin(async move { it.list(&prefix).await })
-    }
 }
 
 #[cfg(test)]

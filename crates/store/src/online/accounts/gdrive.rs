@@ -10,8 +10,9 @@
 //! Should two files have one name all the same, the oldest counts, for everybody. Objects are
 //! written once, so both have the same bytes.
 
-use super::super::driver::{Driver, Request, Traits};
+use super::super::driver::Traits;
 use super::super::failure::{Fault, Kind, Said};
+use super::account::Account;
 use super::client::{AT_ONCE, Client};
 use super::http::{Ask, Refusal, escaped, is_safe, kind_of, not_understood, text_at};
 use crate::{PutMode, check_name};
@@ -21,7 +22,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Mutex as Turn;
 
 /// The longest object that goes up in one request with its name, by the documents.
@@ -43,10 +44,7 @@ const TRAITS: Traits = Traits {
     atomic: true,
 };
 
-#[derive(Clone)]
-pub(super) struct GDrive(Arc<Inner>);
-
-struct Inner {
+pub(super) struct GDrive {
     client: Client,
     requests: String,
     path: String,
@@ -93,11 +91,11 @@ impl GDrive {
     pub(super) fn new(client: Client, requests: String, path: &str) -> Self {
         let (path, known) = (path.to_owned(), Mutex::default());
         let (folder, spare) = (Turn::new(None), Turn::new(Vec::new()));
-        Self(Arc::new(Inner { client, requests, path, folder, spare, known }))
+        Self { client, requests, path, folder, spare, known }
     }
 }
 
-impl Inner {
+impl GDrive {
     fn files(&self, of: &str) -> String {
         format!("{}/drive/v3/files{of}", self.requests)
     }
@@ -216,58 +214,6 @@ impl Inner {
         Ok(file)
     }
 
-    async fn get(&self, object: &str, range: &Range<u64>) -> Result<Buffer, Fault> {
-        let missing = || Fault::of(Kind::Missing);
-        let mut id = self.known().ids.get(object).cloned();
-        let was_known = id.is_some();
-        if id.is_none() || range.is_empty() {
-            let file = self.find(object).await?.ok_or_else(missing)?;
-            if range.is_empty() {
-                let there = file.size >= range.start;
-                return if there { Ok(Buffer::new()) } else { Err(Fault::of(Kind::Range)) };
-            }
-            id = Some(file.id);
-        }
-        for _ in 0..2 {
-            let Some(held) = id else { break };
-            let url = self.files(&format!("/{}?alt=media", escaped(&held)));
-            match self.client.send(Ask::new(Method::GET, url).range(range)).await {
-                // Somebody may have deleted it, and stored another one.
-                Err(fault) if fault.is_missing() && was_known => {
-                    id = self.find(object).await?.map(|file| file.id);
-                }
-                answer => return Ok(Buffer::from(answer?.body)),
-            }
-        }
-        Err(missing())
-    }
-
-    async fn put(&self, object: &str, data: Buffer, mode: PutMode) -> Result<(), Fault> {
-        let folder = self.folder(true).await?.ok_or_else(not_understood)?;
-        let held = self.find(object).await?;
-        let id = match held {
-            Some(_) if mode == PutMode::IfAbsent => return Err(Fault::of(Kind::Exists)),
-            Some(file) => {
-                self.replace(&file.id, data).await?;
-                file.id
-            }
-            None => {
-                let id = self.id_for(object).await?;
-                match self.create(&id, object, &folder, data.clone()).await {
-                    // An earlier create has arrived after all, perhaps with other bytes.
-                    Err(fault) if fault.is_taken() && mode == PutMode::Replace => {
-                        self.replace(&id, data).await?;
-                    }
-                    answer => answer?,
-                }
-                id
-            }
-        };
-        self.known().begun.remove(object);
-        self.remember(object, &id);
-        Ok(())
-    }
-
     /// The id for a new file: that of a create that was not answered, or a new one.
     async fn id_for(&self, object: &str) -> Result<String, Fault> {
         if let Some(id) = self.known().begun.get(object) {
@@ -333,6 +279,67 @@ impl Inner {
             _ => Err(not_understood()),
         }
     }
+}
+
+impl Account for GDrive {
+    const SCHEME: &'static str = "gdrive";
+    const TRAITS: Traits = TRAITS;
+
+    async fn get(&self, object: &str, range: &Range<u64>) -> Result<Buffer, Fault> {
+        let missing = || Fault::of(Kind::Missing);
+        let mut id = self.known().ids.get(object).cloned();
+        let was_known = id.is_some();
+        if id.is_none() || range.is_empty() {
+            let file = self.find(object).await?.ok_or_else(missing)?;
+            if range.is_empty() {
+                let there = file.size >= range.start;
+                return if there { Ok(Buffer::new()) } else { Err(Fault::of(Kind::Range)) };
+            }
+            id = Some(file.id);
+        }
+        for _ in 0..2 {
+            let Some(held) = id else { break };
+            let url = self.files(&format!("/{}?alt=media", escaped(&held)));
+            match self.client.send(Ask::new(Method::GET, url).range(range)).await {
+                // Somebody may have deleted it, and stored another one.
+                Err(fault) if fault.is_missing() && was_known => {
+                    id = self.find(object).await?.map(|file| file.id);
+                }
+                answer => return Ok(Buffer::from(answer?.body)),
+            }
+        }
+        Err(missing())
+    }
+
+    async fn len(&self, object: &str) -> Result<Option<u64>, Fault> {
+        Ok(self.find(object).await?.map(|file| file.size))
+    }
+
+    async fn put(&self, object: &str, data: Buffer, mode: PutMode) -> Result<(), Fault> {
+        let folder = self.folder(true).await?.ok_or_else(not_understood)?;
+        let held = self.find(object).await?;
+        let id = match held {
+            Some(_) if mode == PutMode::IfAbsent => return Err(Fault::of(Kind::Exists)),
+            Some(file) => {
+                self.replace(&file.id, data).await?;
+                file.id
+            }
+            None => {
+                let id = self.id_for(object).await?;
+                match self.create(&id, object, &folder, data.clone()).await {
+                    // An earlier create has arrived after all, perhaps with other bytes.
+                    Err(fault) if fault.is_taken() && mode == PutMode::Replace => {
+                        self.replace(&id, data).await?;
+                    }
+                    answer => answer?,
+                }
+                id
+            }
+        };
+        self.known().begun.remove(object);
+        self.remember(object, &id);
+        Ok(())
+    }
 
     /// Deletes all files of these names.
     async fn delete(&self, objects: Vec<String>) -> Result<(), Fault> {
@@ -361,46 +368,6 @@ impl Inner {
         let found = self.query(&query).await?.into_iter();
         let ours = found.filter(|(name, _)| name.starts_with(prefix) && check_name(name).is_ok());
         Ok(ours.filter_map(|(name, files)| Some((name, files.first()?.size))).collect())
-    }
-}
-
-impl Driver for GDrive {
-    fn scheme(&self) -> &'static str {
-        "gdrive"
-    }
-
-    fn traits(&self) -> Traits {
-        TRAITS
-    }
-
-    fn get(&self, object: &str, range: Range<u64>) -> Request<Buffer> {
-        let (it, object) = (Arc::clone(&self.0), object.to_owned());
-        Box::pin(async move { it.get(&object, &range).await })
-    }
-
-    fn len(&self, object: &str) -> Request<Option<u64>> {
-        let (it, object) = (Arc::clone(&self.0), object.to_owned());
-        Box::pin(async move { Ok(it.find(&object).await?.map(|file| file.size)) })
-    }
-
-    fn put(&self, object: &str, data: Buffer, mode: PutMode) -> Request<()> {
-        let (it, object) = (Arc::clone(&self.0), object.to_owned());
-        Box::pin(async move { it.put(&object, data, mode).await })
-    }
-
-    fn deletes_at_once(&self) -> usize {
-        1
-    }
-
-    fn delete(&self, objects: &[&str]) -> Request<()> {
-        let it = Arc::clone(&self.0);
-        let objects = objects.iter().map(|&object| object.to_owned()).collect();
-        Box::pin(async move { it.delete(objects).await })
-    }
-
-    fn list(&self, prefix: &str) -> Request<Vec<(String, u64)>> {
-        let (it, prefix) = (Arc::clone(&self.0), prefix.to_owned());
-        Box::pin(async move { it.list(&prefix).await })
     }
 }
 

@@ -5,8 +5,9 @@
 //! object comes down from another address, to which the service redirects. That address is its own
 //! right to the object, so no token goes there.
 
-use super::super::driver::{Driver, Request, Traits};
+use super::super::driver::Traits;
 use super::super::failure::{Fault, Kind, Said};
+use super::account::Account;
 use super::client::{AT_ONCE, Client};
 use super::http::{Ask, Refusal, escaped, is_safe, kind_of, not_understood, text_at};
 use crate::{PutMode, check_name};
@@ -15,7 +16,6 @@ use reqwest::Method;
 use serde_json::json;
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 /// The longest object, in decimal megabytes as the documents count.
@@ -33,10 +33,7 @@ const TRAITS: Traits = Traits {
     atomic: true,
 };
 
-#[derive(Clone)]
-pub(super) struct OneDrive(Arc<Inner>);
-
-struct Inner {
+pub(super) struct OneDrive {
     client: Client,
     /// The account's own folder.
     root: String,
@@ -60,7 +57,7 @@ pub(super) fn judge(refusal: &Refusal) -> Said {
 impl OneDrive {
     pub(super) fn new(client: Client, requests: &str, folder: &str) -> Self {
         let (root, folder) = (format!("{requests}/v1.0/me/drive/root"), folder.to_owned());
-        Self(Arc::new(Inner { client, root, folder, made: OnceCell::new() }))
+        Self { client, root, folder, made: OnceCell::new() }
     }
 }
 
@@ -69,7 +66,7 @@ fn escaped_path(path: &str) -> String {
     path.split('/').map(escaped).collect::<Vec<_>>().join("/")
 }
 
-impl Inner {
+impl OneDrive {
     /// The address of an item, and of what is asked of it.
     fn at(&self, path: &str, of: &str) -> String {
         match path {
@@ -85,6 +82,37 @@ impl Inner {
         let slash = if self.folder.is_empty() { "" } else { "/" };
         self.at(&format!("{}{slash}{object}", self.folder), of)
     }
+
+    /// Makes the folder and those that it is in. One that is there is no error.
+    async fn make_folder(&self) -> Result<(), Fault> {
+        let mut parent = String::new();
+        for name in self.folder.split('/').filter(|name| !name.is_empty()) {
+            let folder = json!({
+                "name": name,
+                "folder": {},
+                "@microsoft.graph.conflictBehavior": "fail",
+            });
+            let ask = Ask::new(Method::POST, self.at(&parent, "/children")).json(&folder);
+            match self.client.send(ask).await {
+                Err(fault) if !fault.is_taken() => return Err(fault),
+                _ => {}
+            }
+            parent += if parent.is_empty() { "" } else { "/" };
+            parent += name;
+        }
+        Ok(())
+    }
+
+    /// Whether an address is of the service that the token is for.
+    fn is_ours(&self, url: &str) -> bool {
+        let ours = self.root.strip_suffix("v1.0/me/drive/root");
+        ours.is_some_and(|ours| url.starts_with(ours))
+    }
+}
+
+impl Account for OneDrive {
+    const SCHEME: &'static str = "onedrive";
+    const TRAITS: Traits = TRAITS;
 
     async fn get(&self, object: &str, range: &Range<u64>) -> Result<Buffer, Fault> {
         if range.is_empty() {
@@ -127,26 +155,6 @@ impl Inner {
         self.client.send(ask).await.map(drop)
     }
 
-    /// Makes the folder and those that it is in. One that is there is no error.
-    async fn make_folder(&self) -> Result<(), Fault> {
-        let mut parent = String::new();
-        for name in self.folder.split('/').filter(|name| !name.is_empty()) {
-            let folder = json!({
-                "name": name,
-                "folder": {},
-                "@microsoft.graph.conflictBehavior": "fail",
-            });
-            let ask = Ask::new(Method::POST, self.at(&parent, "/children")).json(&folder);
-            match self.client.send(ask).await {
-                Err(fault) if !fault.is_taken() => return Err(fault),
-                _ => {}
-            }
-            parent += if parent.is_empty() { "" } else { "/" };
-            parent += name;
-        }
-        Ok(())
-    }
-
     async fn delete(&self, objects: Vec<String>) -> Result<(), Fault> {
         for object in objects {
             let ask = Ask::new(Method::DELETE, self.object(&object, ""));
@@ -185,52 +193,6 @@ impl Inner {
         found.sort();
         found.dedup();
         Ok(found)
-    }
-
-    /// Whether an address is of the service that the token is for.
-    fn is_ours(&self, url: &str) -> bool {
-        let ours = self.root.strip_suffix("v1.0/me/drive/root");
-        ours.is_some_and(|ours| url.starts_with(ours))
-    }
-}
-
-impl Driver for OneDrive {
-    fn scheme(&self) -> &'static str {
-        "onedrive"
-    }
-
-    fn traits(&self) -> Traits {
-        TRAITS
-    }
-
-    fn get(&self, object: &str, range: Range<u64>) -> Request<Buffer> {
-        let (it, object) = (Arc::clone(&self.0), object.to_owned());
-        Box::pin(async move { it.get(&object, &range).await })
-    }
-
-    fn len(&self, object: &str) -> Request<Option<u64>> {
-        let (it, object) = (Arc::clone(&self.0), object.to_owned());
-        Box::pin(async move { it.len(&object).await })
-    }
-
-    fn put(&self, object: &str, data: Buffer, mode: PutMode) -> Request<()> {
-        let (it, object) = (Arc::clone(&self.0), object.to_owned());
-        Box::pin(async move { it.put(&object, data, mode).await })
-    }
-
-    fn deletes_at_once(&self) -> usize {
-        1
-    }
-
-    fn delete(&self, objects: &[&str]) -> Request<()> {
-        let it = Arc::clone(&self.0);
-        let objects = objects.iter().map(|&object| object.to_owned()).collect();
-        Box::pin(async move { it.delete(objects).await })
-    }
-
-    fn list(&self, prefix: &str) -> Request<Vec<(String, u64)>> {
-        let (it, prefix) = (Arc::clone(&self.0), prefix.to_owned());
-        Box::pin(async move { it.list(&prefix).await })
     }
 }
 
