@@ -51,6 +51,8 @@ pub enum Kind {
     Epoch = 20,
     /// Which epoch a computer stands on.
     Stand = 21,
+    /// What a computer asks of the session that has the volume.
+    Want = 22,
     /// An entry of the query log of the `paper` construction.
     PaperQuery = 32,
     /// An entry of its result log.

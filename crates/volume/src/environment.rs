@@ -21,7 +21,8 @@ pub trait Clock: Send + Sync {
     }
 }
 
-/// The computer's clock.
+/// The computer's clock. Where the system says it, time passes while the computer sleeps: a session
+/// that slept must look whether another one began.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock(Instant);
 
@@ -34,6 +35,13 @@ impl Default for SystemClock {
 
 #[expect(clippy::disallowed_methods, reason = "the one clock of a volume")]
 impl Clock for SystemClock {
+    #[cfg(target_os = "linux")]
+    fn now(&self) -> Duration {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Duration::try_from(time).unwrap_or_else(|_| self.0.elapsed())
+    }
+
+    #[cfg(not(target_os = "linux"))]
     fn now(&self) -> Duration {
         self.0.elapsed()
     }

@@ -63,6 +63,9 @@ pub enum Error {
     /// Another process has the volume open.
     #[error("the volume is in use by another process")]
     Busy,
+    /// Another computer has the volume and goes on with it; it was asked.
+    #[error("the volume is in use on {0}")]
+    Held(String),
     /// Another computer began a session after this one, which can do nothing more.
     #[error("another computer took the volume over")]
     Overtaken,

@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::environment::Environment;
+use crate::session::OnWait;
 use crate::trust::Keeper;
 use oblivio_crypto::{KdfParams, VolumeId};
 use oblivio_store::Store;
@@ -116,6 +117,9 @@ pub struct Shown {
 /// Called after each batch, round of maintenance, sync, commit and change of the public rule.
 pub type OnShown = Box<dyn FnMut(&Shown) + Send>;
 
+/// Called when another computer asks for the volume, with what its owner calls it.
+pub type OnWanted = Box<dyn FnMut(&str) + Send>;
+
 /// A constant rate of accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
@@ -159,6 +163,12 @@ pub struct OpenOptions {
     pub on_shown: Option<OnShown>,
     /// What this computer's owner calls it: other computers show it, where several use a volume.
     pub host: String,
+    /// Called while another computer has the volume in an online store; says whether to go on
+    /// waiting. Without it, the volume is taken over at once.
+    pub on_wait: Option<OnWait>,
+    /// Called once when another computer asks for the volume, with its name: the caller then ends
+    /// the session when it can.
+    pub on_wanted: Option<OnWanted>,
     /// This computer's own place for a volume in a folder that a sync client copies. Without it,
     /// each commit is an epoch.
     pub beside: Option<Arc<dyn Beside>>,

@@ -41,7 +41,7 @@ pub struct Who {
     pub host: String,
 }
 
-/// The plaintext of a claim.
+/// The plaintext of a claim, and of what asks a session for its volume.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct Claim {
@@ -52,11 +52,11 @@ struct Claim {
     zeros: [u8; CLAIM_BYTES - SEAL_OVERHEAD - 8 - 16 - 1 - HOST_BYTES],
 }
 
-/// The sealed claim of a session.
+/// The sealed claim of a session, or the sealed wish of somebody for its volume.
 ///
 /// # Errors
 /// Those of the sealer.
-pub fn seal(vault: &mut Vault, id: SessionId, who: &Who) -> Result<Vec<u8>> {
+pub fn seal(vault: &mut Vault, kind: Kind, id: SessionId, who: &Who) -> Result<Vec<u8>> {
     let end = (0..=HOST_BYTES).rev().find(|&end| who.host.is_char_boundary(end)).unwrap_or(0);
     let named = &who.host.as_bytes()[..end.min(who.host.len())];
     let mut claim = Claim::new_zeroed();
@@ -66,13 +66,19 @@ pub fn seal(vault: &mut Vault, id: SessionId, who: &Who) -> Result<Vec<u8>> {
     claim.host[..named.len()].copy_from_slice(named);
     let mut out = vec![0; CLAIM_BYTES];
     out[SEAL_HEADER..SEAL_HEADER + size_of::<Claim>()].copy_from_slice(claim.as_bytes());
-    vault.seal(Kind::Claim, id.number, 0, &mut out)?;
+    vault.seal(kind, id.number, 0, &mut out)?;
     Ok(out)
 }
 
-/// Opens a claim to a number; `None` if no session sealed it for that.
-pub fn open(vault: &mut Vault, number: u64, bytes: &mut [u8]) -> Option<(SessionId, Who)> {
-    let plain = vault.open(Kind::Claim, number, 0, bytes)?;
+/// Opens a claim to a number, or a wish for the volume of the session that has it; `None` if none
+/// was sealed for that.
+pub fn open(
+    vault: &mut Vault,
+    kind: Kind,
+    number: u64,
+    bytes: &mut [u8],
+) -> Option<(SessionId, Who)> {
+    let plain = vault.open(kind, number, 0, bytes)?;
     let claim = Claim::ref_from_bytes(plain).ok()?;
     let host = claim.host.get(..usize::from(claim.host_len))?;
     let who = Who {
@@ -155,10 +161,25 @@ impl Claims<'_> {
         let mut ids = Vec::new();
         for ((number, object), buf) in numbers.zip(&names).zip(&mut buffers) {
             let there = whole || found(self.store.read(&mut [ReadAt { object, offset: 0, buf }]))?;
-            let claim = there.then(|| open(vault, number, buf)).flatten();
+            let claim = there.then(|| open(vault, Kind::Claim, number, buf)).flatten();
             ids.push((number, claim.map(|(id, _)| id)));
         }
         Ok(ids)
+    }
+
+    /// Who claimed a number in this session; `None` if that does not open.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn who(&self, vault: &mut Vault, id: SessionId) -> Result<Option<Who>> {
+        let object = match self.way {
+            Way::Create => names::claim(id.number),
+            Way::Alone => id.claim(),
+        };
+        let mut buf = [0; CLAIM_BYTES];
+        let read = self.store.read(&mut [ReadAt { object: &object, offset: 0, buf: &mut buf }]);
+        let claim = found(read)?.then(|| open(vault, Kind::Claim, id.number, &mut buf)).flatten();
+        Ok(claim.filter(|(of, _)| *of == id).map(|(_, who)| who))
     }
 
     /// Claims a number. Whether this session has it now, and it alone.
@@ -166,7 +187,7 @@ impl Claims<'_> {
     /// # Errors
     /// Those of the store. Then the claim may still come to be; it is of a session without entries.
     pub fn claim(&self, vault: &mut Vault, id: SessionId, who: &Who) -> Result<bool> {
-        let bytes = seal(vault, id, who)?;
+        let bytes = seal(vault, Kind::Claim, id, who)?;
         match self.way {
             Way::Create => self.create(vault, id, &bytes),
             Way::Alone => self.list_after_put(id, &bytes),

@@ -16,7 +16,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const BEGIN: u64 = 1;
 /// A checkpoint. Once its objects are stored it is a commit: the entries before it are of the past.
 pub const COMMIT: u64 = 2;
-/// A sign that the session goes on.
+/// The answer to who asks for the volume: the session is at work, and goes on for now.
 pub const BEAT: u64 = 3;
 /// The last entry of a session that ended by itself.
 pub const RELEASE: u64 = 4;

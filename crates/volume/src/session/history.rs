@@ -13,7 +13,7 @@
 
 use super::ask::{found, lens, there};
 use super::claim::{Claims, Way};
-use super::entry::{BEAT, BEGIN, COMMIT, Entry, Mark, RELEASE, Start};
+use super::entry::{BEGIN, COMMIT, Entry, Mark, RELEASE, Start};
 use super::names::{CLAIMS, MOST_INDEX, SessionId};
 use super::planted::{Fault, Planted};
 use super::pointer::{self, POINTER_BYTES};
@@ -57,8 +57,8 @@ pub struct Reader<'a> {
 }
 
 /// Entries of a session, in order.
-struct Run {
-    entries: Vec<Entry>,
+pub(super) struct Run {
+    pub entries: Vec<Entry>,
     /// Whether the first is a commit.
     from_commit: bool,
 }
@@ -133,7 +133,7 @@ impl Reader<'_> {
     }
 
     /// The claims before a number, from the newest on.
-    fn groups(&self, number: u64) -> Result<Groups> {
+    pub(super) fn groups(&self, number: u64) -> Result<Groups> {
         if self.way == Way::Create {
             return Ok(Groups::Named { next: number, side: Vec::new() });
         }
@@ -146,7 +146,7 @@ impl Reader<'_> {
     }
 
     /// Those of the sessions that have a first entry or a first pointer.
-    fn with_objects(&self, ids: &[SessionId]) -> Result<Vec<SessionId>> {
+    pub(super) fn with_objects(&self, ids: &[SessionId]) -> Result<Vec<SessionId>> {
         let names = ids.iter().flat_map(|id| [id.entry(1), id.pointer(1)]);
         let lens = lens(self.store, &names.collect::<Vec<_>>())?;
         let some = lens.chunks(2).map(|pair| pair.iter().any(Option::is_some));
@@ -155,7 +155,7 @@ impl Reader<'_> {
 
     /// A session's entries from its newest pointer, or from the first. `None` if none opens there:
     /// it was interrupted at its first.
-    fn since_pointer(&mut self, id: SessionId) -> Result<Option<Run>> {
+    pub(super) fn since_pointer(&mut self, id: SessionId) -> Result<Option<Run>> {
         for _ in 0..TRIES {
             let pointed = self.newest_pointer(id)?;
             let entries = self.entries(id, pointed.map_or(1, |mark| mark.index), None)?;
@@ -273,7 +273,7 @@ impl Reader<'_> {
 }
 
 /// The claims that a history is looked for in, from the newest on.
-enum Groups {
+pub(super) enum Groups {
     /// Each number has one claim; read side by side.
     Named { next: u64, side: Vec<(u64, Option<SessionId>)> },
     /// A list has all.
@@ -282,7 +282,7 @@ enum Groups {
 
 impl Groups {
     /// The next number, and the sessions that claimed it: `None` if that does not open.
-    fn next(&mut self, reader: &mut Reader<'_>) -> Result<Option<(u64, Option<Vec<SessionId>>)>> {
+    pub fn next(&mut self, reader: &mut Reader<'_>) -> Result<Option<(u64, Option<Vec<SessionId>>)>> {
         match self {
             Self::Listed(listed) => Ok(listed.pop_last().map(|(number, ids)| (number, Some(ids)))),
             Self::Named { next, side } => {
@@ -313,7 +313,7 @@ fn collect(mut entries: Vec<Entry>, commit: Option<usize>) -> History {
     }
     for entry in entries {
         let payload = match entry.kind {
-            BEAT | RELEASE => continue,
+            RELEASE => continue,
             BEGIN => Start::parse(&entry.payload).map(|(_, own)| own.to_vec()),
             _ => Some(entry.payload),
         };

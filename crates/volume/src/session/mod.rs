@@ -8,6 +8,8 @@
 //! - An entry is acknowledged when it is stored and no later session is seen *afterwards*. A later
 //!   session then began after that look, and reads the entry. A session that sees a later one is
 //!   over ([`writer`]).
+//! - A session that ended by itself says so. Any other is asked for the volume before it is taken
+//!   over: that is politeness, and nothing depends on it ([`others`]).
 //! - A checkpoint is sent in its place in the chain, beside its objects. It is a commit once these
 //!   are stored. Then it gets a [`pointer`] of its own. What it replaced is deleted after the
 //!   pointer, and after a look.
@@ -17,6 +19,7 @@ mod claim;
 mod entry;
 mod history;
 mod names;
+mod others;
 mod planted;
 mod pointer;
 mod search;
@@ -31,6 +34,7 @@ pub use claim::{Way, Who};
 pub use entry::{COMMIT, FIRST_KIND, Mark};
 pub use history::History;
 pub use names::{SessionId, hex};
+pub use others::{Holder, OnWait, Waiting};
 pub use planted::Planted;
 pub use vault::Vault;
 pub use writer::{Opening, Session};

@@ -31,6 +31,11 @@ impl SessionId {
         format!("e-{:016x}-{index:08x}", self.random)
     }
 
+    /// Where somebody asks this session for the volume.
+    pub fn want(self) -> String {
+        format!("w-{:016x}", self.random)
+    }
+
     /// The pointer to a commit.
     pub fn pointer(self, commit: u64) -> String {
         format!("h-{:016x}-{commit:08x}", self.random)
@@ -70,6 +75,7 @@ mod tests {
             (id.claim(), "s-000000000abc-0000000000001234"),
             (id.entry(17), "e-0000000000001234-00000011"),
             (id.pointer(2), "h-0000000000001234-00000002"),
+            (id.want(), "w-0000000000001234"),
         ];
         for (name, expected) in names {
             assert_eq!(name, expected);

@@ -8,7 +8,7 @@ use super::*;
 use crate::environment::Environment;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
-use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, Tag, VolumeId};
+use oblivio_crypto::{Kind, SealRoot, Sealer, SeededEntropy, Tag, VolumeId};
 use oblivio_store::{Blobs, Held, MemoryStore, PutMode, ReadAt};
 use oblivio_testkit::fault::{Fault, FaultPlan, FaultStore, When};
 use std::sync::Arc;
@@ -46,9 +46,11 @@ impl World {
             vault: vault(self.seed),
             environment: Environment::from_seed(self.seed),
             who: who(),
+            was: ComputerId([0; 16]),
             hint: 0,
             accept_gaps: false,
             stands: |_, _, _| Ok(true),
+            on_wait: None,
             planted: Planted::default(),
         }
     }
@@ -335,7 +337,7 @@ fn no_bytes_make_a_reader_panic() {
         let mut bytes = seeded.bytes(len);
         assert!(Entry::open(&mut vault, session, 1, bytes.clone()).is_none());
         assert!(pointer::open(&mut vault, session, 1, &mut bytes.clone()).is_none());
-        assert!(claim::open(&mut vault, 3, &mut bytes).is_none());
+        assert!(claim::open(&mut vault, Kind::Claim, 3, &mut bytes).is_none());
     }
 }
 
@@ -347,11 +349,11 @@ fn hosts_are_cut_at_a_character() {
         [("", 0), ("laptop", 6), (&"a".repeat(300), 255), (&"\u{e9}".repeat(200), 254)]
     {
         let who = Who { host: host.into(), ..who() };
-        let mut bytes = claim::seal(&mut vault, id, &who).unwrap();
+        let mut bytes = claim::seal(&mut vault, Kind::Claim, id, &who).unwrap();
         assert_eq!(bytes.len(), claim::CLAIM_BYTES);
-        let (opened, named) = claim::open(&mut vault, 3, &mut bytes.clone()).unwrap();
+        let (opened, named) = claim::open(&mut vault, Kind::Claim, 3, &mut bytes.clone()).unwrap();
         assert_eq!((opened, named.host.as_str()), (id, &host[..kept]));
-        assert!(claim::open(&mut vault, 4, &mut bytes).is_none());
+        assert!(claim::open(&mut vault, Kind::Claim, 4, &mut bytes).is_none());
     }
 }
 

@@ -1,13 +1,15 @@
 //! A session of this computer: it begins, stores entries in order, and ends when another began.
 
 use super::claim::{Claims, Way, Who};
-use super::entry::{BEGIN, COMMIT, Draft, FIRST_KIND, Mark, RELEASE, Start};
+use super::entry::{BEAT, BEGIN, COMMIT, Draft, FIRST_KIND, Mark, RELEASE, Start};
 use super::history::{History, Reader, Stands};
 use super::names::{self, SessionId};
+use super::others::{self, OnWait};
 use super::planted::{Fault, Planted};
 use super::pointer;
 use super::vault::Vault;
 use crate::environment::Environment;
+use crate::trust::ComputerId;
 use crate::{Error, Result};
 use oblivio_crypto::{Entropy, Tag};
 use oblivio_store::{Store, WriteAt};
@@ -25,12 +27,17 @@ pub struct Opening {
     pub vault: Vault,
     pub environment: Environment,
     pub who: Who,
+    /// The identity of this computer's session before.
+    pub was: ComputerId,
     /// The largest number of a session that is known. Any other costs only time.
     pub hint: u64,
     /// Whether a claim that does not open may hide a session.
     pub accept_gaps: bool,
     /// Whether the store has all objects of a checkpoint.
     pub stands: Stands,
+    /// Asks the computer that has the volume for it, and waits. Without it, the volume is taken
+    /// over at once.
+    pub on_wait: Option<OnWait>,
     pub planted: Planted,
 }
 
@@ -40,8 +47,9 @@ impl Opening {
     ///
     /// # Errors
     /// `Overtaken` if another computer began meanwhile, `Busy` if others kept on taking the number.
-    /// `Tampered` if something is gone or damaged that an honest store has. Those of the store.
+    /// `Held` if another one goes on with the volume. `Tampered` if something is gone or damaged that an honest store has. Those of the store.
     pub fn begin(mut self) -> Result<(Session, History)> {
+        others::wait(&mut self)?;
         let early = self.planted.is(Fault::EarlyRead).then(|| self.read_early()).transpose()?;
         let id = self.take()?;
         let history = match early {
@@ -58,9 +66,14 @@ impl Opening {
     }
 
     fn read(&mut self, number: u64) -> Result<History> {
+        self.reader().history(number)
+    }
+
+    /// What reads the sessions so far.
+    pub(super) fn reader(&mut self) -> Reader<'_> {
         let Self { store, way, vault, accept_gaps, stands, planted, .. } = self;
         let (store, way, stands, planted) = (&**store, *way, *stands, *planted);
-        Reader { store, way, vault, accept_gaps: *accept_gaps, stands, planted }.history(number)
+        Reader { store, way, vault, accept_gaps: *accept_gaps, stands, planted }
     }
 
     fn read_early(&mut self) -> Result<History> {
@@ -277,6 +290,24 @@ impl Session {
             self.overtaken = true;
         }
         self.check()
+    }
+
+    /// Who wants the volume, if somebody asked this session for it.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn wanted(&mut self) -> Result<Option<Who>> {
+        others::wanted(&*self.store, &mut self.vault, self.id)
+    }
+
+    /// Answers who asked: this session is at work, and goes on for now.
+    ///
+    /// # Errors
+    /// As [`Self::settle`].
+    pub fn beat(&mut self) -> Result<Mark> {
+        self.push(BEAT, &[], 0)?;
+        self.settle()?;
+        Ok(self.last)
     }
 
     /// Says that this computer is done for now: another one need not wait. A later entry takes that

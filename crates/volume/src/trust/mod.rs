@@ -17,19 +17,19 @@ pub(crate) use table::{MOST_ROWS, Table};
 
 use crate::options::OpenOptions;
 use crate::{Error, Result};
-use oblivio_crypto::{Randomness, VolumeId};
+use oblivio_crypto::VolumeId;
 
 /// What this computer knows of an open volume.
 pub(crate) struct Trust {
     keeper: Option<Box<dyn Keeper>>,
     /// The knowledge at the opening, if that must still hold.
     before: Option<Known>,
-    accepted: bool,
+    /// The identity of this computer's session before.
+    was: ComputerId,
     /// The present note.
     noted: Known,
     table: Table,
     most_rows: usize,
-    randomness: Randomness,
 }
 
 impl Trust {
@@ -44,12 +44,22 @@ impl Trust {
             Some(keeper) => keeper.take(volume)?,
             None => None,
         };
-        let new = Known::nothing(volume, ComputerId::generate(&mut randomness));
         let accepted = options.accept_rollback;
-        let noted = before.unwrap_or(new);
+        let id = ComputerId::generate(&mut randomness);
+        let mut noted = before.unwrap_or_else(|| Known::nothing(volume, id));
+        let was = noted.computer;
+        // Acts not noted may have been hidden, and may be shown to others.
+        if !noted.ended || accepted {
+            noted.computer = id;
+        }
         let before = before.filter(|_| !accepted);
         let table = Table::default();
-        Ok(Self { keeper, before, accepted, noted, table, most_rows: MOST_ROWS, randomness })
+        Ok(Self { keeper, before, was, noted, table, most_rows: MOST_ROWS })
+    }
+
+    /// The identity of this computer in its session before this one.
+    pub fn was(&self) -> ComputerId {
+        self.was
     }
 
     /// Limits the rows of tables; 0 for a state without room for one.
@@ -113,10 +123,6 @@ impl Trust {
     /// # Errors
     /// Those of the keeper.
     pub fn begin(&mut self, log: LogMark, newest: Option<Act>) -> Result<()> {
-        // Acts not noted may have been hidden, and may be shown to others.
-        if !self.noted.ended || self.accepted {
-            self.noted.computer = ComputerId::generate(&mut self.randomness);
-        }
         let maker = Some(self.table.newest()).filter(|maker| maker.number > 0);
         self.noted.log = LogSeen::Mark(log);
         self.noted.newest = newest.or(maker);

@@ -53,7 +53,13 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// Takes the volume: begins a session and loads the newest commit, if there is one.
-    pub fn begin(opening: &Opening<'_>, mut trust: Trust, new: bool) -> Result<(Self, Left)> {
+    pub fn begin(
+        opening: &mut Opening<'_>,
+        mut trust: Trust,
+        new: bool,
+    ) -> Result<(Self, Left)> {
+        let on_wait = opening.options.on_wait.take();
+        let opening = &*opening;
         let Opening { store, header, master, options } = opening;
         let volume = header.volume();
         let parameters = header.parameters();
@@ -64,7 +70,7 @@ impl Ledger {
         let blocks = super::header::LEAST_BLOCKS.min(config.capacity);
         let keys = TreeKeys::of_volume(master, volume, randomness);
         let engine = TreeOram::new(config, blocks, keys)?;
-        let (session, history) = session_of(opening, &trust, new).begin()?;
+        let (session, history) = session::Opening { on_wait, ..session_of(opening, &trust, new) }.begin()?;
         let base = base_of(&history, &mut trust, new)?;
         let mut places = Places::new(rule);
         let (mut commits, mut root) = (Commits::default(), Vec::new());
@@ -295,6 +301,15 @@ impl Ledger {
         self.trust.logged(LogMark { end: self.log.records, tag: mark.tag }, Some(act))
     }
 
+    /// Answers who asked for the volume: this computer goes on with it for now.
+    pub fn beat(&mut self) -> Result<()> {
+        self.settle()?;
+        let mark = self.session.beat()?;
+        self.log.records += 1;
+        let act = self.trust.last_act();
+        self.trust.logged(LogMark { end: self.log.records, tag: mark.tag }, Some(act))
+    }
+
     /// Says that this computer is done for now, after a commit of everything.
     pub fn release(&mut self) -> Result<()> {
         self.session.release(&[])?;
@@ -388,10 +403,12 @@ fn session_of(opening: &Opening<'_>, trust: &Trust, new: bool) -> session::Openi
         vault: Vault::new(volume, Sealer::new(master.entry_root(volume), randomness)),
         environment: options.environment.clone(),
         who: Who { computer: trust.known().computer, host: options.host.clone() },
+        was: trust.was(),
         hint: 0,
         // Before a volume is made, there may be claims to another one that never was.
         accept_gaps: new || options.accept_rollback,
         stands,
+        on_wait: None,
         planted: session::Planted::default(),
     }
 }

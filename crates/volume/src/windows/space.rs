@@ -1,6 +1,6 @@
 //! The volume as a block space: batches, deferred writes, durability.
 
-use super::policy::{LEAST_SYNC, MOST_DEFERRED, MOST_RECORD_BYTES, MOST_RECORDS, SYNC_BYTES};
+use super::policy::{HEED_SECONDS, LEAST_SYNC, MOST_DEFERRED, MOST_RECORD_BYTES, MOST_RECORDS, SYNC_BYTES};
 use super::volume::{Failed, WindowVolume};
 use crate::block::{BlockSpace, ROOT_BYTES, refuse_misfits};
 use crate::tree::runs;
@@ -242,11 +242,12 @@ impl BlockSpace for WindowVolume {
 
     fn idle(&mut self) -> Result<Option<Duration>> {
         self.guarded(|volume| {
+            volume.heed_others()?;
             if volume.ledger.log.unsettled > 0 {
                 volume.settle()?;
             }
             if volume.ledger.engine.shrink_left() == 0 {
-                return Ok(None);
+                return Ok(Some(Duration::from_secs(HEED_SECONDS)));
             }
             volume.window_ahead()?;
             Ok(Some(Duration::ZERO))

@@ -3,7 +3,7 @@
 use super::header::{WindowOptions, check, config, parameters_of};
 use super::info::WindowInfo;
 use super::ledger::{Ledger, has_header};
-use super::policy::{LOOK_SECONDS, SETTLE_SECONDS, VERIFIED_AT_ONCE, batch_limit};
+use super::policy::{HEED_SECONDS, LOOK_SECONDS, SETTLE_SECONDS, VERIFIED_AT_ONCE, batch_limit};
 use super::waiting::Waiting;
 use crate::engine::{EngineEntry, EngineVolume, Opening, VolumeInfo};
 use crate::header::Header;
@@ -40,11 +40,21 @@ pub struct WindowVolume {
     /// sent.
     looked: Duration,
     sent: Duration,
+    heed: Heed,
     /// Whether records of an earlier session are being replayed: nothing commits before the end.
     replaying: bool,
     replayed: u64,
     /// The failure that made this handle unusable, if any.
     pub(super) failed: Option<Failed>,
+}
+
+/// What is known of others who want the volume.
+struct Heed {
+    /// When that was last looked up, and the newest entry then.
+    at: Duration,
+    entry: u64,
+    /// Whether the caller was told.
+    told: bool,
 }
 
 /// Why a handle is of no more use.
@@ -93,7 +103,7 @@ impl WindowVolume {
             let why = "a volume in an online store has no --pad and no --pace";
             return Err(Error::Invalid(why.into()));
         }
-        let (mut ledger, left) = Ledger::begin(&opening, trust, new)?;
+        let (mut ledger, left) = Ledger::begin(&mut opening, trust, new)?;
         ledger.start()?;
         let now = opening.options.environment.clock.now();
         let waiting = Waiting::after(&ledger.root);
@@ -104,6 +114,7 @@ impl WindowVolume {
             options: opening.options,
             looked: now,
             sent: now,
+            heed: Heed { at: now, entry: 1, told: false },
             replaying: !left.is_empty(),
             replayed: 0,
             failed: None,
@@ -185,6 +196,7 @@ impl WindowVolume {
     /// Before a batch: few intents are on their way, for a short time, and the session looked
     /// lately.
     fn settle_in_time(&mut self) -> Result<()> {
+        self.heed_others()?;
         let now = self.now();
         let older = |since: Duration, seconds| now.saturating_sub(since).as_secs() >= seconds;
         let waits = self.ledger.log.unsettled > 0 && older(self.sent, SETTLE_SECONDS);
@@ -203,6 +215,27 @@ impl WindowVolume {
     pub(super) fn settle(&mut self) -> Result<()> {
         self.ledger.settle()?;
         self.looked = self.now();
+        Ok(())
+    }
+
+    /// Looks, from time to time, whether another computer asks for the volume. Then the caller is
+    /// told, and as long as this session goes on, the other one gets an answer.
+    pub(super) fn heed_others(&mut self) -> Result<()> {
+        let now = self.now();
+        if self.replaying || now.saturating_sub(self.heed.at).as_secs() < HEED_SECONDS {
+            return Ok(());
+        }
+        self.heed.at = now;
+        let before = std::mem::replace(&mut self.heed.entry, self.ledger.session.mark().index);
+        let Some(who) = self.ledger.session.wanted()? else { return Ok(()) };
+        if before == self.heed.entry {
+            self.ledger.beat()?;
+            (self.looked, self.heed.entry) = (self.now(), self.ledger.session.mark().index);
+        }
+        if let Some(on_wanted) = self.options.on_wanted.as_mut().filter(|_| !self.heed.told) {
+            self.heed.told = true;
+            on_wanted(&who.host);
+        }
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use super::sea::{Berthed, Sea};
 use crate::environment::Environment;
-use crate::session::entry::{BEGIN, COMMIT, Mark, RELEASE};
+use crate::session::entry::{BEAT, BEGIN, COMMIT, Mark, RELEASE};
 use crate::session::planted::{Fault, Planted};
 use crate::session::writer::{Opening, Session};
 use crate::session::{FIRST_KIND, History, SessionId, Vault, Way, Who};
@@ -97,9 +97,11 @@ impl Computer {
             vault: Vault::new(VolumeId([7; 16]), sealer),
             environment: Environment::from_seed(seed),
             who: Who { computer: ComputerId([self.me as u8; 16]), host: String::new() },
+            was: ComputerId([0; 16]),
             hint: self.dice.below(4),
             accept_gaps: false,
             stands,
+            on_wait: None,
             planted: Planted(self.fault),
         };
         let (session, history) = opening.begin()?;
@@ -147,6 +149,11 @@ impl Run<'_> {
                 0..4 => self.note(false)?,
                 4..6 => self.note(true)?,
                 6..9 => self.commit()?,
+                _ if self.computer.dice.percent(30) => {
+                    let done = self.session.beat();
+                    self.keep_covered();
+                    self.tell(BEAT, Some(b""), done.map(drop))?;
+                }
                 _ => {
                     let done = self.session.settle();
                     self.tell(FIRST_KIND, None, done)?;

@@ -1,7 +1,7 @@
 //! What must hold after a schedule: nothing acknowledged is lost, no number is begun twice, what
 //! the newest commit needs is there, and no name ever has two contents.
 
-use crate::session::entry::{BEAT, COMMIT, Mark, RELEASE};
+use crate::session::entry::{COMMIT, Mark, RELEASE};
 use crate::session::history::History;
 use crate::session::names::SessionId;
 use std::collections::BTreeMap;
@@ -132,7 +132,7 @@ impl Judge {
             let at = self.start(life, &chain)?;
             let records: Vec<_> = chain[at.map_or(0, |at| at + 1)..]
                 .iter()
-                .filter(|(_, kind, _)| ![BEAT, RELEASE].contains(kind))
+                .filter(|(_, kind, _)| *kind != RELEASE)
                 .map(|record| (*record).clone())
                 .collect();
             if life.history.records != records {

@@ -1,0 +1,163 @@
+//! Asking the computer that has the volume for it. It is politeness, and spares that computer what
+//! it has not synced. Nothing that must be right depends on it.
+//!
+//! A session that ended by itself says so in its last entry. Any other may be at work. Who wants
+//! the volume stores an object that asks this session for it, and waits: until the session has
+//! released the volume, or was silent for [`SILENT`] by the clock of who waits. No two clocks are
+//! compared. A session looks for that object from time to time, whatever its user does, and answers
+//! with an entry.
+
+use super::ask::found;
+use super::claim::{self, CLAIM_BYTES, Claims, Way, Who};
+use super::entry::{Mark, RELEASE};
+use super::history::Reader;
+use super::names::SessionId;
+use super::vault::Vault;
+use super::writer::Opening;
+use crate::trust::ComputerId;
+use crate::{Error, Result};
+use oblivio_crypto::Kind;
+use oblivio_store::{PutMode, ReadAt, Store, StoreError};
+use std::time::Duration;
+
+/// A session that made no entry for so long after it was asked has ended without saying so.
+pub const SILENT: Duration = Duration::from_secs(90);
+/// Between two looks of who waits.
+const PAUSE: Duration = Duration::from_secs(3);
+
+/// Somebody waits for the volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// What the owner of the computer that has it calls that one.
+    pub host: String,
+    /// For how long.
+    pub waited: Duration,
+    /// For how long that computer has not answered.
+    pub silent: Duration,
+}
+
+/// Is called while somebody waits; says whether to go on.
+pub type OnWait = Box<dyn FnMut(&Waiting) -> bool + Send>;
+
+/// The session that has the volume, or had it last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    pub session: SessionId,
+    /// Who began it; `None` if its claim is gone.
+    pub who: Option<Who>,
+    /// Its newest entry; `None` if it has made none yet.
+    pub newest: Option<Mark>,
+    /// Whether it ended by itself.
+    pub released: bool,
+}
+
+impl Reader<'_> {
+    /// Who has the volume: the newest session before this number that made an entry, or one of
+    /// another computer after it that is about to. `None` if there was never one.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn holder(&mut self, number: u64, own: ComputerId) -> Result<Option<Holder>> {
+        let claims = Claims { store: self.store, way: self.way };
+        let mut groups = self.groups(number)?;
+        let mut begun = None;
+        while let Some((_, group)) = groups.next(self)? {
+            // One that does not open is judged when the history is read.
+            let ids = group.unwrap_or_default();
+            for &session in &self.with_objects(&ids)? {
+                let Some(run) = self.since_pointer(session)? else { continue };
+                let Some(last) = run.entries.last() else { continue };
+                if let Some(begun) = begun {
+                    return Ok(Some(begun));
+                }
+                let who = claims.who(self.vault, session)?;
+                let (newest, released) = (Some(last.mark), last.kind == RELEASE);
+                return Ok(Some(Holder { session, who, newest, released }));
+            }
+            for session in ids {
+                let who = claims.who(self.vault, session)?;
+                if begun.is_none() && who.as_ref().is_none_or(|who| who.computer != own) {
+                    begun = Some(Holder { session, who, newest: None, released: false });
+                }
+            }
+        }
+        Ok(begun)
+    }
+}
+
+/// Waits until no other computer is at work with the volume, as far as that can be told.
+///
+/// # Errors
+/// `Held` if the caller has waited enough. Those of the store.
+pub fn wait(opening: &mut Opening) -> Result<()> {
+    let Some(mut on_wait) = opening.on_wait.take() else { return Ok(()) };
+    let clock = opening.environment.clock.clone();
+    let begun = clock.now();
+    let mut heard: Option<(Holder, Duration)> = None;
+    loop {
+        let Some(holder) = holder(opening)? else { return Ok(()) };
+        // The process of a session of this computer has ended: only one at a time has the volume.
+        let own = holder.who.as_ref().is_some_and(|who| who.computer == opening.was);
+        if holder.released || own {
+            return Ok(());
+        }
+        let now = clock.now();
+        if heard.as_ref().is_none_or(|(last, _)| *last != holder) {
+            if heard.as_ref().is_none_or(|(last, _)| last.session != holder.session) {
+                ask(opening, holder.session)?;
+            }
+            heard = Some((holder, clock.now()));
+        }
+        let Some((holder, since)) = &heard else { continue };
+        let silent = now.saturating_sub(*since);
+        if silent >= SILENT {
+            return Ok(());
+        }
+        let host = holder.who.as_ref().map_or("another computer", |who| who.host.as_str());
+        let waiting = Waiting { host: host.into(), waited: now.saturating_sub(begun), silent };
+        if !on_wait(&waiting) {
+            return Err(Error::Held(waiting.host));
+        }
+        clock.sleep(PAUSE);
+    }
+}
+
+/// Who has the volume now.
+fn holder(opening: &mut Opening) -> Result<Option<Holder>> {
+    let claims = Claims { store: &*opening.store, way: opening.way };
+    opening.hint = claims.largest(opening.hint)?;
+    let (number, own) = (opening.hint + 1, opening.was);
+    opening.reader().holder(number, own)
+}
+
+/// Asks a session for the volume, unless somebody did.
+fn ask(opening: &mut Opening, session: SessionId) -> Result<()> {
+    let name = session.want();
+    if opening.store.len(&name)?.is_some() {
+        return Ok(());
+    }
+    let bytes = claim::seal(&mut opening.vault, Kind::Want, session, &opening.who)?;
+    let mode = match opening.way {
+        Way::Create => PutMode::IfAbsent,
+        Way::Alone => PutMode::Replace,
+    };
+    match opening.store.put(&name, &bytes, mode) {
+        Ok(()) | Err(StoreError::Exists { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Who asked a session for the volume, if anybody did. What nobody of this volume sealed is no
+/// wish.
+///
+/// # Errors
+/// Those of the store.
+pub fn wanted(store: &dyn Store, vault: &mut Vault, session: SessionId) -> Result<Option<Who>> {
+    let (name, mut buf) = (session.want(), [0; CLAIM_BYTES]);
+    let read = store.read(&mut [ReadAt { object: &name, offset: 0, buf: &mut buf }]);
+    if !found(read)? {
+        return Ok(None);
+    }
+    let want = claim::open(vault, Kind::Want, session.number, &mut buf);
+    Ok(want.filter(|(of, _)| *of == session).map(|(_, who)| who))
+}
