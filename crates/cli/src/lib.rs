@@ -14,6 +14,7 @@ mod disk;
 mod engines;
 mod exit;
 mod facts;
+mod gc;
 mod get;
 mod human;
 mod info;
@@ -24,6 +25,7 @@ mod meeting;
 mod mount;
 mod nbd;
 mod open;
+mod others;
 mod passphrase;
 mod passphrases;
 mod pick;
@@ -37,6 +39,7 @@ mod share;
 mod shared;
 mod signals;
 mod staging;
+mod status;
 mod tree;
 #[cfg(all(feature = "ublk", target_os = "linux"))]
 mod ublk;
@@ -105,6 +108,8 @@ fn run(command: &Command) -> Result<()> {
         Command::Ublk(args) => ublk::run(args),
         Command::Passphrase(command) => passphrases::run(command),
         Command::Pick(args) => pick::run(args),
+        Command::Status(args) => status::run(args),
+        Command::Gc(args) => gc::run(args),
         Command::Share(command) => share::run(command),
         Command::Audit(args) => audit::run(args),
         Command::Demo(args) => demo::run(args),

@@ -4,6 +4,7 @@ use crate::args::NbdArgs;
 use crate::disk::{self, Opened};
 use crate::exit::usage;
 use crate::human;
+use crate::others;
 use crate::recorder::Recorder;
 use crate::signals;
 use anyhow::Result;
@@ -15,15 +16,11 @@ use std::sync::Arc;
 /// Runs `oblivio nbd`.
 pub fn run(args: &NbdArgs) -> Result<()> {
     let (serve, front) = (&args.serve, Front::of(args)?);
-    if args.take_over {
-        let hint = "Leave it out: a volume in a folder is locked as long as it is in use.";
-        return Err(usage("--take-over is for a shared volume", hint));
-    }
     let Some(store) = disk::begin(serve)? else { return Ok(()) };
     let front = front.with_tls()?;
     let Opened { disk, options, signals, recorder } = disk::open(serve, store)?;
     let ended = front.serve(disk, options, signals)?;
-    Recorder::finish_after(recorder, ended.map_err(Into::into))
+    Recorder::finish_after(recorder, ended.map_err(Into::into).and_then(|()| others::handed_over()))
 }
 
 /// Where and how clients connect.

@@ -3,6 +3,7 @@
 use crate::args::OpenArgs;
 use crate::exit::{Code, fault, usage};
 use crate::meeting;
+use crate::others;
 use crate::passphrase;
 use crate::recorder::Recorder;
 use crate::unobserved::Unobserved;
@@ -73,7 +74,8 @@ pub fn options(folder: &Path, args: &OpenArgs, on_shown: Option<OnShown>) -> Res
         pad: args.pad,
         pace: args.pace.map(pace),
         on_shown,
-        host: host(),
+        host: oblivio::others::host(),
+        on_wait: (!args.take_over).then(|| others::on_wait(args.quiet)),
         ..OpenOptions::default()
     })
 }
@@ -93,11 +95,6 @@ fn history(args: &OpenArgs) -> Which {
         None if args.older => Which::Older,
         None => Which::Newest,
     }
-}
-
-/// What this computer is called.
-fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Larger batches would not fit the processor's caches.
@@ -144,6 +141,10 @@ pub fn volume_over(
         true => Arc::new(Unobserved::over(store).context("a temporary file")?),
         false => store,
     };
+    if args.take_over && !place::is_online(folder) {
+        let hint = "Leave it out: a volume in a folder is locked as long as it is in use.";
+        return Err(usage("--take-over is for a volume at a URL", hint));
+    }
     // Before asking for the passphrase: a mistyped folder is reported first. The header is read
     // only once: it is not authenticated yet, and opening authenticates this same reading.
     let closed = ClosedVolume::read(store).with_context(|| folder.display().to_string())?;
@@ -165,6 +166,8 @@ pub fn volume_over(
     }
     if place::is_online(folder) {
         options.cache = oblivio::cache::of(header.volume, args.disk_cache);
+        // Only a server can end when it is asked to.
+        options.on_wanted = short_pauses.then(others::on_wanted);
     }
     let passphrase = passphrase::known(&args.passphrase)?;
     Ok((closed.open(&passphrase, options)?, publisher))

@@ -3,6 +3,7 @@
 use crate::args::UblkArgs;
 use crate::disk::{self, Opened};
 use crate::human;
+use crate::others;
 use crate::recorder::Recorder;
 use crate::signals;
 use anyhow::Result;
@@ -19,5 +20,5 @@ pub fn run(args: &UblkArgs) -> Result<()> {
     let (volume, path) = (serve.volume.display(), serving.path());
     disk::announce(serve, &format!("{volume} is a disk of {size} at {}.", path.display()))?;
     let ended = ublk::until_ended(serving, |ask| signals::forward(signals, ask));
-    Recorder::finish_after(recorder, ended.map_err(Into::into))
+    Recorder::finish_after(recorder, ended.map_err(Into::into).and_then(|()| others::handed_over()))
 }

@@ -9,7 +9,7 @@ use oblivio_testkit::accounts::{Account, Faults, Kind};
 use oblivio_testkit::rigs::{S3Kind, S3Rig};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// The first server that is there.
 fn rig() -> Option<S3Rig> {
@@ -65,8 +65,17 @@ fn two_computers_use_a_volume_in_a_bucket() {
     std::thread::sleep(std::time::Duration::from_millis(150));
     let _ = killed.kill();
     killed.wait().unwrap();
-    assert_eq!(on("two", &["cat", &url, "/small"]), "a letter\n");
+    assert_eq!(on("two", &["cat", "--take-over", &url, "/small"]), "a letter\n");
     assert!(on("two", &["check", &url]).starts_with("clean"));
+    // Who had it, and what nobody needs.
+    let status = json(&on("one", &["status", "--json", &url]));
+    assert_eq!((&status["free"], &status["own"]), (&true.into(), &false.into()), "{status}");
+    assert_eq!(status["phrase"], json(&on("two", &["status", "--json", &url]))["phrase"]);
+    assert!(on("one", &["gc", "--dry-run", &url]).contains("could be deleted"));
+    assert!(on("two", &["gc", &url]).starts_with("Deleted"));
+    assert_eq!(json(&on("one", &["gc", "--json", &url]))["strange"], 0);
+    assert!(on("one", &["status", &url]).starts_with("state    free; last used on"));
+    assert!(on("one", &["check", &url]).starts_with("clean"));
     // And what is refused.
     let bad = |code, args: &[&str]| failed(code, run(&scratch, "one", args));
     let said = bad(3, &[&INIT[..], &[&url]].concat());
@@ -74,6 +83,33 @@ fn two_computers_use_a_volume_in_a_bucket() {
     bad(2, &[&INIT[..], &["--seen-by", "snapshots", "--size", "4M", &rig.url("x")]].concat());
     bad(2, &[&INIT[..], &["--engine", "pyramid", "--size", "4M", &rig.url("x")]].concat());
     bad(9, &["ls", &rig.url("nothing"), "/"]);
+}
+
+/// A server ends when another computer asks for its volume, and that one has what was not synced.
+#[test]
+fn a_server_hands_its_volume_over() {
+    let Some(rig) = rig() else { return };
+    let (scratch, url) = (Scratch::new(), rig.url("disk"));
+    let init = [&INIT[..], &["--disk", "4M", &url]].concat();
+    succeeded(run(&scratch, "one", &init));
+    let socket = scratch.path("socket");
+    let socket = socket.to_str().expect("plain");
+    let mut server = command(&scratch, "one", &["nbd", &url, "--socket", socket]);
+    let server = server.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
+    while !fs::exists(socket).expect("a folder") {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let status = json(&succeeded(run(&scratch, "two", &["status", "--json", &url])));
+    assert_eq!(status["free"], false, "{status}");
+    let asked = run(&scratch, "two", &["info", "--json", &url]);
+    let said = String::from_utf8_lossy(&asked.stderr).into_owned();
+    assert!(said.contains("was asked for it"), "{said}");
+    let info = json(&succeeded(asked));
+    assert_eq!(info["session_before_ended"], true, "{info}");
+    let ended = server.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(12), "{said}");
+    assert!(said.contains("was handed over to"), "{said}");
 }
 
 /// What a computer needs to use an account: a remote, and the tokens that it names.

@@ -2,11 +2,12 @@
 
 use crate::error::Result;
 use crate::options::OpenOptions;
+use crate::others::Wanted;
 use crate::passphrase::Passphrase;
 use crate::session::{Medium, Session};
 use oblivio_volume::disk::Disk as Inner;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An open volume that holds a disk: bytes by their offset, all zero at first.
 ///
@@ -39,6 +40,10 @@ impl Medium for Locked {
         self.disk().wants_commit()
     }
 
+    fn idle(&self) -> oblivio_volume::Result<()> {
+        self.disk().idle().map(drop)
+    }
+
     fn finish(self) -> oblivio_volume::Result<()> {
         let disk = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         disk.into_blocks().map(drop)
@@ -54,9 +59,9 @@ impl Disk {
         OpenOptions::new().open_disk(place, passphrase)
     }
 
-    pub(crate) fn over(disk: Inner) -> Self {
+    pub(crate) fn over(disk: Inner, wanted: Arc<Wanted>) -> Self {
         let size = disk.size();
-        Self { session: Session::of(Locked(Mutex::new(disk))), size }
+        Self { session: Session::of(Locked(Mutex::new(disk))).wanted_by(wanted), size }
     }
 
     /// The same, in which nothing may be changed.
@@ -114,6 +119,17 @@ impl Disk {
     /// Those of the store. It may be called again.
     pub fn sync(&self) -> Result<()> {
         self.session.sync()
+    }
+
+    /// Does a little of what is due while nothing else is done. For a volume in an online store call
+    /// it every few seconds: it answers other computers. Gives the name of one that wants the
+    /// volume: then [`close`](Self::close) it if you can. Without that, a computer that waits takes
+    /// the volume over after 90 seconds without any access.
+    ///
+    /// # Errors
+    /// Those of an access; `Overtaken`.
+    pub fn idle(&self) -> Result<Option<String>> {
+        self.session.idle()
     }
 
     /// Makes everything durable and lets go of the volume. Dropping does the same, and hides the

@@ -34,6 +34,10 @@ pub enum Error {
     /// Another process, or another handle of this one, has the volume open.
     #[error("the volume is in use by another process")]
     Busy,
+    /// Another computer has the volume and goes on with its work; it was asked for it. See
+    /// [`OpenOptions::take_over`](crate::OpenOptions::take_over).
+    #[error("the volume is in use on {0}")]
+    Held(String),
     /// Another computer has the volume now, and this handle is of no more use. What was synced
     /// before is safe: open the volume again.
     #[error("another computer took the volume over")]
@@ -116,6 +120,7 @@ impl From<VolumeError> for Error {
             V::Forgotten(what) => Self::Forgotten(what),
             V::Full(what) => Self::Full(what),
             V::Busy => Self::Busy,
+            V::Held(host) => Self::Held(host),
             V::Overtaken => Self::Overtaken,
             V::StillToCome(what) => Self::StillToCome(what),
             V::Parted(what) => Self::Parted(what),
@@ -173,7 +178,7 @@ impl From<Error> for io::Error {
             Error::IsADirectory(_) => ErrorKind::IsADirectory,
             Error::NotEmpty(_) => ErrorKind::DirectoryNotEmpty,
             Error::Full(_) => ErrorKind::StorageFull,
-            Error::Busy => ErrorKind::ResourceBusy,
+            Error::Busy | Error::Held(_) => ErrorKind::ResourceBusy,
             Error::Tampered(_) | Error::RolledBack(_) => ErrorKind::InvalidData,
             Error::BadPath(_) | Error::Invalid(_) => ErrorKind::InvalidInput,
             Error::WrongPassphrase => ErrorKind::PermissionDenied,

@@ -78,6 +78,8 @@ mod metadata;
 pub mod online;
 mod open;
 mod options;
+#[doc(hidden)]
+pub mod others;
 mod passphrase;
 mod path;
 pub mod place;

@@ -5,6 +5,7 @@ use crate::cache;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::options::{CreateOptions, Knowledge, OpenOptions};
+use crate::others::Wanted;
 use crate::passphrase::Passphrase;
 use crate::place::{self, Made};
 use crate::remembered::Remembered;
@@ -30,13 +31,14 @@ impl OpenOptions {
         passphrase: impl Into<Passphrase>,
     ) -> Result<Volume> {
         let view = matches!(self.history, Which::View(_));
-        let mut blocks = self.blocks(place.as_ref(), &passphrase.into())?;
+        let wanted = Arc::default();
+        let mut blocks = self.blocks(place.as_ref(), &passphrase.into(), &wanted)?;
         if size_in(blocks.root())?.is_some() {
             blocks.finish()?;
             return Err(Error::HoldsDisk);
         }
         let fs = FileSystem::open(Box::new(blocks))?;
-        if view { Ok(Volume::looked_at(fs)) } else { Volume::over(fs) }
+        if view { Ok(Volume::looked_at(fs)) } else { Volume::over(fs, wanted) }
     }
 
     /// Opens the disk that a volume holds.
@@ -49,22 +51,25 @@ impl OpenOptions {
         passphrase: impl Into<Passphrase>,
     ) -> Result<Disk> {
         let view = matches!(self.history, Which::View(_));
-        let mut blocks = self.blocks(place.as_ref(), &passphrase.into())?;
+        let wanted = Arc::default();
+        let mut blocks = self.blocks(place.as_ref(), &passphrase.into(), &wanted)?;
         if size_in(blocks.root())?.is_none() {
             blocks.finish()?;
             return Err(Error::HoldsFiles);
         }
-        let disk = Disk::over(InnerDisk::open(Box::new(blocks))?);
+        let disk = Disk::over(InnerDisk::open(Box::new(blocks))?, wanted);
         Ok(if view { disk.looked_at() } else { disk })
     }
 
-    fn blocks(self, place: &Path, passphrase: &Passphrase) -> Result<Blocks> {
+    fn blocks(self, place: &Path, passphrase: &Passphrase, wanted: &Arc<Wanted>) -> Result<Blocks> {
         let closed = ClosedVolume::read(place::open_patiently(place)?)?;
         let header = closed.header();
         let bytes = self.cache;
         let mut options = self.inner(place, header.engine.hides_reads)?;
         if place::is_online(place) {
             options.cache = cache::of(header.volume, bytes);
+            let wanted = Arc::clone(wanted);
+            options.on_wanted = Some(Box::new(move |host| wanted.tell(host)));
         }
         Ok(closed.open(passphrase.secret(), options)?)
     }
@@ -89,6 +94,8 @@ impl OpenOptions {
             accept_rollback: self.accept_rollback,
             history: self.history,
             pad: self.pad && hides_reads,
+            host: crate::others::host(),
+            on_wait: crate::others::on_wait(self.wait),
             ..oblivio_volume::OpenOptions::default()
         })
     }
@@ -106,7 +113,7 @@ impl CreateOptions {
         passphrase: impl Into<Passphrase>,
     ) -> Result<Volume> {
         self.make(place.as_ref(), passphrase.into(), |blocks| {
-            Volume::over(FileSystem::format(blocks)?)
+            Volume::over(FileSystem::format(blocks)?, Arc::default())
         })
     }
 
@@ -122,7 +129,7 @@ impl CreateOptions {
     ) -> Result<Disk> {
         self.size = Some(size);
         self.make(place.as_ref(), passphrase.into(), |blocks| {
-            Ok(Disk::over(InnerDisk::format(blocks, size)?))
+            Ok(Disk::over(InnerDisk::format(blocks, size)?, Arc::default()))
         })
     }
 

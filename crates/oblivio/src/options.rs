@@ -3,6 +3,7 @@
 use oblivio_crypto::KdfParams;
 use oblivio_volume::{SeenBy, Which};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How a volume is opened. The default protects against rollback, hides what SECURITY.md says, and
 /// takes 448 MiB of memory.
@@ -15,6 +16,7 @@ pub struct OpenOptions {
     pub(crate) pad: bool,
     pub(crate) cache: Option<u64>,
     pub(crate) history: Which,
+    pub(crate) wait: Option<Duration>,
 }
 
 /// Where this computer keeps what it knows of volumes.
@@ -56,6 +58,24 @@ impl OpenOptions {
     #[must_use]
     pub fn disk_cache(mut self, bytes: u64) -> Self {
         self.cache = Some(bytes);
+        self
+    }
+
+    /// Takes a volume in an online store from the computer that has it, without asking: what that
+    /// one has not synced is lost. By default it is asked, and [`wait_for`](Self::wait_for) says
+    /// for how long; one that does not answer for 90 seconds has lost the volume.
+    #[must_use]
+    pub fn take_over(self) -> Self {
+        self.wait_for(Duration::ZERO)
+    }
+
+    /// For how long to wait for a computer that has a volume in an online store and goes on with
+    /// its work: three minutes by default. Then opening fails with [`Error::Held`].
+    ///
+    /// [`Error::Held`]: crate::Error::Held
+    #[must_use]
+    pub fn wait_for(mut self, time: Duration) -> Self {
+        self.wait = Some(time);
         self
     }
 

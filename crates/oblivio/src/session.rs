@@ -1,10 +1,11 @@
 //! What a volume and its open files share: the file system or disk, until it is closed.
 
 use crate::error::{Error, Result};
+use crate::others::Wanted;
 use oblivio_volume::CHANGE_BYTES;
 use oblivio_volume::fs::FileSystem;
 use std::fmt;
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// Bytes that are changed before a commit comes by itself: it bounds memory.
 const COMMIT_BYTES: u64 = 64 << 20;
@@ -16,6 +17,9 @@ pub(crate) trait Medium: Sized {
 
     /// Whether the volume wants a commit now.
     fn wants_commit(&self) -> bool;
+
+    /// Does a little of what is due while nothing else is done.
+    fn idle(&self) -> oblivio_volume::Result<()>;
 
     /// Makes all changes durable and leaves nothing to replay.
     fn finish(self) -> oblivio_volume::Result<()>;
@@ -30,6 +34,10 @@ impl Medium for FileSystem {
         FileSystem::wants_commit(self)
     }
 
+    fn idle(&self) -> oblivio_volume::Result<()> {
+        FileSystem::idle(self).map(drop)
+    }
+
     fn finish(self) -> oblivio_volume::Result<()> {
         self.into_blocks().map(drop)
     }
@@ -40,6 +48,8 @@ pub(crate) struct Session<M: Medium> {
     medium: RwLock<Option<M>>,
     /// Whether nothing may be changed.
     read_only: bool,
+    /// Who else wants the volume.
+    wanted: Arc<Wanted>,
     /// Bytes that no commit has made durable. Held during a change: nobody commits half of one.
     changed: Mutex<u64>,
 }
@@ -52,7 +62,24 @@ impl<M: Medium> fmt::Debug for Session<M> {
 
 impl<M: Medium> Session<M> {
     pub(crate) fn of(medium: M) -> Self {
-        Self { medium: RwLock::new(Some(medium)), read_only: false, changed: Mutex::new(0) }
+        Self {
+            medium: RwLock::new(Some(medium)),
+            read_only: false,
+            wanted: Arc::default(),
+            changed: Mutex::new(0),
+        }
+    }
+
+    /// The same, with who else wants the volume.
+    pub(crate) fn wanted_by(mut self, wanted: Arc<Wanted>) -> Self {
+        self.wanted = wanted;
+        self
+    }
+
+    /// Does what is due while nothing else is done; says who else wants the volume.
+    pub(crate) fn idle(&self) -> Result<Option<String>> {
+        self.run(Medium::idle)?;
+        Ok(self.wanted.by())
     }
 
     /// The same, refusing changes.

@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::file::File;
 use crate::metadata::{DirEntry, Metadata};
 use crate::options::{CreateOptions, OpenOptions};
+use crate::others::Wanted;
 use crate::passphrase::Passphrase;
 use crate::path::VolumePath;
 use crate::session::Session;
@@ -55,9 +56,9 @@ impl Volume {
         CreateOptions::new().create(place, passphrase)
     }
 
-    pub(crate) fn over(fs: FileSystem) -> Result<Self> {
+    pub(crate) fn over(fs: FileSystem, wanted: Arc<Wanted>) -> Result<Self> {
         fs.set_clock(Box::new(|| now().into()));
-        Ok(Self(Arc::new(Session::of(fs))))
+        Ok(Self(Arc::new(Session::of(fs).wanted_by(wanted))))
     }
 
     /// One in which nothing may be changed.
@@ -250,6 +251,17 @@ impl Volume {
     /// Those of the store. It may be called again.
     pub fn sync(&self) -> Result<()> {
         self.0.sync()
+    }
+
+    /// Does a little of what is due while nothing else is done. For a volume in an online store call
+    /// it every few seconds: it answers other computers. Gives the name of one that wants the
+    /// volume: then [`close`](Self::close) it if you can. Without that, a computer that waits takes
+    /// the volume over after 90 seconds without any access.
+    ///
+    /// # Errors
+    /// Those of an access; `Overtaken`.
+    pub fn idle(&self) -> Result<Option<String>> {
+        self.0.idle()
     }
 
     /// Makes everything durable and lets go of the volume. Open [`File`]s fail from now on.

@@ -8,6 +8,7 @@ mod passphrase;
 mod pick;
 mod serve;
 mod share;
+mod status;
 mod transfer;
 mod tree;
 #[cfg(all(feature = "ublk", target_os = "linux"))]
@@ -28,6 +29,7 @@ pub use share::{
     ShareCommand, ShareQuota, ShareServe, ShareStatus, TokenAdd, TokenCommand, TokenList,
     TokenRevoke,
 };
+pub use status::{GcArgs, StatusArgs};
 pub use transfer::{Against, CatArgs, GetArgs, InitArgs, PutArgs, SeenBy};
 pub use tree::{CpArgs, DuArgs, LsArgs, MkdirArgs, MvArgs, RmArgs, StatArgs};
 #[cfg(all(feature = "ublk", target_os = "linux"))]
@@ -92,6 +94,8 @@ pub enum Command {
     #[command(subcommand)]
     Passphrase(PassphraseCommand),
     Pick(PickArgs),
+    Status(StatusArgs),
+    Gc(GcArgs),
     #[command(subcommand)]
     Share(ShareCommand),
     Audit(AuditArgs),
@@ -143,6 +147,8 @@ impl Command {
             Command::Passphrase(PassphraseCommand::Change(args)) => &args.volume,
             Command::Passphrase(PassphraseCommand::List(args)) => &args.volume,
             Command::Pick(args) => &args.volume,
+            Command::Status(args) => &args.volume,
+            Command::Gc(args) => &args.volume,
             Command::Watch(args) => &args.volume,
             Command::Umount(_)
             | Command::Share(_)

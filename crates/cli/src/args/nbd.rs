@@ -49,10 +49,6 @@ pub struct NbdArgs {
     /// The file with this computer's token, for a shared volume; it is kept for the next time
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Of a shared volume: take the disk from the computer that serves it. What that one did not
-    /// flush is lost, and it writes nothing more
-    #[arg(long)]
-    pub take_over: bool,
     #[command(flatten)]
     pub serve: ServeArgs,
 }

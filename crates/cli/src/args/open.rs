@@ -19,6 +19,10 @@ pub struct OpenArgs {
     /// I put another volume in this place: open it although this computer used another one here
     #[arg(long, hide_short_help = true)]
     pub accept_other_volume: bool,
+    /// At a URL, or a shared disk: take the volume from the computer that has it, without asking.
+    /// What that one has not synced is lost, and it writes nothing more
+    #[arg(long)]
+    pub take_over: bool,
     /// Nobody sees reads where the volume is (a restored snapshot, a read-only medium of mine):
     /// read it, and write nothing there
     #[arg(long, hide_short_help = true)]

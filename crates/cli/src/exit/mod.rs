@@ -120,6 +120,11 @@ fn of_volume(error: &VolumeError) -> (Code, &'static str) {
             (Code::Full, "What was stored before is intact, and nothing half done was left.")
         }
         E::Busy => (Code::Busy, "Wait until the other oblivio is done, or unmount it."),
+        E::Held(_) => (
+            Code::Busy,
+            "That computer was asked, and goes on with its work. End it there, or take the volume \
+             with --take-over: what that one has not synced is lost then.",
+        ),
         E::Overtaken => (
             Code::Overtaken,
             "What was synced before is safe. Open the volume again to go on from what the other \
@@ -214,6 +219,7 @@ pub fn volume_failed(error: &Error) -> bool {
                 | VolumeError::OtherVolume(_)
                 | VolumeError::Forgotten(_)
                 | VolumeError::Busy
+                | VolumeError::Held(_)
                 | VolumeError::Overtaken
                 | VolumeError::StillToCome(_)
                 | VolumeError::Parted(_)

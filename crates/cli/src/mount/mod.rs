@@ -9,6 +9,7 @@ use crate::args::{MountArgs, UmountArgs};
 use crate::exit::{Code, fault, usage};
 use crate::human;
 use crate::open;
+use crate::others;
 use crate::recorder::Recorder;
 use crate::signals;
 use crate::unobserved;
@@ -71,7 +72,8 @@ pub fn run(args: &MountArgs) -> Result<()> {
     }
     background::ready();
     let ended = serve::until_ended(mounted, &dir, |ask| signals::forward(signals, ask));
-    Recorder::finish_after(recorder, ended.map_err(Into::into).and_then(lost_by_server))
+    let ended = ended.map_err(Into::into).and_then(lost_by_server);
+    Recorder::finish_after(recorder, ended.and_then(|()| others::handed_over()))
 }
 
 fn mount_options(args: &MountArgs, volume: &Path, pulse: Pulse, publisher: Publisher) -> Options {

@@ -30,7 +30,7 @@ pub fn run(args: &NbdArgs, address: &Address) -> Result<()> {
     let keyed = unlock(&line, &passphrase)?;
     drop(passphrase);
     let known = known(&keyed, address, &serve.open)?;
-    let claim = Claim { computer: known.computer()?, take_over: args.take_over };
+    let claim = Claim { computer: known.computer()?, take_over: args.serve.open.take_over };
     // A call that brings many blocks takes longer than one without progress should.
     let timeout = TIMEOUT.max(Duration::from_secs(serve.timeout));
     let options = ClientOptions { timeout, ..ClientOptions::default() };

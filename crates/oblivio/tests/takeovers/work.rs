@@ -26,7 +26,8 @@ fn variable(name: &str) -> String {
 
 pub fn run() {
     let place = variable("TAKEOVER_URL");
-    let open = OpenOptions::new().remember_in(PathBuf::from(variable("HOME")).join("state"));
+    let open =
+        OpenOptions::new().take_over().remember_in(PathBuf::from(variable("HOME")).join("state"));
     if variable("TAKEOVER_MODE") == "create" {
         let options = CreateOptions::new().size(64 << 20).block_size(4096);
         let volume = options.guessing_cost(32 << 10, 1).opened(open).create(place, PASSPHRASE);

@@ -282,7 +282,10 @@ pub(super) enum Groups {
 
 impl Groups {
     /// The next number, and the sessions that claimed it: `None` if that does not open.
-    pub fn next(&mut self, reader: &mut Reader<'_>) -> Result<Option<(u64, Option<Vec<SessionId>>)>> {
+    pub fn next(
+        &mut self,
+        reader: &mut Reader<'_>,
+    ) -> Result<Option<(u64, Option<Vec<SessionId>>)>> {
         match self {
             Self::Listed(listed) => Ok(listed.pop_last().map(|(number, ids)| (number, Some(ids)))),
             Self::Named { next, side } => {

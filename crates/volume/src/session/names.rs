@@ -55,6 +55,14 @@ pub fn parse_claim(name: &str) -> Option<SessionId> {
     (id.number > 0).then_some(id)
 }
 
+/// Whether a name is that of an object which a session stores, and which may be deleted once
+/// nothing needs it. Claims never are.
+pub fn is_object(name: &str) -> bool {
+    let (Some(kind), Some(session)) = (name.get(..2), name.get(2..18)) else { return false };
+    let plain = matches!(kind, "b-" | "e-" | "h-" | "p-" | "w-");
+    plain && hex(session, 16).is_some() && matches!(name.as_bytes().get(18), None | Some(b'-'))
+}
+
 /// A number in exactly `digits` lower hex digits.
 pub fn hex(text: &str, digits: usize) -> Option<u64> {
     let plain = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
@@ -84,6 +92,18 @@ mod tests {
         let largest = SessionId { number: MOST_NUMBER, random: u64::MAX };
         assert_eq!(largest.claim().len(), 2 + 12 + 1 + 16);
         assert_eq!(largest.entry(MOST_INDEX).len(), 2 + 16 + 1 + 8);
+    }
+
+    #[test]
+    fn claims_and_strangers_are_no_objects_to_delete() {
+        let id = SessionId { number: 5, random: 0xfeed };
+        for name in [id.entry(3), id.pointer(4), id.want(), "b-000000000000feed-0c-01".into()] {
+            assert!(is_object(&name), "{name}");
+        }
+        for name in [&id.claim(), &claim(5), "header", "b-letter", "x-000000000000feed-0", "", "b-"]
+        {
+            assert!(!is_object(name), "{name}");
+        }
     }
 
     #[test]

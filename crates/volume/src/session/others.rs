@@ -123,7 +123,10 @@ pub fn wait(opening: &mut Opening) -> Result<()> {
 }
 
 /// Who has the volume now.
-fn holder(opening: &mut Opening) -> Result<Option<Holder>> {
+///
+/// # Errors
+/// Those of the store.
+pub fn holder(opening: &mut Opening) -> Result<Option<Holder>> {
     let claims = Claims { store: &*opening.store, way: opening.way };
     opening.hint = claims.largest(opening.hint)?;
     let (number, own) = (opening.hint + 1, opening.was);

@@ -4,7 +4,7 @@ use super::claim::{Claims, Way, Who};
 use super::entry::{BEAT, BEGIN, COMMIT, Draft, FIRST_KIND, Mark, RELEASE, Start};
 use super::history::{History, Reader, Stands};
 use super::names::{self, SessionId};
-use super::others::{self, OnWait};
+use super::others::{self, Holder, OnWait};
 use super::planted::{Fault, Planted};
 use super::pointer;
 use super::vault::Vault;
@@ -50,7 +50,7 @@ impl Opening {
     /// `Held` if another one goes on with the volume. `Tampered` if something is gone or damaged that an honest store has. Those of the store.
     pub fn begin(mut self) -> Result<(Session, History)> {
         others::wait(&mut self)?;
-        let early = self.planted.is(Fault::EarlyRead).then(|| self.read_early()).transpose()?;
+        let early = self.planted.is(Fault::EarlyRead).then(|| self.peek()).transpose()?;
         let id = self.take()?;
         let history = match early {
             Some(history) => Ok(history),
@@ -69,16 +69,28 @@ impl Opening {
         self.reader().history(number)
     }
 
+    /// Who has the volume now, or had it last.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn holder(&mut self) -> Result<Option<Holder>> {
+        others::holder(self)
+    }
+
+    /// What a session would start from now, without taking a number.
+    ///
+    /// # Errors
+    /// As [`Self::begin`].
+    pub fn peek(&mut self) -> Result<History> {
+        let number = Claims { store: &*self.store, way: self.way }.largest(self.hint)? + 1;
+        self.read(number)
+    }
+
     /// What reads the sessions so far.
     pub(super) fn reader(&mut self) -> Reader<'_> {
         let Self { store, way, vault, accept_gaps, stands, planted, .. } = self;
         let (store, way, stands, planted) = (&**store, *way, *stands, *planted);
         Reader { store, way, vault, accept_gaps: *accept_gaps, stands, planted }
-    }
-
-    fn read_early(&mut self) -> Result<History> {
-        let number = Claims { store: &*self.store, way: self.way }.largest(self.hint)? + 1;
-        self.read(number)
     }
 
     /// Takes a number. Each attempt has a random part of its own, so an attempt that failed never

@@ -53,11 +53,7 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// Takes the volume: begins a session and loads the newest commit, if there is one.
-    pub fn begin(
-        opening: &mut Opening<'_>,
-        mut trust: Trust,
-        new: bool,
-    ) -> Result<(Self, Left)> {
+    pub fn begin(opening: &mut Opening<'_>, mut trust: Trust, new: bool) -> Result<(Self, Left)> {
         let on_wait = opening.options.on_wait.take();
         let opening = &*opening;
         let Opening { store, header, master, options } = opening;
@@ -70,7 +66,8 @@ impl Ledger {
         let blocks = super::header::LEAST_BLOCKS.min(config.capacity);
         let keys = TreeKeys::of_volume(master, volume, randomness);
         let engine = TreeOram::new(config, blocks, keys)?;
-        let (session, history) = session::Opening { on_wait, ..session_of(opening, &trust, new) }.begin()?;
+        let (session, history) =
+            session::Opening { on_wait, ..session_of(opening, &trust, new) }.begin()?;
         let base = base_of(&history, &mut trust, new)?;
         let mut places = Places::new(rule);
         let (mut commits, mut root) = (Commits::default(), Vec::new());
@@ -144,12 +141,9 @@ impl Ledger {
         let bytes = self.engine.config().geometry().bucket_bytes();
         let mut cache = DiskCache::new(options, Level(rule.pool_levels), bytes)?;
         let mut current = BTreeSet::new();
-        for level in (rule.pool_levels..=self.engine.depth().0).map(Level) {
+        for (level, window) in self.places.current(self.engine.depth()) {
             if cache.keeps(level) {
-                let period = 1u64 << (level.0 - rule.log_turns);
-                for window in self.places.done.saturating_sub(period)..self.places.done {
-                    current.insert(self.places.object(level, window)?);
-                }
+                current.insert(self.places.object(level, window)?);
             }
         }
         cache.keep_only(&current);
@@ -208,12 +202,15 @@ impl Ledger {
     pub fn run(&mut self, job: &mut TreeJob) -> Result<()> {
         let (store, cache) = (&*self.store, self.cache.as_mut());
         let mut objects = Objects { store, places: &mut self.places, cache };
-        let done = carry_out(job, &mut self.engine, &mut objects);
-        // What is missing was perhaps deleted by a session that took over.
-        if let Err(Error::Tampered(_)) = &done {
+        carry_out(job, &mut self.engine, &mut objects)
+    }
+
+    /// Judges an outcome: what is missing was perhaps deleted by a session that took over.
+    pub fn judged<T>(&mut self, result: Result<T>) -> Result<T> {
+        if let Err(Error::Tampered(_)) = &result {
             self.session.look()?;
         }
-        done
+        result
     }
 
     /// Carries out a window.
@@ -376,7 +373,7 @@ impl Ledger {
 }
 
 /// The commit that a history begins with, once this computer's knowledge agrees.
-fn base_of(history: &History, trust: &mut Trust, new: bool) -> Result<Option<Commit>> {
+pub(super) fn base_of(history: &History, trust: &mut Trust, new: bool) -> Result<Option<Commit>> {
     let commit = history.commit.as_ref().map(|(_, payload)| (Commit::parse(payload), payload));
     let (commit, payload) = match (commit, new) {
         (None, true) => return Ok(None),
@@ -393,7 +390,7 @@ fn base_of(history: &History, trust: &mut Trust, new: bool) -> Result<Option<Com
 }
 
 /// The session to begin on a volume.
-fn session_of(opening: &Opening<'_>, trust: &Trust, new: bool) -> session::Opening {
+pub(super) fn session_of(opening: &Opening<'_>, trust: &Trust, new: bool) -> session::Opening {
     let Opening { store, header, master, options } = opening;
     let volume = header.volume();
     let randomness = Box::new(options.environment.randomness.clone());

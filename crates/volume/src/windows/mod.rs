@@ -22,6 +22,7 @@
 
 mod cache;
 mod checkpoint;
+mod collect;
 mod cost;
 mod header;
 mod info;
@@ -34,11 +35,14 @@ mod records;
 mod size;
 mod space;
 mod state;
+mod status;
 mod verify;
 mod volume;
 mod waiting;
 
+pub use collect::Collected;
 pub use cost::{Traffic, WindowCost};
 pub use header::WindowOptions;
 pub use info::WindowInfo;
+pub use status::{SessionStatus, status};
 pub use volume::{ENGINE, WindowVolume};

@@ -324,6 +324,16 @@ impl Carrier for Objects<'_> {
 }
 
 impl Places {
+    /// The levels and windows of the current objects of a tree whose leaves are at `depth`, level by
+    /// level, and of some that never were.
+    pub fn current(&self, depth: Level) -> impl Iterator<Item = (Level, u64)> {
+        let (done, log_turns) = (self.done, self.rule.log_turns);
+        (self.rule.pool_levels..=depth.0).map(Level).flat_map(move |level| {
+            let period = 1u64 << (level.0 - log_turns);
+            (done.saturating_sub(period)..done).map(move |window| (level, window))
+        })
+    }
+
     /// The objects that a window replaced, and some that never were.
     pub fn before(&self, depth: Level, window: u64) -> Result<Vec<String>> {
         let levels = (self.rule.pool_levels..=depth.0 + 1).map(Level);

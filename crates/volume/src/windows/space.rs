@@ -1,6 +1,8 @@
 //! The volume as a block space: batches, deferred writes, durability.
 
-use super::policy::{HEED_SECONDS, LEAST_SYNC, MOST_DEFERRED, MOST_RECORD_BYTES, MOST_RECORDS, SYNC_BYTES};
+use super::policy::{
+    HEED_SECONDS, LEAST_SYNC, MOST_DEFERRED, MOST_RECORD_BYTES, MOST_RECORDS, SYNC_BYTES,
+};
 use super::volume::{Failed, WindowVolume};
 use crate::block::{BlockSpace, ROOT_BYTES, refuse_misfits};
 use crate::tree::runs;
@@ -17,6 +19,7 @@ impl WindowVolume {
             None => {}
         }
         let result = work(self);
+        let result = self.ledger.judged(result);
         self.failed = match &result {
             Ok(_) | Err(Error::Invalid(_)) => None,
             Err(Error::Overtaken) => Some(Failed::Overtaken),

@@ -2,7 +2,6 @@
 
 use super::ledger::Ledger;
 use crate::{Error, Result};
-use oblivio_engine::Level;
 use oblivio_engine::tree::Spot;
 use oblivio_store::ReadAt;
 
@@ -19,14 +18,11 @@ pub(super) fn verify(
     let (shapes, depth) = (ledger.engine.shapes().clone(), ledger.engine.depth());
     let config = *ledger.engine.config();
     let mut objects = Vec::new();
-    for level in (rule.pool_levels..=depth.0).map(Level) {
-        let period = 1u64 << (level.0 - rule.log_turns);
-        for window in places.done.saturating_sub(period)..places.done {
-            let slots = shapes.slots(level, window, config.blocks_per_bucket);
-            if slots > 0 {
-                let bytes = config.geometry().bucket_bytes_with(slots);
-                objects.push((places.object(level, window)?, level, window, bytes));
-            }
+    for (level, window) in places.current(depth) {
+        let slots = shapes.slots(level, window, config.blocks_per_bucket);
+        if slots > 0 {
+            let bytes = config.geometry().bucket_bytes_with(slots);
+            objects.push((places.object(level, window)?, level, window, bytes));
         }
     }
     let all = objects.len() as u64;

@@ -120,7 +120,8 @@ impl WindowVolume {
             failed: None,
         };
         if volume.replaying {
-            volume.replay(left)?;
+            let replayed = volume.replay(left);
+            volume.ledger.judged(replayed)?;
         }
         Ok(volume)
     }

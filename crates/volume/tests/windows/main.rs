@@ -1,6 +1,7 @@
 //! Volumes on the tree in windows: what the store sees, several computers, crashes.
 
 mod cache;
+mod collecting;
 mod computers;
 mod costs;
 mod crashes;
