@@ -121,8 +121,8 @@ impl Disk {
         self.session.sync()
     }
 
-    /// Does a little of what is due while nothing else is done. For a volume in an online store call
-    /// it every few seconds: it answers other computers. Gives the name of one that wants the
+    /// Does a little of what is due while nothing else is done. For a volume in an online store,
+    /// call it every few seconds: it answers other computers. Gives the name of one that wants the
     /// volume: then [`close`](Self::close) it if you can. Without that, a computer that waits takes
     /// the volume over after 90 seconds without any access.
     ///

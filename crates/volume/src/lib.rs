@@ -31,12 +31,11 @@ pub use error::{Error, Result};
 pub use extents::{HistoryInfo, drop_history, histories, pick};
 pub use header::{HEADER_BYTES, HEADER_OBJECT, Header, PARAMETER_BYTES, Parameters};
 pub use options::{
-    Beside, CacheOptions, CreateOptions, DEFAULT_MEMORY, OnShown, OnWanted, OpenOptions, Pace,
-    Rule, Shown, ShownKind, Which,
+    Beside, CacheOptions, CreateOptions, DEFAULT_MEMORY, OnShown, OnWait, OnWanted, OpenOptions,
+    Pace, Rule, Shown, ShownKind, Waiting, Which,
 };
 pub use passphrases::{add_passphrase, change_passphrase, read_header, remove_passphrase};
 pub use registry::{Cost, ENGINES, NewVolume, SeenBy};
-pub use session::{OnWait, Waiting};
 pub use trust::{Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper};
 pub use volume::{ClosedVolume, Volume};
 pub use windows::{Collected, SessionStatus, Traffic, status};

@@ -2,7 +2,6 @@
 
 use crate::Result;
 use crate::environment::Environment;
-use crate::session::OnWait;
 use crate::trust::Keeper;
 use oblivio_crypto::{KdfParams, VolumeId};
 use oblivio_store::Store;
@@ -116,6 +115,20 @@ pub struct Shown {
 
 /// Called after each batch, round of maintenance, sync, commit and change of the public rule.
 pub type OnShown = Box<dyn FnMut(&Shown) + Send>;
+
+/// Somebody waits for the volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// What the owner of the computer that has it calls that one.
+    pub host: String,
+    /// For how long.
+    pub waited: Duration,
+    /// For how long that computer has not answered.
+    pub silent: Duration,
+}
+
+/// Is called while somebody waits; says whether to go on.
+pub type OnWait = Box<dyn FnMut(&Waiting) -> bool + Send>;
 
 /// Called when another computer asks for the volume, with what its owner calls it.
 pub type OnWanted = Box<dyn FnMut(&str) + Send>;

@@ -34,7 +34,6 @@ pub use claim::{Way, Who};
 pub use entry::{COMMIT, FIRST_KIND, Mark};
 pub use history::History;
 pub use names::{SessionId, hex, is_object};
-pub use others::{OnWait, Waiting};
 pub use planted::Planted;
 pub use vault::Vault;
 pub use writer::{Opening, Session};

@@ -14,6 +14,7 @@ use super::history::Reader;
 use super::names::SessionId;
 use super::vault::Vault;
 use super::writer::Opening;
+use crate::options::Waiting;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
 use oblivio_crypto::Kind;
@@ -24,20 +25,6 @@ use std::time::Duration;
 pub const SILENT: Duration = Duration::from_secs(90);
 /// Between two looks of who waits.
 const PAUSE: Duration = Duration::from_secs(3);
-
-/// Somebody waits for the volume.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
-    /// What the owner of the computer that has it calls that one.
-    pub host: String,
-    /// For how long.
-    pub waited: Duration,
-    /// For how long that computer has not answered.
-    pub silent: Duration,
-}
-
-/// Is called while somebody waits; says whether to go on.
-pub type OnWait = Box<dyn FnMut(&Waiting) -> bool + Send>;
 
 /// The session that has the volume, or had it last.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,11 +4,12 @@ use super::claim::{Claims, Way, Who};
 use super::entry::{BEAT, BEGIN, COMMIT, Draft, FIRST_KIND, Mark, RELEASE, Start};
 use super::history::{History, Reader, Stands};
 use super::names::{self, SessionId};
-use super::others::{self, Holder, OnWait};
+use super::others::{self, Holder};
 use super::planted::{Fault, Planted};
 use super::pointer;
 use super::vault::Vault;
 use crate::environment::Environment;
+use crate::options::OnWait;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
 use oblivio_crypto::{Entropy, Tag};
@@ -47,7 +48,8 @@ impl Opening {
     ///
     /// # Errors
     /// `Overtaken` if another computer began meanwhile, `Busy` if others kept on taking the number.
-    /// `Held` if another one goes on with the volume. `Tampered` if something is gone or damaged that an honest store has. Those of the store.
+    /// `Held` if another one goes on with the volume. `Tampered` if something is gone or damaged
+    /// that an honest store has. Those of the store.
     pub fn begin(mut self) -> Result<(Session, History)> {
         others::wait(&mut self)?;
         let early = self.planted.is(Fault::EarlyRead).then(|| self.peek()).transpose()?;

@@ -324,8 +324,8 @@ impl Carrier for Objects<'_> {
 }
 
 impl Places {
-    /// The levels and windows of the current objects of a tree whose leaves are at `depth`, level by
-    /// level, and of some that never were.
+    /// The levels and windows of the current objects of a tree whose leaves are at `depth`, level
+    /// by level, and of some that never were.
     pub fn current(&self, depth: Level) -> impl Iterator<Item = (Level, u64)> {
         let (done, log_turns) = (self.done, self.rule.log_turns);
         (self.rule.pool_levels..=depth.0).map(Level).flat_map(move |level| {

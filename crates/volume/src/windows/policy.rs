@@ -16,8 +16,8 @@ pub(super) const MOST_PENDING: usize = 2;
 /// A look at least so often while something is read, in seconds: a computer that slept must not go
 /// on where another one began.
 pub(super) const LOOK_SECONDS: u64 = 60;
-/// Whether another computer asks for the volume is looked up so often, in seconds, whatever the user
-/// does.
+/// Whether another computer asks for the volume is looked up so often, in seconds, whatever the
+/// user does.
 pub(super) const HEED_SECONDS: u64 = 15;
 /// An intent is acknowledged within about a second.
 pub(super) const SETTLE_SECONDS: u64 = 1;
