@@ -13,8 +13,8 @@ use super::entry::{Mark, RELEASE};
 use super::history::Reader;
 use super::names::SessionId;
 use super::vault::Vault;
-use super::writer::Opening;
-use crate::options::Waiting;
+use crate::environment::Clock;
+use crate::options::{OnWait, Waiting};
 use crate::trust::ComputerId;
 use crate::{Error, Result};
 use oblivio_crypto::Kind;
@@ -72,68 +72,81 @@ impl Reader<'_> {
     }
 }
 
-/// Waits until no other computer is at work with the volume, as far as that can be told.
-///
-/// # Errors
-/// `Held` if the caller has waited enough. Those of the store.
-pub fn wait(opening: &mut Opening) -> Result<()> {
-    let Some(mut on_wait) = opening.on_wait.take() else { return Ok(()) };
-    let clock = opening.environment.clock.clone();
-    let begun = clock.now();
-    let mut heard: Option<(Holder, Duration)> = None;
-    loop {
-        let Some(holder) = holder(opening)? else { return Ok(()) };
-        // The process of a session of this computer has ended: only one at a time has the volume.
-        let own = holder.who.as_ref().is_some_and(|who| who.computer == opening.was);
-        if holder.released || own {
-            return Ok(());
-        }
-        let now = clock.now();
-        if heard.as_ref().is_none_or(|(last, _)| *last != holder) {
-            if heard.as_ref().is_none_or(|(last, _)| last.session != holder.session) {
-                ask(opening, holder.session)?;
+/// A computer that asks for the volume.
+pub struct Asking<'a> {
+    pub reader: Reader<'a>,
+    pub clock: &'a dyn Clock,
+    pub who: &'a Who,
+    /// The identity of this computer's session before.
+    pub was: ComputerId,
+    /// The largest number of a session that is known.
+    pub hint: &'a mut u64,
+}
+
+impl Asking<'_> {
+    /// Waits until no other computer is at work with the volume, as far as that can be told.
+    ///
+    /// # Errors
+    /// `Held` if `on_wait` has waited enough. Those of the store.
+    pub fn wait(&mut self, on_wait: &mut OnWait) -> Result<()> {
+        let begun = self.clock.now();
+        let mut heard: Option<(Holder, Duration)> = None;
+        loop {
+            let Some(holder) = self.holder()? else { return Ok(()) };
+            // The process of a session of this computer has ended: only one at a time has the
+            // volume.
+            let own = holder.who.as_ref().is_some_and(|who| who.computer == self.was);
+            if holder.released || own {
+                return Ok(());
             }
-            heard = Some((holder, clock.now()));
+            if heard.as_ref().is_none_or(|(last, _)| last.session != holder.session) {
+                self.ask(holder.session)?;
+            }
+            let now = self.clock.now();
+            let since = match heard {
+                Some((last, since)) if last == holder => since,
+                _ => now,
+            };
+            let silent = now.saturating_sub(since);
+            if silent >= SILENT {
+                return Ok(());
+            }
+            let host = holder.who.as_ref().map_or("another computer", |who| who.host.as_str());
+            let waiting = Waiting { host: host.into(), waited: now.saturating_sub(begun), silent };
+            if !on_wait(&waiting) {
+                return Err(Error::Held(waiting.host));
+            }
+            heard = Some((holder, since));
+            self.clock.sleep(PAUSE);
         }
-        let Some((holder, since)) = &heard else { continue };
-        let silent = now.saturating_sub(*since);
-        if silent >= SILENT {
+    }
+
+    /// Who has the volume now.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn holder(&mut self) -> Result<Option<Holder>> {
+        let claims = Claims { store: self.reader.store, way: self.reader.way };
+        *self.hint = claims.largest(*self.hint)?;
+        self.reader.holder(*self.hint + 1, self.was)
+    }
+
+    /// Asks a session for the volume, unless somebody did.
+    fn ask(&mut self, session: SessionId) -> Result<()> {
+        let Reader { store, way, vault, .. } = &mut self.reader;
+        let name = session.want();
+        if store.len(&name)?.is_some() {
             return Ok(());
         }
-        let host = holder.who.as_ref().map_or("another computer", |who| who.host.as_str());
-        let waiting = Waiting { host: host.into(), waited: now.saturating_sub(begun), silent };
-        if !on_wait(&waiting) {
-            return Err(Error::Held(waiting.host));
+        let bytes = claim::seal(vault, Kind::Want, session, self.who)?;
+        let mode = match way {
+            Way::Create => PutMode::IfAbsent,
+            Way::Alone => PutMode::Replace,
+        };
+        match store.put(&name, &bytes, mode) {
+            Ok(()) | Err(StoreError::Exists { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
         }
-        clock.sleep(PAUSE);
-    }
-}
-
-/// Who has the volume now.
-///
-/// # Errors
-/// Those of the store.
-pub fn holder(opening: &mut Opening) -> Result<Option<Holder>> {
-    let claims = Claims { store: &*opening.store, way: opening.way };
-    opening.hint = claims.largest(opening.hint)?;
-    let (number, own) = (opening.hint + 1, opening.was);
-    opening.reader().holder(number, own)
-}
-
-/// Asks a session for the volume, unless somebody did.
-fn ask(opening: &mut Opening, session: SessionId) -> Result<()> {
-    let name = session.want();
-    if opening.store.len(&name)?.is_some() {
-        return Ok(());
-    }
-    let bytes = claim::seal(&mut opening.vault, Kind::Want, session, &opening.who)?;
-    let mode = match opening.way {
-        Way::Create => PutMode::IfAbsent,
-        Way::Alone => PutMode::Replace,
-    };
-    match opening.store.put(&name, &bytes, mode) {
-        Ok(()) | Err(StoreError::Exists { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
     }
 }
 

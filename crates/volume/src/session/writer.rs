@@ -4,7 +4,7 @@ use super::claim::{Claims, Way, Who};
 use super::entry::{BEAT, BEGIN, COMMIT, Draft, FIRST_KIND, Mark, RELEASE, Start};
 use super::history::{History, Reader, Stands};
 use super::names::{self, SessionId};
-use super::others::{self, Holder};
+use super::others::{self, Asking, Holder};
 use super::planted::{Fault, Planted};
 use super::pointer;
 use super::vault::Vault;
@@ -51,7 +51,9 @@ impl Opening {
     /// `Held` if another one goes on with the volume. `Tampered` if something is gone or damaged
     /// that an honest store has. Those of the store.
     pub fn begin(mut self) -> Result<(Session, History)> {
-        others::wait(&mut self)?;
+        if let Some(mut on_wait) = self.on_wait.take() {
+            self.asking().wait(&mut on_wait)?;
+        }
         let early = self.planted.is(Fault::EarlyRead).then(|| self.peek()).transpose()?;
         let id = self.take()?;
         let history = match early {
@@ -68,7 +70,7 @@ impl Opening {
     }
 
     fn read(&mut self, number: u64) -> Result<History> {
-        self.reader().history(number)
+        self.asking().reader.history(number)
     }
 
     /// Who has the volume now, or had it last.
@@ -76,7 +78,7 @@ impl Opening {
     /// # Errors
     /// Those of the store.
     pub fn holder(&mut self) -> Result<Option<Holder>> {
-        others::holder(self)
+        self.asking().holder()
     }
 
     /// What a session would start from now, without taking a number.
@@ -88,11 +90,13 @@ impl Opening {
         self.read(number)
     }
 
-    /// What reads the sessions so far.
-    pub(super) fn reader(&mut self) -> Reader<'_> {
+    /// What reads the sessions so far, and asks the last one.
+    fn asking(&mut self) -> Asking<'_> {
         let Self { store, way, vault, accept_gaps, stands, planted, .. } = self;
         let (store, way, stands, planted) = (&**store, *way, *stands, *planted);
-        Reader { store, way, vault, accept_gaps: *accept_gaps, stands, planted }
+        let reader = Reader { store, way, vault, accept_gaps: *accept_gaps, stands, planted };
+        let (clock, was) = (&*self.environment.clock, self.was);
+        Asking { reader, clock, who: &self.who, was, hint: &mut self.hint }
     }
 
     /// Takes a number. Each attempt has a random part of its own, so an attempt that failed never
