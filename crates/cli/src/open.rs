@@ -9,6 +9,7 @@ use crate::unobserved::Unobserved;
 use anyhow::{Context, Result};
 use oblivio::place::{self, PlaceError};
 use oblivio::{BesideFolder, Remembered};
+use oblivio_serve::layers::Layers;
 use oblivio_serve::memory;
 use oblivio_serve::watch::{Holds, Publisher, WatchedStore};
 use oblivio_store::Store;
@@ -38,6 +39,14 @@ pub fn store(folder: &Path) -> Result<Arc<dyn Store>> {
 /// The same for a server, which has its own layer over outages.
 pub fn store_to_serve(folder: &Path) -> Result<Arc<dyn Store>> {
     found(folder, place::open(folder))
+}
+
+/// The layers that a server has over it.
+pub fn layers(store: Arc<dyn Store>, folder: &Path) -> Layers {
+    match place::network(folder) {
+        Some(network) => Layers::online(store, network.patience, network.answers),
+        None => Layers::over(store),
+    }
 }
 
 fn found(folder: &Path, store: Result<Arc<dyn Store>, PlaceError>) -> Result<Arc<dyn Store>> {

@@ -11,6 +11,11 @@ pub trait Clock: Send + Sync {
     /// The time since some moment before.
     fn now(&self) -> Duration;
 
+    /// The same, of a clock that also runs while the computer sleeps.
+    fn also_asleep(&self) -> Duration {
+        self.now()
+    }
+
     /// Returns after this time.
     fn sleep(&self, time: Duration);
 
@@ -36,6 +41,12 @@ impl Default for SystemClock {
 impl Clock for SystemClock {
     fn now(&self) -> Duration {
         self.0.elapsed()
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn also_asleep(&self) -> Duration {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
     }
 
     fn sleep(&self, time: Duration) {

@@ -4,10 +4,11 @@ use super::accounts;
 use super::config::{ConfigError, Remote, Remotes, SecretFrom};
 use super::driver::{Driver, Traits};
 use super::library::Library;
-use super::runtime::{CONNECT, Runtime};
+use super::runtime::Runtime;
 use super::secrets::{Ambient, Secret};
 use super::store::OnlineStore;
 use super::url::{Place, Service, Url};
+use crate::waits;
 use opendal::services::{Azblob, Gcs, Memory, S3, Sftp, Webdav};
 use opendal::{Builder, HttpTransporter, Operator};
 use opendal_http_transport_reqwest::ReqwestTransport;
@@ -101,7 +102,8 @@ fn setup(error: impl std::fmt::Display) -> OpenError {
 
 /// One pool of connections, as each service gets to see us.
 fn connections() -> reqwest::ClientBuilder {
-    let client = reqwest::Client::builder().user_agent(AGENT).connect_timeout(CONNECT);
+    let client = reqwest::Client::builder().user_agent(AGENT).connect_timeout(waits::CONNECT);
+    // The library gives a connection up on which nothing comes back for about half a minute.
     client.pool_max_idle_per_host(HTTP_AT_ONCE)
 }
 

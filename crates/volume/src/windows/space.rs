@@ -16,7 +16,11 @@ impl WindowVolume {
             Some(Failed::Other(why)) => return Err(Error::Closed(why.clone())),
             None => {}
         }
-        let result = work(self);
+        let result = match work(self) {
+            // So says the session's guard, before a read is repeated.
+            Err(Error::Busy) => self.ledger.session.look().and(Err(Error::Busy)),
+            result => result,
+        };
         self.failed = match &result {
             Ok(_) | Err(Error::Invalid(_)) => None,
             Err(Error::Overtaken) => Some(Failed::Overtaken),
