@@ -33,12 +33,21 @@ pub struct Session {
 
 /// The store in an existing folder, file or partition, or at a URL.
 pub fn store(folder: &Path) -> Result<Arc<dyn Store>> {
+    keep_service_secrets(folder);
     found(folder, place::open_patiently(folder))
 }
 
 /// The same for a server, which has its own layer over outages.
 pub fn store_to_serve(folder: &Path) -> Result<Arc<dyn Store>> {
+    keep_service_secrets(folder);
     found(folder, place::open(folder))
+}
+
+/// What opens a service is fetched before any passphrase.
+fn keep_service_secrets(folder: &Path) {
+    if place::is_online(folder) {
+        passphrase::holds_secrets();
+    }
 }
 
 /// The layers that a server has over it.

@@ -103,8 +103,7 @@ mod tests {
     #[test]
     fn two_places_do_not_keep_in_step() {
         let waits = |place: &Place| (0..8).map(|_| place.spread(Duration::from_secs(30))).sum();
-        let (one, two): (Duration, Duration) =
-            (waits(&Place::default()), waits(&Place::default()));
+        let (one, two): (Duration, Duration) = (waits(&Place::default()), waits(&Place::default()));
         assert_ne!(one, two);
     }
 }

@@ -4,6 +4,7 @@ mod cache;
 mod computers;
 mod costs;
 mod crashes;
+mod outages;
 mod traces;
 mod whole;
 
