@@ -47,6 +47,10 @@ sessions schedules="1000000" first="0":
 takeovers count="1000":
     OBLIVIO_TAKEOVERS={{count}} cargo test --release -p oblivio --features online --test takeovers -- --nocapture
 
+# A mounted volume in a bucket while the network refuses, stalls, cuts and forbids, this many seconds each.
+outages seconds="60":
+    OBLIVIO_OUTAGE_SECONDS={{seconds}} cargo test --release -p oblivio-cli --test outages -- --nocapture
+
 # Random workloads with a crash at every storage operation, with and without a pace, this many
 # seconds each.
 crash seconds="600":

@@ -49,7 +49,7 @@ fn class(error: &Error) -> (&'static str, Option<&str>) {
         Error::HoldsDisk => ("HoldsDisk", None),
         Error::Invalid(_) => ("Invalid", None),
         Error::Closed(_) => ("Closed", None),
-        Error::Io { .. } => ("StorageFailed", None),
+        Error::Io { .. } | Error::Offline(_) | Error::Refused(_) => ("StorageFailed", None),
         // A later version of the library has more.
         _ => ("OblivioError", None),
     }

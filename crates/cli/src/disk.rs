@@ -9,7 +9,6 @@ use crate::recorder::Recorder;
 use crate::signals;
 use crate::unobserved;
 use anyhow::{Context, Result};
-use oblivio_serve::layers::layers;
 use oblivio_serve::nbd::Options;
 use oblivio_serve::watch::Holds;
 use oblivio_store::Store;
@@ -52,12 +51,14 @@ pub fn begin(args: &ServeArgs) -> Result<Option<Arc<dyn Store>>> {
 /// Those of opening a volume; the volume holds no disk.
 pub fn open(args: &ServeArgs, store: Arc<dyn Store>) -> Result<Opened> {
     let recorder = Recorder::of(&args.open)?;
-    let (store, pulse) = layers(Recorder::under(store, recorder.as_ref()));
+    let layers = open::layers(Recorder::under(store, recorder.as_ref()), &args.volume);
+    let (store, pulse) = (Arc::clone(&layers.store), Arc::clone(&layers.pulse));
     let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true);
     let (volume, publisher) = opened?;
     let signals = signals::catch()?;
     publisher.describe(&volume.info()?, Holds::Disk);
     let disk = Disk::open(Box::new(volume)).with_context(|| args.volume.display().to_string())?;
+    layers.serve();
     let options = Options {
         read_only: args.read_only,
         commit_every: Duration::from_secs(args.commit_every),

@@ -10,6 +10,7 @@ use crate::unobserved::Unobserved;
 use anyhow::{Context, Result};
 use oblivio::place::{self, PlaceError};
 use oblivio::{BesideFolder, Remembered};
+use oblivio_serve::layers::Layers;
 use oblivio_serve::memory;
 use oblivio_serve::watch::{Holds, Publisher, WatchedStore};
 use oblivio_store::Store;
@@ -33,12 +34,29 @@ pub struct Session {
 
 /// The store in an existing folder, file or partition, or at a URL.
 pub fn store(folder: &Path) -> Result<Arc<dyn Store>> {
+    keep_service_secrets(folder);
     found(folder, place::open_patiently(folder))
 }
 
 /// The same for a server, which has its own layer over outages.
 pub fn store_to_serve(folder: &Path) -> Result<Arc<dyn Store>> {
+    keep_service_secrets(folder);
     found(folder, place::open(folder))
+}
+
+/// What opens a service is fetched before any passphrase.
+fn keep_service_secrets(folder: &Path) {
+    if place::is_online(folder) {
+        passphrase::holds_secrets();
+    }
+}
+
+/// The layers that a server has over it.
+pub fn layers(store: Arc<dyn Store>, folder: &Path) -> Layers {
+    match place::network(folder) {
+        Some(network) => Layers::online(store, network.patience, network.answers),
+        None => Layers::over(store),
+    }
 }
 
 fn found(folder: &Path, store: Result<Arc<dyn Store>, PlaceError>) -> Result<Arc<dyn Store>> {

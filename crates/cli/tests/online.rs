@@ -181,7 +181,7 @@ fn without_a_key_it_says_so_at_once() {
     for name in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"] {
         ls.env_remove(name);
     }
-    let said = failed(1, ls.output().expect("the command runs"));
+    let said = failed(13, ls.output().expect("the command runs"));
     assert!(said.contains("check the credentials"), "{said}");
 }
 

@@ -86,6 +86,13 @@ pub enum Error {
     /// The handle was closed, or an earlier failure left it unusable: open the volume again.
     #[error("the volume was closed ({0}); open it again")]
     Closed(String),
+    /// A network, or the service on it, did not answer for as long as it was waited for. What was
+    /// synced is safe: open the volume again later.
+    #[error("{0}")]
+    Offline(String),
+    /// A service on a network refused: its credentials, or what they permit, are not enough.
+    #[error("{0}")]
+    Refused(String),
     /// The storage failed.
     #[error("{what}: {source}")]
     Io {
@@ -151,6 +158,8 @@ impl Error {
     /// What a volume's own conversion has left over.
     fn of_store(error: StoreError) -> Self {
         match error {
+            error if error.is_offline() => Self::Offline(error.to_string()),
+            error if error.is_refused() => Self::Refused(error.to_string()),
             StoreError::Io { object, source } => Self::Io { what: object, source },
             StoreError::Exists { object } | StoreError::Occupied { object, .. } => {
                 Self::Exists(object)
@@ -181,7 +190,8 @@ impl From<Error> for io::Error {
             Error::Busy | Error::Held(_) => ErrorKind::ResourceBusy,
             Error::Tampered(_) | Error::RolledBack(_) => ErrorKind::InvalidData,
             Error::BadPath(_) | Error::Invalid(_) => ErrorKind::InvalidInput,
-            Error::WrongPassphrase => ErrorKind::PermissionDenied,
+            Error::WrongPassphrase | Error::Refused(_) => ErrorKind::PermissionDenied,
+            Error::Offline(_) => ErrorKind::TimedOut,
             Error::Io { source, .. } => source.kind(),
             _ => ErrorKind::Other,
         };

@@ -7,14 +7,15 @@ use oblivio_store::online::{
     Ambient, OnlineStore, Remotes, Runtime, Url, open as open_store, probe,
 };
 pub use oblivio_store::online::{Begin, Effort, Verdict};
-use oblivio_store::{Patience, RetryStore, Store, StoreError};
+use oblivio_store::{Patience, RetryStore, Store, StoreError, waits};
 use std::io;
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// How long a command waits for a store that does not answer, beside the time of its requests.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The variable that says how many seconds a command waits for a store that does not answer.
+const PATIENCE: &str = "OBLIVIO_PATIENCE";
 
 /// Why a URL leads to no store.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +39,25 @@ pub(crate) fn url(place: &Path) -> Option<&str> {
 
 /// A layer that repeats what fails for a while.
 pub(crate) fn patiently(store: Arc<dyn Store>) -> Arc<dyn Store> {
-    Arc::new(RetryStore::bounded(store, Patience::default(), PATIENCE))
+    let most = patience().unwrap_or(waits::COMMAND);
+    Arc::new(RetryStore::online(store, Patience::default(), most, Box::new(|_| {})))
+}
+
+/// How long a store that does not answer is waited for.
+///
+/// # Errors
+/// The environment has a time that is no number of seconds.
+pub fn patience() -> Result<Duration, NoStore> {
+    #[expect(clippy::disallowed_methods, reason = "the user's own choice, for all programs")]
+    let Ok(text) = std::env::var(PATIENCE) else { return Ok(waits::COMMAND) };
+    let why = format!("{PATIENCE} is no number of seconds");
+    let seconds = text.parse().map_err(|_| NoStore { url: PATIENCE.into(), why })?;
+    Ok(Duration::from_secs(seconds))
+}
+
+/// Counts the answers of all online stores of this process: signs of life of the network.
+pub fn answers() -> Arc<AtomicU64> {
+    RUNTIME.get().map(Runtime::answers).unwrap_or_default()
 }
 
 /// The store at a URL. It sends no request yet, and repeats none: a server has its own layer for
@@ -47,6 +66,7 @@ pub(crate) fn patiently(store: Arc<dyn Store>) -> Arc<dyn Store> {
 /// # Errors
 /// A URL that no service has, or a secret that is missing.
 pub fn connect(text: &str) -> Result<OnlineStore, NoStore> {
+    patience()?;
     let url: Url = text.parse().map_err(|error| refused(text, &error))?;
     let ambient = ambient()?;
     let remotes = Remotes::read(&ambient).map_err(|error| refused(text, &error))?;

@@ -8,6 +8,8 @@ use oblivio_volume::{HEADER_BYTES, HEADER_OBJECT};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 /// Why a place has no store.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +54,27 @@ fn open_online(place: &Path) -> Result<Arc<dyn Store>, PlaceError> {
     let why = "this build has no stores on a network: build it with the feature `online`";
     let url = scheme(place).unwrap_or_default();
     Err(PlaceError::Url { url: format!("{url}://"), why: why.into() })
+}
+
+/// How a server waits for a store on a network.
+pub struct Network {
+    /// How long, while the volume is opened.
+    pub patience: Duration,
+    /// Grows with each answer.
+    pub answers: Arc<AtomicU64>,
+}
+
+/// How a server waits for the store at this place, which is open; `None` on a disk.
+#[must_use]
+pub fn network(place: &Path) -> Option<Network> {
+    #[cfg(feature = "online")]
+    if is_online(place) {
+        // Opening it has refused a patience that makes no sense.
+        let patience = crate::online::patience().unwrap_or(oblivio_store::waits::COMMAND);
+        return Some(Network { patience, answers: crate::online::answers() });
+    }
+    let _ = place;
+    None
 }
 
 /// As [`open`], for one who has no layer that outlasts outages: at a URL, what fails is repeated

@@ -90,6 +90,31 @@ impl StoreError {
         }
     }
 
+    /// What a service on a network said, or that it said nothing, as an error of this kind.
+    #[cfg(feature = "online")]
+    pub(crate) fn service(object: &str, kind: io::ErrorKind, text: String) -> Self {
+        let source = io::Error::new(kind, Service(text));
+        Self::Io { object: object.to_owned(), source }
+    }
+
+    fn is_of_service(&self) -> bool {
+        let Self::Io { source, .. } = self else { return false };
+        source.get_ref().is_some_and(|inner| inner.is::<Service>())
+    }
+
+    /// Whether a network, or the service on it, did not answer, or could not do it now.
+    #[must_use]
+    pub fn is_offline(&self) -> bool {
+        self.is_of_service() && self.may_pass()
+    }
+
+    /// Whether a service on a network refused the request, for a reason that stays until somebody
+    /// changes it: credentials, permissions, a server that is not the one it says it is.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.is_of_service() && !self.may_pass()
+    }
+
     /// A missing object.
     pub(crate) fn missing(object: &str) -> Self {
         Self::Missing { object: object.to_owned() }
@@ -111,6 +136,12 @@ impl StoreError {
         Self::refused(object, "range beyond the largest offset")
     }
 }
+
+/// The words of a service on a network, or about it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+#[cfg_attr(not(feature = "online"), expect(dead_code, reason = "no such store is built"))]
+struct Service(String);
 
 /// A result of a store.
 pub type Result<T> = std::result::Result<T, StoreError>;

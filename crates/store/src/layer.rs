@@ -152,6 +152,7 @@ impl Call<'_, '_> {
             Self::Hint(Hint::Keep(bytes)) => each("", 0, *bytes as u64),
             Self::Hint(Hint::RoundUp { object, align }) => each(object, 0, *align as u64),
             Self::List | Self::FreeBytes | Self::Lock => each("", 0, 0),
+            Self::Hint(Hint::BeforeRepeat(_)) => {}
         }
     }
 

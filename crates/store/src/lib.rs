@@ -4,6 +4,7 @@
 //! done with objects is in a few small [`ports`]; a [`Store`] has all that a volume needs. The one
 //! [`on_objects`] needs nothing but objects that are written once. A [`Layer`] changes a store's
 //! calls: [`record`] keeps the trace an adversary would keep, and [`retry`] outlasts outages.
+//! [`waits`] says how long is waited.
 //! With the feature `online` there are stores on a network too.
 //! A [`share`] is the volume of many clients at a server.
 //! Stores that crash, fail or lag on purpose are in the crate of test doubles, `oblivio-testkit`.
@@ -29,6 +30,7 @@ pub mod retry;
 pub mod share;
 mod sync_folder;
 mod system;
+pub mod waits;
 
 pub use capabilities::{Capabilities, LeaseKind};
 pub use error::{Result, StoreError};
@@ -42,5 +44,5 @@ pub use partition::{Kind, PartitionStore, Place};
 pub use ports::{Blobs, Held, Hint, Lease, Log, Objects, PutMode, Slots, Store};
 pub use range::{ReadAt, WriteAt};
 pub use record::RecordStore;
-pub use retry::{Patience, RetryStore};
+pub use retry::{Guard, Patience, RetryStore};
 pub use sync_folder::SyncFolder;

@@ -256,6 +256,7 @@ impl Slots for LocalStore {
             Hint::Keep(bytes) => self.handles.may_keep(bytes),
             Hint::RoundUp { object, align } => self.handles.may_round_up(object, align),
             Hint::Reads(ranges) => self.announce(ranges),
+            Hint::BeforeRepeat(_) => {}
         }
     }
 }

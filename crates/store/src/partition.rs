@@ -189,7 +189,7 @@ impl Slots for PartitionStore {
             Hint::Keep(bytes) => self.objects.may_keep(bytes),
             Hint::Reads(ranges) => self.objects.expect_reads(ranges),
             // An object may end within a page of another one.
-            Hint::RoundUp { .. } => {}
+            Hint::RoundUp { .. } | Hint::BeforeRepeat(_) => {}
         }
     }
 }

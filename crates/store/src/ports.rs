@@ -8,7 +8,7 @@
 //! of a write, and then each one does until it has passed. [`Log::write_durable`],
 //! [`Log::truncate`], [`Blobs::put`] and [`Blobs::delete`] are durable on return.
 
-use crate::{Capabilities, ReadAt, Result, WriteAt};
+use crate::{Capabilities, Guard, ReadAt, Result, WriteAt};
 use std::ops::Range;
 
 /// The objects that a store holds: their names, lengths and bytes.
@@ -99,6 +99,9 @@ pub enum Hint<'a> {
         /// The multiple, in bytes.
         align: usize,
     },
+    /// Before a failed read is repeated, this is asked. Only a layer that repeats calls takes it,
+    /// and does not pass it on: no store sees it.
+    BeforeRepeat(&'a Guard),
 }
 
 /// How [`Blobs::put`] treats an existing object.

@@ -64,7 +64,8 @@ impl Op {
             Call::FreeBytes => Self::Free,
             Call::Hint(Hint::Reads(_)) => Self::ExpectReads,
             Call::Hint(Hint::Keep(_)) => Self::MayKeep,
-            Call::Hint(Hint::RoundUp { .. }) => Self::MayRoundUp,
+            // The other one has no ranges, so nothing is recorded.
+            Call::Hint(Hint::RoundUp { .. } | Hint::BeforeRepeat(_)) => Self::MayRoundUp,
         }
     }
 

@@ -4,39 +4,85 @@
 //! [may pass](StoreError::may_pass). The caller sees a slow store instead of a broken one, and
 //! continues as if nothing had happened. The adversary additionally sees the same request again,
 //! after a failure that it saw itself.
+//!
+//! At a store on a network others may begin a session meanwhile. Then a repeated read would show
+//! again what they perhaps showed as well. So a [`Guard`] is asked before each repeated read.
 
-use crate::{Answer, Call, Layer, PutMode, Result, Store, StoreError};
+use crate::waits::{Pauses, Place};
+use crate::{Answer, Call, Hint, Layer, PutMode, Result, Store, StoreError};
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
-
-/// The first pause between two attempts. Each is twice the one before.
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-/// The longest pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+use std::time::{Duration, Instant};
 
 /// Called with the first failure of an outage, and with `None` at its end.
 pub type OnOutage = Box<dyn Fn(Option<&StoreError>) + Send + Sync>;
 
-/// Ends the attempts of a [`RetryStore`].
+/// What a [`Guard`] asks of the store below.
+type Ask = dyn Fn(&dyn Store) -> Result<()> + Send + Sync;
+
+/// Asked before a failed read is repeated: its error is the answer then.
+#[derive(Clone)]
+pub struct Guard(Arc<Ask>);
+
+impl Guard {
+    /// A guard that asks the store below.
+    pub fn new(ask: impl Fn(&dyn Store) -> Result<()> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(ask))
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Guard")
+    }
+}
+
+impl PartialEq for Guard {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Guard {}
+
+#[derive(Default)]
+struct Signs {
+    lock: Mutex<()>,
+    signal: Condvar,
+    over: AtomicBool,
+    serving: AtomicBool,
+}
+
+/// Says how long a [`RetryStore`] repeats. Clones are the same.
 #[derive(Clone, Default)]
-pub struct Patience(Arc<(Mutex<()>, Condvar, AtomicBool)>);
+pub struct Patience(Arc<Signs>);
 
 impl Patience {
     /// From now on, the caller gets the first failure.
     pub fn end(&self) {
-        self.0.2.store(true, Ordering::SeqCst);
-        self.0.1.notify_all();
+        self.0.over.store(true, Ordering::SeqCst);
+        self.0.signal.notify_all();
+    }
+
+    /// From now on programs rely on the store: what fails is repeated until it succeeds, also what
+    /// a service refuses. A key that expired, or a network that asks for a log-on first, must not
+    /// cost what they wrote.
+    pub fn serve(&self) {
+        self.0.serving.store(true, Ordering::SeqCst);
+    }
+
+    fn is_serving(&self) -> bool {
+        self.0.serving.load(Ordering::SeqCst)
     }
 
     /// Waits; false once it has ended.
     fn pause(&self, time: Duration) -> bool {
-        let (lock, signal, over) = &*self.0;
-        let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
-        if !over.load(Ordering::SeqCst) {
-            drop(signal.wait_timeout(guard, time));
+        let guard = self.0.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.0.over.load(Ordering::SeqCst) {
+            drop(self.0.signal.wait_timeout(guard, time));
         }
-        !over.load(Ordering::SeqCst)
+        !self.0.over.load(Ordering::SeqCst)
     }
 }
 
@@ -44,49 +90,78 @@ impl Patience {
 pub struct RetryStore {
     inner: Arc<dyn Store>,
     patience: Patience,
-    /// The most time in pauses between the attempts of one call.
+    pauses: Pauses,
+    place: Place,
+    /// The longest time from the first failure of a call on, until programs rely on the store.
     most: Option<Duration>,
     on_outage: OnOutage,
+    guard: Mutex<Option<Guard>>,
 }
 
 impl RetryStore {
-    /// A layer over `inner`, until `patience` ends.
+    /// A layer over a disk, until `patience` ends.
     #[must_use]
     pub fn new(inner: Arc<dyn Store>, patience: Patience, on_outage: OnOutage) -> Self {
-        Self { inner, patience, most: None, on_outage }
+        let (pauses, place, guard) = (Pauses::DISK, Place::default(), Mutex::default());
+        Self { inner, patience, pauses, place, most: None, on_outage, guard }
     }
 
-    /// A layer that gives up on a call when its pauses together take `most`.
+    /// A layer over a store on a network. It gives up on a call after `most`, unless
+    /// [programs rely on it](Patience::serve). An attempt that is under way is waited for.
     #[must_use]
-    pub fn bounded(inner: Arc<dyn Store>, patience: Patience, most: Duration) -> Self {
-        Self { inner, patience, most: Some(most), on_outage: Box::new(|_| {}) }
+    pub fn online(
+        inner: Arc<dyn Store>,
+        patience: Patience,
+        most: Duration,
+        on_outage: OnOutage,
+    ) -> Self {
+        let disk = Self::new(inner, patience, on_outage);
+        Self { pauses: Pauses::NETWORK, most: Some(most), ..disk }
     }
 
-    fn persist<T>(&self, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
-        let (mut pause, mut paused) = (FIRST_PAUSE, Duration::ZERO);
-        let mut failing = false;
+    /// Whether a call that failed so is repeated.
+    fn repeats(&self, error: &StoreError) -> bool {
+        error.may_pass() || error.is_refused() && self.patience.is_serving()
+    }
+
+    fn persist(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        let mut began = None;
+        let mut attempts = 0;
         loop {
-            match attempt() {
-                Err(error) if error.may_pass() => {
-                    if !failing {
+            let answer = match (attempts, self.guard_of(call)) {
+                (1.., Some(guard)) => guard.0(&*self.inner).and_then(|()| call.on(&*self.inner)),
+                _ => call.on(&*self.inner),
+            };
+            match answer {
+                Err(error) if self.repeats(&error) => {
+                    #[expect(clippy::disallowed_methods, reason = "it measures an outage")]
+                    let began = *began.get_or_insert_with(Instant::now);
+                    if attempts == 0 {
                         (self.on_outage)(Some(&error));
                     }
-                    failing = true;
-                    let given_up = self.most.is_some_and(|most| paused >= most);
+                    attempts += 1;
+                    let bound = self.most.filter(|_| !self.patience.is_serving());
+                    let given_up = bound.is_some_and(|most| began.elapsed() >= most);
+                    let pause = self.pauses.after(attempts, &self.place);
                     if given_up || !self.patience.pause(pause) {
                         return Err(error);
                     }
-                    paused += pause;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
                 }
-                result => {
-                    if failing {
+                answer => {
+                    if attempts > 0 {
                         (self.on_outage)(None);
                     }
-                    return result;
+                    return answer;
                 }
             }
         }
+    }
+
+    /// The guard, for a call that shows something.
+    fn guard_of(&self, call: &Call<'_, '_>) -> Option<Guard> {
+        let shows = matches!(call, Call::Read(_));
+        let guard = || self.guard.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        shows.then(guard).flatten()
     }
 }
 
@@ -99,13 +174,18 @@ impl Layer for RetryStore {
 
     fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
         match call {
+            Call::Hint(Hint::BeforeRepeat(guard)) => {
+                let mut held = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
+                *held = Some((*guard).clone());
+                Ok(Answer::Done)
+            }
             // A failed creation may have succeeded.
             Call::Put(_, _, PutMode::IfAbsent)
             | Call::Version(_)
             | Call::FreeBytes
             | Call::Lock
             | Call::Hint(_) => call.on(&*self.inner),
-            _ => self.persist(|| call.on(&*self.inner)),
+            _ => self.persist(call),
         }
     }
 }

@@ -1,10 +1,15 @@
 //! The retry layer in an outage.
 
-use oblivio_store::{Held, MemoryStore, Patience, ReadAt, RetryStore, Slots, StoreError, WriteAt};
+#![allow(clippy::disallowed_methods, reason = "tests")]
+
+use oblivio_store::{
+    Guard, Held, Hint, MemoryStore, Patience, ReadAt, RetryStore, Slots, StoreError, WriteAt,
+};
 use oblivio_testkit::FaultStore;
-use oblivio_testkit::fault::{Fault, FaultPlan};
+use oblivio_testkit::fault::{Fault, FaultPlan, Repeat};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 fn store(plan: &FaultPlan, patience: &Patience) -> (RetryStore, Arc<AtomicU32>) {
     let calls = Arc::new(AtomicU32::new(0));
@@ -41,4 +46,58 @@ fn without_patience_the_failure_comes_through() {
         store.read(&mut [ReadAt { object: "b", offset: 0, buf: &mut [0] }]),
         Err(StoreError::Missing { .. })
     ));
+}
+
+/// How often a call reaches the store below until the caller has its answer.
+fn attempts(store: &RetryStore, plan: &FaultPlan) -> u64 {
+    let before = plan.fired();
+    drop(store.write(&[WRITE]));
+    plan.fired() - before
+}
+
+#[test]
+fn online_it_gives_up_after_a_while_until_programs_rely_on_it() {
+    let (plan, patience) = (FaultPlan::new(), Patience::default());
+    let inner = Arc::new(FaultStore::new(MemoryStore::new(), plan.clone()));
+    let most = Duration::from_millis(500);
+    let store = RetryStore::online(inner, patience.clone(), most, Box::new(|_| {}));
+    plan.fail_in(0, Fault { repeat: Repeat::FromThenOn, ..Fault::once() });
+    let begun = Instant::now();
+    let made = attempts(&store, &plan);
+    assert!((2..6).contains(&made), "{made}");
+    assert!((most..Duration::from_secs(20)).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    patience.serve();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| store.write(&[WRITE]));
+        std::thread::sleep(3 * most);
+        assert!(!waiting.is_finished(), "it waits as long as it takes");
+        plan.clear();
+        waiting.join().expect("no panic").expect("the outage is over");
+    });
+}
+
+#[test]
+fn a_guard_is_asked_before_each_repeated_read() {
+    let (plan, patience) = (FaultPlan::new(), Patience::default());
+    let (store, _) = store(&plan, &patience);
+    store.write(&[WRITE]).expect("memory");
+    let asked = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&asked);
+    store.hint(Hint::BeforeRepeat(&Guard::new(move |_| {
+        match count.fetch_add(1, Ordering::SeqCst) {
+            0 => Ok(()),
+            _ => Err(StoreError::Busy),
+        }
+    })));
+    let mut bytes = [0; 3];
+    let mut read = || store.read(&mut [ReadAt { object: "a", offset: 0, buf: &mut bytes }]);
+    read().expect("memory");
+    assert_eq!(asked.load(Ordering::SeqCst), 0, "a first read needs no guard");
+    plan.fail_in(0, Fault::once());
+    read().expect("the guard lets it");
+    plan.fail_in(0, Fault::once());
+    assert!(matches!(read(), Err(StoreError::Busy)), "the guard's answer");
+    plan.fail_in(0, Fault::once());
+    store.write(&[WRITE]).expect("a write shows nothing");
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
 }

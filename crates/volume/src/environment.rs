@@ -11,6 +11,11 @@ pub trait Clock: Send + Sync {
     /// The time since some moment before.
     fn now(&self) -> Duration;
 
+    /// The same, of a clock that also runs while the computer sleeps.
+    fn also_asleep(&self) -> Duration {
+        self.now()
+    }
+
     /// Returns after this time.
     fn sleep(&self, time: Duration);
 
@@ -21,8 +26,7 @@ pub trait Clock: Send + Sync {
     }
 }
 
-/// The computer's clock. Where the system says it, time passes while the computer sleeps: a session
-/// that slept must look whether another one began.
+/// The computer's clock.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock(Instant);
 
@@ -35,15 +39,14 @@ impl Default for SystemClock {
 
 #[expect(clippy::disallowed_methods, reason = "the one clock of a volume")]
 impl Clock for SystemClock {
-    #[cfg(target_os = "linux")]
-    fn now(&self) -> Duration {
-        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-        Duration::try_from(time).unwrap_or_else(|_| self.0.elapsed())
-    }
-
-    #[cfg(not(target_os = "linux"))]
     fn now(&self) -> Duration {
         self.0.elapsed()
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn also_asleep(&self) -> Duration {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
     }
 
     fn sleep(&self, time: Duration) {

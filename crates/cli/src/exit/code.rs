@@ -25,6 +25,8 @@ pub enum Code {
     StillToCome = 14,
     /// Two computers wrote apart: there are two histories.
     Parted = 15,
+    /// A network, or the service on it, did not answer.
+    Offline = 16,
     /// The reader of our output went away; the shell's code for SIGPIPE.
     Pipe = 141,
 }

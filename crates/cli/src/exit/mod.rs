@@ -170,6 +170,16 @@ fn of_store(error: &StoreError) -> (Code, &'static str) {
         StoreError::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem => {
             (Code::General, READ_ONLY)
         }
+        error if error.is_offline() => (
+            Code::Offline,
+            "Check the network, and whether the service is up; then try again. What was \
+             acknowledged is safe.",
+        ),
+        error if error.is_refused() => (
+            Code::Refused,
+            "Check the credentials, what they permit, and the URL; docs/online.md tells where \
+             secrets come from.",
+        ),
         StoreError::Io { source, .. } => match of_io(source.kind()) {
             (code, "") => (code, "Check the disk or the connection and try again."),
             known => known,

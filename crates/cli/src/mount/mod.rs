@@ -15,14 +15,15 @@ use crate::signals;
 use crate::unobserved;
 use anyhow::{Context, Result};
 use oblivio_serve::Pulse;
-use oblivio_serve::layers::layers;
 use oblivio_serve::mount::{self as serve, Look, Lost, Options};
 use oblivio_serve::watch::Publisher;
+use oblivio_store::waits;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-/// Seconds without progress in the storage after which a mount answers with an error.
+/// Seconds without progress of a disk after which a mount answers with an error.
 const TIMEOUT: u64 = 20;
 
 /// Runs `oblivio mount`.
@@ -48,7 +49,9 @@ pub fn run(args: &MountArgs) -> Result<()> {
         return background::start(&args.volume, &args.open);
     }
     let recorder = Recorder::of(&args.open)?;
-    let (store, pulse) = layers(Recorder::under(open::store_to_serve(&volume)?, recorder.as_ref()));
+    let store = Recorder::under(open::store_to_serve(&volume)?, recorder.as_ref());
+    let layers = open::layers(store, &volume);
+    let store = Arc::clone(&layers.store);
     let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true)?;
     // From here on a signal ends the mount in order, not the process.
     let signals = signals::catch()?;
@@ -59,7 +62,9 @@ pub fn run(args: &MountArgs) -> Result<()> {
     if !args.read_only {
         serve::adopt_root(&fs)?;
     }
+    let pulse = Arc::clone(&layers.pulse);
     let mounted = serve::serve(fs, &dir, mount_options(&args, &volume, pulse, publisher))?;
+    layers.serve();
     if args.child {
         let (volume, dir) = (args.volume.display(), args.dir.display());
         let line = format!("Mounted {volume} on {dir}. `oblivio umount {dir}` unmounts.");
@@ -83,11 +88,13 @@ fn mount_options(args: &MountArgs, volume: &Path, pulse: Pulse, publisher: Publi
         allow_other: args.allow_other,
         ..args.look.clone()
     };
+    let online = oblivio::place::is_online(volume);
+    let usual = || if online { waits::MOUNT } else { Duration::from_secs(TIMEOUT) };
     Options {
         look,
         commit_every: Duration::from_secs(args.commit_every),
         paced: args.open.pace.is_some(),
-        timeout: Duration::from_secs(args.timeout.unwrap_or(TIMEOUT)),
+        timeout: args.timeout.map_or_else(usual, Duration::from_secs),
         on_request: Some(serve::report_to(publisher)),
         pulse,
     }

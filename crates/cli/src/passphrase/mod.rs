@@ -59,9 +59,9 @@ pub fn new(args: &NewPassphraseArgs) -> Result<Passphrase> {
     }
 }
 
-/// From here on this process holds keys and plaintext. It leaves no core dump, and other programs
+/// From here on this process holds keys, plaintext, or what opens a service. It leaves no core dump, and other programs
 /// of the same user cannot inspect it.
-fn holds_secrets() {
+pub fn holds_secrets() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};

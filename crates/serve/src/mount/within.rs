@@ -4,7 +4,7 @@ use super::attach::{self, Stuck};
 use super::busy;
 use super::session::{Mounted, Options, READ_AHEAD, serve};
 use crate::error::Result;
-use crate::layers::layers;
+use crate::layers::Layers;
 use oblivio_crypto::Passphrase;
 use oblivio_store::Store;
 use oblivio_volume::fs::FileSystem;
@@ -24,7 +24,7 @@ pub struct Within {
 /// # Errors
 /// Those of the volume; that of the system if it refuses the mount.
 pub fn mount_within(store: Arc<dyn Store>, passphrase: &Passphrase, dir: &Path) -> Result<Within> {
-    let (store, pulse) = layers(store);
+    let Layers { store, pulse, .. } = Layers::over(store);
     let open = OpenOptions { short_pauses: true, ..OpenOptions::default() };
     let fs = FileSystem::open_ahead(Box::new(Volume::open(store, passphrase, open)?), READ_AHEAD)?;
     fs.set_clock(Box::new(|| SystemTime::now().into()));

@@ -178,8 +178,7 @@ impl Failure {
     }
 
     fn system(&self, kind: io::ErrorKind, object: &str) -> StoreError {
-        let source = io::Error::new(kind, self.text.clone());
-        StoreError::Io { object: object.to_owned(), source }
+        StoreError::service(object, kind, self.text.clone())
     }
 
     /// As the error of a call about this object.

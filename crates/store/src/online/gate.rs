@@ -5,30 +5,22 @@
 //! how long, so follows from the service's own answers and from nothing that is stored.
 
 use super::failure::{Fault, Kind};
+use crate::waits::{self, Pauses, Place};
 use std::future::Future;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 
-/// A request may take this long, and more by the bytes it moves.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// The slowest line that is waited for, in bytes a second.
-const SLOWEST: u64 = 100_000;
-/// The first wait where the service says no time. Each in a row is twice the one before.
-const FIRST_WAIT: Duration = Duration::from_millis(50);
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// A longer wait is an error at once, and still nothing is sent before its end: a mount must not
 /// hang.
-const STUCK: Duration = Duration::from_secs(120);
+const STUCK: Duration = waits::COMMAND;
 
 #[derive(Debug)]
 pub(super) struct Gate {
     places: Semaphore,
-    /// Differs from gate to gate.
-    number: u64,
+    place: Place,
     closed: Mutex<Closed>,
 }
 
@@ -44,9 +36,8 @@ struct Closed {
 impl Gate {
     /// A gate for this many requests at once.
     pub(super) fn new(at_once: usize) -> Arc<Self> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed) ^ u64::from(std::process::id()) << 32;
-        Arc::new(Self { places: Semaphore::new(at_once), number, closed: Mutex::default() })
+        let (places, place) = (Semaphore::new(at_once), Place::default());
+        Arc::new(Self { places, place, closed: Mutex::default() })
     }
 
     /// Sends a request that moves this many bytes, once it is its turn.
@@ -57,7 +48,7 @@ impl Gate {
     ) -> Result<T, Fault> {
         let _place = self.places.acquire().await.map_err(|_| Fault::Ended)?;
         let times = self.opened().await?;
-        let answer = timeout(limit(bytes), request).await.unwrap_or(Err(Fault::TimedOut));
+        let answer = timeout(waits::request(bytes), request).await.unwrap_or(Err(Fault::TimedOut));
         match answer.as_ref().err().and_then(Fault::wait) {
             Some(seconds) => self.close(times, seconds),
             None => self.closed().in_a_row = 0,
@@ -101,15 +92,7 @@ impl Gate {
         if let Some(seconds) = seconds.filter(|&it| it > 0) {
             return Duration::from_secs(seconds.min(86_400));
         }
-        let doubled = FIRST_WAIT.saturating_mul(1 << (closed.in_a_row.clamp(1, 20) - 1));
-        self.spread(doubled.min(LONGEST_WAIT), closed.times)
-    }
-
-    /// A wait, and up to half as much more, which differs from gate to gate and from time to time.
-    /// Those who met once would meet again and again otherwise.
-    fn spread(&self, wait: Duration, times: u64) -> Duration {
-        let mixed = (self.number ^ times.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        wait + wait.mul_f64((mixed >> 54) as f64 / 2048.0)
+        Pauses::NETWORK.after(closed.in_a_row, &self.place)
     }
 
     /// How often it was closed.
@@ -120,11 +103,6 @@ impl Gate {
     fn closed(&self) -> MutexGuard<'_, Closed> {
         self.closed.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// How long a request may take.
-fn limit(bytes: u64) -> Duration {
-    PATIENCE + Duration::from_secs(bytes.div_ceil(SLOWEST))
 }
 
 #[cfg(test)]
@@ -152,12 +130,6 @@ mod tests {
     }
 
     #[test]
-    fn a_request_has_time_for_its_bytes() {
-        assert_eq!(limit(0), Duration::from_secs(30));
-        assert_eq!(limit(8_000_001), Duration::from_secs(30 + 81));
-    }
-
-    #[test]
     fn it_closes_as_long_as_the_service_says() {
         run(async {
             let gate = Gate::new(4);
@@ -176,17 +148,14 @@ mod tests {
     #[test]
     fn without_a_time_each_wait_in_a_row_is_longer() {
         let gate = Gate::new(1);
-        for in_a_row in 1..10 {
+        let wait = |in_a_row, seconds| {
             let closed = Closed { in_a_row, times: 77, ..Closed::default() };
-            let (wait, least) = (gate.wait(&closed, None), FIRST_WAIT * (1 << (in_a_row - 1)));
-            assert!(least <= wait && wait <= least * 3 / 2, "{in_a_row}: {wait:?}");
+            gate.wait(&closed, seconds)
+        };
+        for in_a_row in 1..6 {
+            assert!(wait(in_a_row, None) < wait(in_a_row + 1, None));
         }
-        let closed = Closed { in_a_row: 1000, ..Closed::default() };
-        assert!(gate.wait(&closed, Some(0)) <= LONGEST_WAIT * 3 / 2);
-        // Another gate has another wait.
-        let waits = |gate: &Gate| (0..8).map(|times| gate.spread(LONGEST_WAIT, times)).sum();
-        let (one, two): (Duration, Duration) = (waits(&gate), waits(&Gate::new(1)));
-        assert_ne!(one, two);
+        assert!(wait(1000, Some(0)) <= Pauses::NETWORK.longest * 3 / 2);
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod open;
 mod probe;
 mod runtime;
 mod secrets;
+mod sftp;
 mod store;
 mod url;
 

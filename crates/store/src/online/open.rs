@@ -4,11 +4,13 @@ use super::accounts;
 use super::config::{ConfigError, Remote, Remotes, SecretFrom};
 use super::driver::{Driver, Traits};
 use super::library::Library;
-use super::runtime::{CONNECT, Runtime};
+use super::runtime::Runtime;
 use super::secrets::{Ambient, Secret};
+use super::sftp::{Host, Sftp};
 use super::store::OnlineStore;
 use super::url::{Place, Service, Url};
-use opendal::services::{Azblob, Gcs, Memory, S3, Sftp, Webdav};
+use crate::waits;
+use opendal::services::{Azblob, Gcs, Memory, S3, Webdav};
 use opendal::{Builder, HttpTransporter, Operator};
 use opendal_http_transport_reqwest::ReqwestTransport;
 
@@ -57,12 +59,14 @@ pub fn open(
     if place.service.is_account() {
         return Ok(OnlineStore::new(runtime, at.account()?));
     }
+    if place.service == Service::Sftp {
+        return Ok(OnlineStore::new(runtime, at.sftp()));
+    }
     let (operator, traits) = match place.service {
         Service::S3 | Service::R2 | Service::B2 => (at.s3()?, at.like_s3()),
         Service::Gcs => (at.gcs()?, at.like_s3()),
         Service::Azure => (at.azure()?, at.like_s3()),
-        Service::WebDav | Service::WebDavTls => (at.webdav()?, WEBDAV),
-        _ => (at.sftp()?, SFTP),
+        _ => (at.webdav()?, WEBDAV),
     };
     Ok(OnlineStore::new(runtime, Box::new(Library::new(operator, traits))))
 }
@@ -91,7 +95,7 @@ const OBJECTS: Traits = Traits {
 const WEBDAV: Traits =
     Traits { creates: false, prefixes: false, folder: true, atomic: false, ..OBJECTS };
 
-/// Nothing is synced to the server's disk, as the library cannot ask for it.
+/// Bytes are synced to the server's disk, and names are not: no call does that.
 const SFTP: Traits =
     Traits { at_once: SFTP_AT_ONCE, renames: true, prefixes: false, durable: false, ..OBJECTS };
 
@@ -101,7 +105,8 @@ fn setup(error: impl std::fmt::Display) -> OpenError {
 
 /// One pool of connections, as each service gets to see us.
 fn connections() -> reqwest::ClientBuilder {
-    let client = reqwest::Client::builder().user_agent(AGENT).connect_timeout(CONNECT);
+    let client = reqwest::Client::builder().user_agent(AGENT).connect_timeout(waits::CONNECT);
+    // The library gives a connection up on which nothing comes back for about half a minute.
     client.pool_max_idle_per_host(HTTP_AT_ONCE)
 }
 
@@ -306,19 +311,15 @@ impl At<'_> {
         driver.map_err(OpenError::Needs)
     }
 
-    fn sftp(&self) -> Opened<Operator> {
-        let port = self.place.port.map(|port| format!(":{port}")).unwrap_or_default();
-        let endpoint = format!("ssh://{}{port}", self.place.host);
-        let mut builder =
-            Sftp::default().endpoint(&endpoint).root(&format!("/{}", self.place.path));
+    fn sftp(&self) -> Box<dyn Driver> {
         let user = self.remote.and_then(|remote| remote.user.clone());
-        if let Some(user) = self.place.user.clone().or(user) {
-            builder = builder.user(&user);
-        }
-        if let Some(key) = self.place.query("key") {
-            builder = builder.key(&self.ambient.path(key).to_string_lossy());
-        }
-        operator(builder)
+        let host = Host {
+            name: self.place.host.clone(),
+            port: self.place.port,
+            user: self.place.user.clone().or(user),
+            key: self.place.query("key").map(|key| self.ambient.path(key)),
+        };
+        Box::new(Sftp::new(host, &format!("/{}", self.place.path), SFTP))
     }
 }
 

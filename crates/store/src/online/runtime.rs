@@ -8,20 +8,21 @@ use super::driver::Request;
 use super::failure::{Failure, Fault};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
-use std::time::Duration;
 
 /// Threads of the runtime. They only wait for the network, so two are enough for all stores.
 const THREADS: usize = 2;
-/// How long a connection may take to be made.
-pub(super) const CONNECT: Duration = Duration::from_secs(10);
 
 /// The threads that online stores share. Clones are the same runtime.
 #[derive(Clone, Debug)]
 pub struct Runtime(Arc<Threads>);
 
 #[derive(Debug)]
-struct Threads(Option<tokio::runtime::Runtime>);
+struct Threads {
+    runtime: Option<tokio::runtime::Runtime>,
+    answers: Arc<AtomicU64>,
+}
 
 impl Runtime {
     /// Starts the threads.
@@ -31,18 +32,25 @@ impl Runtime {
     pub fn new() -> io::Result<Self> {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         builder.worker_threads(THREADS).thread_name("oblivio-online").enable_all();
-        Ok(Self(Arc::new(Threads(Some(builder.build()?)))))
+        let runtime = Some(builder.build()?);
+        Ok(Self(Arc::new(Threads { runtime, answers: Arc::default() })))
     }
 
     fn handle(&self) -> Option<&tokio::runtime::Handle> {
-        self.0.0.as_ref().map(tokio::runtime::Runtime::handle)
+        self.0.runtime.as_ref().map(tokio::runtime::Runtime::handle)
+    }
+
+    /// Counts the requests of all stores that were answered well: a sign of life of the network.
+    #[must_use]
+    pub fn answers(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.0.answers)
     }
 }
 
 impl Drop for Threads {
     /// Requests that still run are given up. Nobody waits for them any more.
     fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
+        if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
@@ -59,9 +67,13 @@ impl Runtime {
             return then(Err(Failure::new(&Fault::Ended)));
         };
         let answer = runtime.spawn(request);
+        let answers = self.answers();
         // A second task, so that a panic in the library is an error and nobody waits for ever.
         runtime.spawn(async move {
             let answer = answer.await.unwrap_or(Err(Fault::Ended));
+            if answer.is_ok() {
+                answers.fetch_add(1, Ordering::Relaxed);
+            }
             then(answer.map_err(|fault| Failure::new(&fault)));
         });
     }
@@ -97,7 +109,8 @@ impl Runtime {
 mod tests {
     use super::*;
     use crate::online::gate::Gate;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
+    use std::time::Duration;
 
     #[test]
     fn no_more_than_the_limit_run_at_once_and_answers_keep_their_order() {

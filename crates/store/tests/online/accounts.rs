@@ -44,7 +44,12 @@ struct Settled(RetryStore);
 impl Settled {
     fn boxed(store: OnlineStore) -> Box<dyn Store> {
         let patience = Duration::from_secs(20);
-        Box::new(Self(RetryStore::bounded(Arc::new(store), Patience::default(), patience)))
+        Box::new(Self(RetryStore::online(
+            Arc::new(store),
+            Patience::default(),
+            patience,
+            Box::new(|_| {}),
+        )))
     }
 
     fn created(&self, name: &str, data: &[u8]) -> Result<Answer> {

@@ -3,7 +3,7 @@
 use super::server::{Folder, Server, Skip, find_program, free_port};
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 
 /// The programs that are tried.
@@ -77,7 +77,12 @@ impl S3Rig {
     /// The URL of a folder in the bucket.
     #[must_use]
     pub fn url(&self, folder: &str) -> String {
-        let address = self.server.address;
+        self.url_through(self.server.address, folder)
+    }
+
+    /// The same, through a network at another address.
+    #[must_use]
+    pub fn url_through(&self, address: SocketAddr, folder: &str) -> String {
         format!("s3://{}/{folder}?endpoint=http://{address}&region=us-east-1", Self::BUCKET)
     }
 }

@@ -314,7 +314,7 @@ impl Slots for ExtentStore {
     fn hint(&self, hint: Hint<'_>) {
         match hint {
             Hint::Keep(bytes) => self.beside.hint(Hint::Keep(bytes)),
-            Hint::RoundUp { .. } => {}
+            Hint::RoundUp { .. } | Hint::BeforeRepeat(_) => {}
             Hint::Reads(ranges) => self.expect(ranges),
         }
     }

@@ -89,7 +89,7 @@ impl Asking<'_> {
     /// # Errors
     /// `Held` if `on_wait` has waited enough. Those of the store.
     pub fn wait(&mut self, on_wait: &mut OnWait) -> Result<()> {
-        let begun = self.clock.now();
+        let begun = self.clock.also_asleep();
         let mut heard: Option<(Holder, Duration)> = None;
         loop {
             let Some(holder) = self.holder()? else { return Ok(()) };
@@ -102,7 +102,7 @@ impl Asking<'_> {
             if heard.as_ref().is_none_or(|(last, _)| last.session != holder.session) {
                 self.ask(holder.session)?;
             }
-            let now = self.clock.now();
+            let now = self.clock.also_asleep();
             let since = match heard {
                 Some((last, since)) if last == holder => since,
                 _ => now,

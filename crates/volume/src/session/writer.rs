@@ -13,7 +13,7 @@ use crate::options::OnWait;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
 use oblivio_crypto::{Entropy, Tag};
-use oblivio_store::{Store, WriteAt};
+use oblivio_store::{Guard, Store, StoreError, WriteAt};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -336,6 +336,16 @@ impl Session {
     pub fn release(&mut self, payload: &[u8]) -> Result<()> {
         self.push(RELEASE, payload, 0)?;
         self.settle()
+    }
+
+    /// Asks for a later session before a read that failed is repeated: it may have shown the same.
+    pub fn guard(&self) -> Guard {
+        let (way, next) = (self.way, self.id.number + 1);
+        Guard::new(move |store| match (Claims { store, way }).claimed(next) {
+            Ok(false) => Ok(()),
+            Err(Error::Store(error)) => Err(error),
+            Ok(true) | Err(_) => Err(StoreError::Busy),
+        })
     }
 
     fn check(&self) -> Result<()> {

@@ -205,9 +205,10 @@ impl Ledger {
         carry_out(job, &mut self.engine, &mut objects)
     }
 
-    /// Judges an outcome: what is missing was perhaps deleted by a session that took over.
+    /// Judges an outcome: what is missing was perhaps deleted by a session that took over, and the
+    /// session's guard says `Busy` before a read is repeated.
     pub fn judged<T>(&mut self, result: Result<T>) -> Result<T> {
-        if let Err(Error::Tampered(_)) = &result {
+        if let Err(Error::Tampered(_) | Error::Busy) = &result {
             self.session.look()?;
         }
         result

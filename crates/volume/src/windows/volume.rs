@@ -15,7 +15,7 @@ use crate::volume::Volume;
 use crate::{Error, Result};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{BlockAnswer, BlockOp};
-use oblivio_store::{PutMode, Store};
+use oblivio_store::{Hint, PutMode, Store};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,7 +105,8 @@ impl WindowVolume {
         }
         let (mut ledger, left) = Ledger::begin(&mut opening, trust, new)?;
         ledger.start()?;
-        let now = opening.options.environment.clock.now();
+        opening.store.hint(Hint::BeforeRepeat(&ledger.session.guard()));
+        let now = opening.options.environment.clock.also_asleep();
         let waiting = Waiting::after(&ledger.root);
         let mut volume = Self {
             ledger,
@@ -240,8 +241,9 @@ impl WindowVolume {
         Ok(())
     }
 
+    /// Another computer may have begun while this one slept.
     fn now(&self) -> Duration {
-        self.options.environment.clock.now()
+        self.options.environment.clock.also_asleep()
     }
 
     /// Carries out the windows that are due, and commits.

@@ -6,6 +6,7 @@ mod computers;
 mod costs;
 mod crashes;
 mod handover;
+mod outages;
 mod traces;
 mod whole;
 

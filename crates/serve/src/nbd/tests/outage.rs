@@ -5,7 +5,7 @@ use super::super::request::{Answer, Op, Queue};
 use super::super::wire::Errno;
 use super::serving::{ask, done, write};
 use super::{BLOCK, SIZE, Server, Settings, settings};
-use crate::layers::layers;
+use crate::layers::Layers;
 use crate::mount::tests::flaky::*;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::Store;
@@ -34,7 +34,7 @@ fn weathers(call: Call, trouble: Trouble) {
     let volume = Volume::create(Arc::new(store.clone()), &secret, create, options);
     drop(Disk::format(Box::new(volume.expect("made")), SIZE).expect("a disk"));
 
-    let (layered, pulse) = layers(Arc::new(store.clone()));
+    let Layers { store: layered, pulse, .. } = Layers::over(Arc::new(store.clone()));
     let queue = Arc::new(Queue::new(Duration::from_millis(300), pulse));
     let watched = Arc::clone(&queue);
     let watch = thread::spawn(move || watched.watch(|_| ()));
