@@ -6,7 +6,7 @@ mod common;
 
 use common::{Scratch, failed, json, noise, succeeded};
 use oblivio_testkit::accounts::{Account, Faults, Kind};
-use oblivio_testkit::rigs::{S3Kind, S3Rig};
+use oblivio_testkit::rigs::{S3Kind, S3Rig, SftpRig};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
@@ -110,6 +110,55 @@ fn a_server_hands_its_volume_over() {
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert_eq!(ended.status.code(), Some(12), "{said}");
     assert!(said.contains("was handed over to"), "{said}");
+}
+
+/// Processes of `ssh` with this rig's configuration.
+fn lines(rig: &SftpRig) -> usize {
+    let config = rig.server.folder().join("client").into_os_string().into_encoded_bytes();
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let commands = processes.filter_map(|it| fs::read(it.path().join("cmdline")).ok());
+    commands.filter(|line| line.split(|byte| *byte == 0).any(|part| part == config)).count()
+}
+
+#[test]
+fn over_sftp_nothing_outlives_the_command() {
+    let rig = match SftpRig::start() {
+        Ok(rig) => rig,
+        Err(skip) => return eprintln!("skipped: OpenSSH: {skip}"),
+    };
+    let (scratch, url) = (Scratch::new(), rig.url("vault"));
+    let ssh = |computer: &str, args: &[&str]| {
+        let mut command = command(&scratch, computer, args);
+        command.env("PATH", rig.path());
+        command
+    };
+    let on = |computer: &str, args: &[&str]| succeeded(ssh(computer, args).output().unwrap());
+    let ended = || {
+        let begun = std::time::Instant::now();
+        while lines(&rig) > 0 {
+            assert!(begun.elapsed().as_secs() < 20, "{} lines are left", lines(&rig));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    };
+    on("one", &[&INIT[..], &["--size", "64M", &url]].concat());
+    ended();
+    scratch.write("noise", noise(3 << 20, 1));
+    on("one", &["put", &url, "noise", "/"]);
+    ended();
+    let back = ssh("two", &["cat", &url, "/noise"]).output().unwrap();
+    assert_eq!(back.stdout, noise(3 << 20, 1));
+    ended();
+    // Killed while it has lines.
+    let mut killed = ssh("one", &["put", &url, "noise", "/again"]).spawn().unwrap();
+    let begun = std::time::Instant::now();
+    while lines(&rig) == 0 {
+        assert!(begun.elapsed().as_secs() < 20, "no line was ever made");
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    ended();
+    assert!(on("two", &["check", "--take-over", &url]).starts_with("clean"));
+    ended();
 }
 
 /// What a computer needs to use an account: a remote, and the tokens that it names.

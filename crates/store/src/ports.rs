@@ -8,8 +8,10 @@
 //! of a write, and then each one does until it has passed. [`Log::write_durable`],
 //! [`Log::truncate`], [`Blobs::put`] and [`Blobs::delete`] are durable on return.
 
-use crate::{Capabilities, Guard, ReadAt, Result, WriteAt};
+use crate::{Capabilities, ReadAt, Result, WriteAt};
+use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The objects that a store holds: their names, lengths and bytes.
 pub trait Held: Send + Sync {
@@ -103,6 +105,39 @@ pub enum Hint<'a> {
     /// and does not pass it on: no store sees it.
     BeforeRepeat(&'a Guard),
 }
+
+/// What a [`Guard`] asks of the store below.
+type Ask = dyn Fn(&dyn Store) -> Result<()> + Send + Sync;
+
+/// Asked before a failed read is repeated: its error is the answer then.
+#[derive(Clone)]
+pub struct Guard(Arc<Ask>);
+
+impl Guard {
+    /// A guard that asks the store below.
+    #[must_use]
+    pub fn new(ask: impl Fn(&dyn Store) -> Result<()> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(ask))
+    }
+
+    pub(crate) fn ask(&self, below: &dyn Store) -> Result<()> {
+        (self.0)(below)
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Guard")
+    }
+}
+
+impl PartialEq for Guard {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Guard {}
 
 /// How [`Blobs::put`] treats an existing object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

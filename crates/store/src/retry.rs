@@ -9,42 +9,13 @@
 //! again what they perhaps showed as well. So a [`Guard`] is asked before each repeated read.
 
 use crate::waits::{Pauses, Place};
-use crate::{Answer, Call, Hint, Layer, PutMode, Result, Store, StoreError};
-use std::fmt;
+use crate::{Answer, Call, Guard, Hint, Layer, PutMode, Result, Store, StoreError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Called with the first failure of an outage, and with `None` at its end.
 pub type OnOutage = Box<dyn Fn(Option<&StoreError>) + Send + Sync>;
-
-/// What a [`Guard`] asks of the store below.
-type Ask = dyn Fn(&dyn Store) -> Result<()> + Send + Sync;
-
-/// Asked before a failed read is repeated: its error is the answer then.
-#[derive(Clone)]
-pub struct Guard(Arc<Ask>);
-
-impl Guard {
-    /// A guard that asks the store below.
-    pub fn new(ask: impl Fn(&dyn Store) -> Result<()> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(ask))
-    }
-}
-
-impl fmt::Debug for Guard {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("Guard")
-    }
-}
-
-impl PartialEq for Guard {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for Guard {}
 
 #[derive(Default)]
 struct Signs {
@@ -129,7 +100,7 @@ impl RetryStore {
         let mut attempts = 0;
         loop {
             let answer = match (attempts, self.guard_of(call)) {
-                (1.., Some(guard)) => guard.0(&*self.inner).and_then(|()| call.on(&*self.inner)),
+                (1.., Some(guard)) => guard.ask(&*self.inner).and_then(|()| call.on(&*self.inner)),
                 _ => call.on(&*self.inner),
             };
             match answer {

@@ -59,8 +59,8 @@ pub fn new(args: &NewPassphraseArgs) -> Result<Passphrase> {
     }
 }
 
-/// From here on this process holds keys, plaintext, or what opens a service. It leaves no core dump, and other programs
-/// of the same user cannot inspect it.
+/// From here on this process holds keys, plaintext, or what opens a service. It leaves no core
+/// dump, and other programs of the same user cannot inspect it.
 pub fn holds_secrets() {
     #[cfg(target_os = "linux")]
     {

@@ -121,21 +121,29 @@ impl Shared {
         let number = self.parts.fetch_add(1, Ordering::Relaxed);
         let (folder, name) = path.rsplit_once('/').unwrap_or_default();
         let part = format!("{folder}/.{name}.{number:x}.part");
-        transfer::write(&line.sftp, &part, data).await?;
-        if mode == PutMode::Replace {
-            return files.rename(&part, path).await;
+        let mut done = transfer::write(&line.sftp, &part, data).await;
+        if done.is_ok() {
+            done = give_name(line, &part, path, mode).await;
         }
-        // A link is refused if the name is taken, on all servers that know links.
-        let linked = match line.sftp.support_hardlink() {
-            true => files.hard_link(&part, path).await,
-            false => line.sftp.options().write(true).create_new(true).open(path).await.map(drop),
-        };
-        if linked.is_ok() && !line.sftp.support_hardlink() {
-            return files.rename(&part, path).await;
+        if mode == PutMode::IfAbsent || done.is_err() {
+            // After a rename it is gone.
+            refused_is_fine(files.remove_file(&part).await)?;
         }
-        refused_is_fine(files.remove_file(&part).await)?;
-        linked
+        done
     }
+}
+
+/// Gives a whole file its name.
+async fn give_name(line: &Line, part: &str, path: &str, mode: PutMode) -> Result<(), Said> {
+    let mut files = line.sftp.fs();
+    if mode == PutMode::IfAbsent {
+        // A link is refused if the name is taken, on all servers that know links.
+        if line.sftp.support_hardlink() {
+            return files.hard_link(part, path).await;
+        }
+        line.sftp.options().write(true).create_new(true).open(path).await.map(drop)?;
+    }
+    files.rename(part, path).await
 }
 
 fn refused_is_fine(done: Result<(), Said>) -> Result<(), Said> {
