@@ -155,6 +155,11 @@ nbd-kills times="100":
 share-kills times="20":
     OBLIVIO_SHARE_KILLS={{times}} cargo test -p oblivio-share --test kills -- --nocapture
 
+# A shared volume whose tables are behind a line of this many milliseconds, beside one with tables in
+# the server's folder, by turns.
+share-tables rounds="5" delay="20":
+    OBLIVIO_TABLES_ROUNDS={{rounds}} OBLIVIO_TABLES_DELAY={{delay}} cargo test --release -p oblivio-client --test shared -- --ignored --nocapture speed_beside
+
 # Shared volumes, mounted twice, whose server and mounts are killed this many times under load.
 share-mount-kills times="20":
     OBLIVIO_SHARE_MOUNT_KILLS={{times}} cargo test --release -p oblivio-cli --test shared_mounts kills -- --nocapture

@@ -74,6 +74,11 @@ fn found(folder: &Path, store: Result<Arc<dyn Store>, PlaceError>) -> Result<Arc
             let hint = "`oblivio init --help` shows URLs; secrets are never part of one.";
             fault(Code::Usage, error.to_string(), hint)
         }
+        PlaceError::OnlineOnly { .. } => {
+            let hint = "Tell the client to keep the folder on this computer (\"always available\", no \
+                        virtual files), wait for it, and try again. Or use a volume at a URL.";
+            fault(Code::StillToCome, error.to_string(), hint)
+        }
         PlaceError::Store(error) => error.into(),
     })
 }

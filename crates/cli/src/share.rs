@@ -9,11 +9,17 @@ use crate::human::{count, say, say_json, size};
 use crate::signals;
 use anyhow::Result;
 use oblivio_share::{
-    Address, Device, Granted, Server, Token, VolumeStatus, Wish, hex, secret_hash, wish,
+    Address, Device, Granted, Server, TablesOf, Token, VolumeStatus, Wish, hex, secret_hash, wish,
 };
+use oblivio_store::{Patience, RetryStore, Store};
 use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+
+/// How long a failing store of tables is asked again, beside the time of its requests.
+const TABLES_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs the command.
 pub fn run(command: &ShareCommand) -> Result<()> {
@@ -29,12 +35,27 @@ pub fn run(command: &ShareCommand) -> Result<()> {
 
 fn serve(args: &ShareServe) -> Result<()> {
     let signals = signals::catch()?;
-    let server = Server::start(&args.folder, &args.listen, &args.volume)?;
+    let (folder, listen, volumes) = (&args.folder, &args.listen, &args.volume);
+    let server = match &args.tables {
+        Some(place) => Server::with_tables(folder, listen, volumes, tables_of(place))?,
+        None => Server::start(folder, listen, volumes)?,
+    };
     say(format!("Serving {} on {}.", args.folder.display(), server.address()))?;
     say(format!("Fingerprint {}", hex(&server.fingerprint())))?;
     let ending = server.ending();
     signals::forward(signals, move || ending.end())?;
     Ok(server.wait()?)
+}
+
+/// Where the tables of a volume are: each has a folder or prefix of its own. An outage becomes an
+/// error before clients give the server up.
+fn tables_of(place: &Path) -> TablesOf {
+    let place = place.to_owned();
+    Box::new(move |volume| {
+        let store = oblivio::place::open_within(&place, volume)?;
+        let patient = RetryStore::bounded(store, Patience::default(), TABLES_PATIENCE);
+        Ok(Arc::new(patient) as Arc<dyn Store>)
+    })
 }
 
 fn device(volume: &str, name: &str) -> Device {

@@ -51,9 +51,79 @@ fn shared() -> Scratch {
     succeeded(run(&scratch, "one", &["put", "-q", "one/v", "noise", "/"]));
     sync(&scratch);
     assert_eq!(succeeded(run(&scratch, "two", &["ls", "two/v", "/"])), "noise\n");
-    // A file system writes marks even if it is only read, so that is an epoch too.
+    // It says where it stands.
     sync(&scratch);
     scratch
+}
+
+/// Two computers look at one folder at once, in every way: no file comes, and nobody parts.
+#[test]
+fn who_only_looks_leaves_nothing() {
+    let scratch = shared();
+    let looks: [&[&str]; 5] = [
+        &["ls", "VOLUME", "/"],
+        &["get", "VOLUME", "/noise", "FILE"],
+        &["info", "VOLUME"],
+        &["check", "VOLUME"],
+        &["stat", "VOLUME", "/noise"],
+    ];
+    let before = ["one/v", "two/v"].map(|folder| names(&scratch.path(folder)));
+    let look = |computer: &str| {
+        let (volume, file) = (format!("{computer}/v"), format!("{computer}/back"));
+        for args in looks {
+            let own = args.iter().map(|arg| match *arg {
+                "VOLUME" => volume.as_str(),
+                "FILE" => file.as_str(),
+                other => other,
+            });
+            succeeded(run(&scratch, computer, &own.collect::<Vec<_>>()));
+        }
+        assert_eq!(fs::read(scratch.path(&file)).unwrap(), noise(300_000, 1));
+        mount_and_look(&scratch, computer);
+    };
+    std::thread::scope(|threads| {
+        let look = &look;
+        for name in ["one", "two"] {
+            threads.spawn(move || look(name));
+        }
+    });
+    assert_eq!(["one/v", "two/v"].map(|folder| names(&scratch.path(folder))), before);
+    sync(&scratch);
+    for computer in ["one", "two"] {
+        let histories =
+            succeeded(run(&scratch, computer, &["pick", "--json", &format!("{computer}/v")]));
+        assert_eq!(json(&histories).as_array().unwrap().len(), 1, "{histories}");
+    }
+}
+
+/// A mount in which nothing is changed, where there are mounts.
+fn mount_and_look(scratch: &Scratch, computer: &str) {
+    let (volume, dir) = (format!("{computer}/v"), format!("{computer}/m"));
+    fs::create_dir_all(scratch.path(&dir)).unwrap();
+    for options in [&["-b", "-q"][..], &["-b", "-q", "--read-only"]] {
+        let tried = run(scratch, computer, &[&["mount"], options, &[&volume, &dir]].concat());
+        if !tried.status.success() {
+            return eprintln!("skipped: {}", String::from_utf8_lossy(&tried.stderr));
+        }
+        let seen = fs::read(scratch.path(&dir).join("noise"));
+        succeeded(run(scratch, computer, &["umount", "-q", &dir]));
+        assert_eq!(seen.unwrap(), noise(300_000, 1));
+    }
+}
+
+#[test]
+fn files_that_are_kept_online_only_are_refused() {
+    let scratch = shared();
+    let folder = scratch.path("two/v");
+    let extent = names(&folder).into_iter().find(|name| name.starts_with("x-")).unwrap();
+    let len = folder.join(&extent).metadata().unwrap().len();
+    // As a client leaves it: the length, and no block.
+    fs::remove_file(folder.join(&extent)).unwrap();
+    fs::File::create(folder.join(&extent)).unwrap().set_len(len).unwrap();
+    let error = failed(14, run(&scratch, "two", &["ls", "two/v", "/"]));
+    assert!(error.contains(&extent) && error.contains("always available"), "{error}");
+    fs::copy(scratch.path("one/v").join(&extent), folder.join(&extent)).unwrap();
+    assert_eq!(succeeded(run(&scratch, "two", &["ls", "two/v", "/"])), "noise\n");
 }
 
 #[test]
@@ -61,9 +131,6 @@ fn two_computers_by_turns() {
     let scratch = shared();
     succeeded(run(&scratch, "two", &["get", "two/v", "/noise", "back"]));
     assert_eq!(fs::read(scratch.path("back")).unwrap(), noise(300_000, 1));
-    for args in [&["ls", "two/v", "/"][..], &["info", "two/v"], &["check", "two/v"]] {
-        succeeded(run(&scratch, "two", args));
-    }
     scratch.write("small", "a letter\n");
     succeeded(run(&scratch, "two", &["put", "-q", "two/v", "small", "/"]));
     sync(&scratch);

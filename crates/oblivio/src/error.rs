@@ -149,6 +149,7 @@ impl From<PlaceError> for Error {
             PlaceError::Missing(place) => Self::NotFound(place.display().to_string()),
             PlaceError::NoVolume(_) => Self::NotAVolume(error.to_string()),
             PlaceError::Url { .. } => Self::Invalid(error.to_string()),
+            PlaceError::OnlineOnly { .. } => Self::StillToCome(error.to_string()),
             PlaceError::Store(error) => error.into(),
         }
     }

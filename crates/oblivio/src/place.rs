@@ -5,7 +5,9 @@ pub use crate::url::{is_service, scheme};
 use oblivio_store::partition::{Existing, Place};
 use oblivio_store::{LocalStore, PartitionStore, Store, StoreError, SyncFolder};
 use oblivio_volume::{HEADER_BYTES, HEADER_OBJECT};
-use std::io::ErrorKind;
+use std::fs::DirBuilder;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -27,6 +29,15 @@ pub enum PlaceError {
         url: String,
         /// The reason, with advice.
         why: String,
+    },
+    /// Its sync client fetches this file when it is read.
+    #[error("{file} is not on this computer: the sync client of {} keeps it online only, where \
+             reads are seen", .folder.display())]
+    OnlineOnly {
+        /// The folder.
+        folder: PathBuf,
+        /// One such file.
+        file: String,
     },
     /// The store failed.
     #[error("{0}")]
@@ -105,13 +116,45 @@ pub fn open(place: &Path) -> Result<Arc<dyn Store>, PlaceError> {
             return Err(PlaceError::Missing(place.to_owned()));
         }
         Ok(found) if found.is_dir() && SyncFolder::is_one(place) => {
-            return Ok(Arc::new(SyncFolder::open(place, beside::making().as_deref())?));
+            let store = SyncFolder::open(place, beside::making().as_deref())?;
+            return match store.online_only()? {
+                Some(file) => Err(PlaceError::OnlineOnly { folder: place.to_owned(), file }),
+                None => Ok(Arc::new(store)),
+            };
         }
         Ok(found) if found.is_dir() => {}
         _ if PartitionStore::is_one(place)? => return Ok(Arc::new(PartitionStore::open(place)?)),
         _ => return Err(PlaceError::NoVolume(place.to_owned())),
     }
     Ok(Arc::new(LocalStore::open(place)?))
+}
+
+/// The store of this name in a place that has several: a folder in a folder, which is made if it is
+/// not there, or what is below a URL.
+///
+/// # Errors
+/// Those of [`open`].
+pub fn open_within(place: &Path, name: &str) -> Result<Arc<dyn Store>, StoreError> {
+    let failed = |why: String| StoreError::io(name, io::Error::other(why));
+    let within = below(place, name);
+    if !is_online(&within) {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&within);
+        made.map_err(|error| StoreError::io(&within.display().to_string(), error))?;
+    }
+    open(&within).map_err(|error| match error {
+        PlaceError::Store(error) => error,
+        other => failed(other.to_string()),
+    })
+}
+
+fn below(place: &Path, name: &str) -> PathBuf {
+    match place.to_str().filter(|_| is_online(place)) {
+        Some(url) => {
+            let (path, query) = url.split_at(url.find('?').unwrap_or(url.len()));
+            PathBuf::from(format!("{}/{name}{query}", path.trim_end_matches('/')))
+        }
+        None => place.join(name),
+    }
 }
 
 /// A store made for a volume.
@@ -195,5 +238,20 @@ impl Made {
             let names: Vec<&str> = objects.iter().map(|(name, _)| name.as_str()).collect();
             let _ = self.store.delete(&names);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(feature = "online")]
+    fn a_name_goes_before_the_query_of_a_url() {
+        let of = |place: &str| below(Path::new(place), "team").display().to_string();
+        assert_eq!(of("s3://bucket/a?region=x"), "s3://bucket/a/team?region=x");
+        assert_eq!(of("s3://bucket/a/"), "s3://bucket/a/team");
+        assert_eq!(of("cloud:a"), "cloud:a/team");
+        assert_eq!(of("/srv/tables"), "/srv/tables/team");
     }
 }

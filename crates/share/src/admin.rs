@@ -73,7 +73,7 @@ pub fn wish(dir: &Path, wish: &Wish) -> Result<Granted> {
                 let what = io::Error::from(io::ErrorKind::NotFound);
                 return Err(what).doing(format_args!("no server's folder: {}", dir.display()));
             }
-            grant(&Hub::open(dir)?, dir, wish, false)
+            grant(&Hub::open(dir, None)?, dir, wish, false)
         }
         Err(error) => Err(error).doing("reaching the server that runs"),
     }

@@ -44,6 +44,9 @@ pub enum Error {
     /// It is no address of a shared volume.
     #[error("no address of a shared volume: {0}")]
     BadAddress(&'static str),
+    /// The tables of this volume are in a store somewhere else, and nobody said where.
+    #[error("the tables of the volume {0:?} are in a store somewhere else")]
+    LacksTables(String),
     /// The server that runs said this.
     #[error("{0}")]
     Said(String),

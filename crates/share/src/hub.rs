@@ -3,8 +3,10 @@
 use crate::address::check_name;
 use crate::devices::{Device, Devices, SecretHash};
 use crate::error::{Doing, Error, Result};
+use crate::identity::random;
 use crate::line::Writer;
-use oblivio_store::share::{AskId, Call, Clock, Session, Share, ShareError, StoredShare};
+use oblivio_store::Store;
+use oblivio_store::share::{AskId, Call, Clock, Session, Share, ShareError, StoredShare, Tables};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
@@ -16,6 +18,9 @@ use std::time::Instant;
 
 /// The most sessions whose devices a server remembers, for each volume.
 const MOST_SESSIONS: usize = 65_536;
+
+/// Opens the store somewhere else that has the tables of the volume of this name.
+pub type TablesOf = Box<dyn Fn(&str) -> oblivio_store::Result<Arc<dyn Store>> + Send + Sync>;
 
 /// A volume, and which device began which session.
 pub struct Volume {
@@ -37,6 +42,7 @@ struct Connected {
 pub struct Hub {
     dir: PathBuf,
     clock: Clock,
+    tables: Option<TablesOf>,
     devices: Devices,
     volumes: Mutex<BTreeMap<String, Arc<Volume>>>,
     connected: Mutex<BTreeMap<u64, Connected>>,
@@ -63,20 +69,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Hub {
-    /// Opens a folder with all volumes in it, or makes it.
+    /// Opens a folder with all volumes in it, or makes it. Their tables are in it, or where the
+    /// caller says.
     ///
     /// # Errors
     /// Those of storage; a store's `Busy` if a server runs there.
-    pub fn open(dir: &Path) -> Result<Self> {
+    pub fn open(dir: &Path, tables: Option<TablesOf>) -> Result<Self> {
         let begin = Instant::now();
-        Self::with_clock(dir, Arc::new(move || begin.elapsed()))
+        Self::with_clock(dir, Arc::new(move || begin.elapsed()), tables)
     }
 
     /// As [`Self::open`]; leases follow this clock.
     ///
     /// # Errors
     /// As for [`Self::open`].
-    pub fn with_clock(dir: &Path, clock: Clock) -> Result<Self> {
+    pub fn with_clock(dir: &Path, clock: Clock, tables: Option<TablesOf>) -> Result<Self> {
         let volumes = dir.join("volumes");
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&volumes);
         made.doing(volumes.display())?;
@@ -84,6 +91,7 @@ impl Hub {
         let hub = Self {
             dir: dir.into(),
             clock,
+            tables,
             devices,
             volumes: Mutex::default(),
             connected: Mutex::default(),
@@ -107,7 +115,15 @@ impl Hub {
         let mut volumes = lock(&self.volumes);
         if !volumes.contains_key(name) {
             let dir = self.dir.join("volumes").join(name);
-            let share = StoredShare::open(&dir, Arc::clone(&self.clock))?;
+            let clock = Arc::clone(&self.clock);
+            let share = match &self.tables {
+                Some(tables) => {
+                    let mut owner = [0; 16];
+                    owner.copy_from_slice(&random()?[..16]);
+                    StoredShare::with_tables(&dir, clock, Tables::new(tables(name)?, owner))?
+                }
+                None => StoredShare::open(&dir, clock)?,
+            };
             let volume = Volume { share, sessions: Mutex::default(), traffic: Default::default() };
             volumes.insert(name.into(), Arc::new(volume));
         }
@@ -117,6 +133,17 @@ impl Hub {
     /// All volumes with their names.
     pub fn volumes(&self) -> Vec<(String, Arc<Volume>)> {
         lock(&self.volumes).iter().map(|(name, it)| (name.clone(), Arc::clone(it))).collect()
+    }
+
+    /// Refuses to serve volumes whose tables are nobody knows where.
+    ///
+    /// # Errors
+    /// `LacksTables`.
+    pub fn expect_tables(&self) -> Result<()> {
+        match self.volumes().into_iter().find(|(_, volume)| volume.share.lacks_tables()) {
+            Some((name, _)) => Err(Error::LacksTables(name)),
+            None => Ok(()),
+        }
     }
 
     /// A volume.

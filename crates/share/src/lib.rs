@@ -27,7 +27,7 @@ pub use admin::{Granted, Wish, wish};
 pub use devices::{Device, secret_hash};
 pub use ending::Ending;
 pub use error::{Error, Result};
-pub use hub::VolumeStatus;
+pub use hub::{TablesOf, VolumeStatus};
 pub use identity::{Fingerprint, random};
 pub use remote::{Patience, RemoteShare};
 pub use server::Server;

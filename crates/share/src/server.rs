@@ -4,7 +4,7 @@ use crate::admin;
 use crate::connection;
 use crate::ending::Ending;
 use crate::error::{Doing, Result};
-use crate::hub::Hub;
+use crate::hub::{Hub, TablesOf};
 use crate::identity::{self, Fingerprint};
 use crate::line;
 use crate::strangers::Strangers;
@@ -41,7 +41,20 @@ impl Server {
     /// # Errors
     /// The folder or a volume cannot be opened, or the address not be used.
     pub fn start(dir: &Path, listen: &str, volumes: &[String]) -> Result<Self> {
-        Self::serve(Hub::open(dir)?, dir, listen, volumes)
+        Self::serve(Hub::open(dir, None)?, dir, listen, volumes)
+    }
+
+    /// As [`Self::start`], with the tables of all volumes in stores somewhere else.
+    ///
+    /// # Errors
+    /// As for [`Self::start`], and those of the stores.
+    pub fn with_tables(
+        dir: &Path,
+        listen: &str,
+        volumes: &[String],
+        tables: TablesOf,
+    ) -> Result<Self> {
+        Self::serve(Hub::open(dir, Some(tables))?, dir, listen, volumes)
     }
 
     /// As [`Self::start`]; leases follow this clock. For tests.
@@ -49,12 +62,13 @@ impl Server {
     /// # Errors
     /// As for [`Self::start`].
     pub fn with_clock(dir: &Path, listen: &str, volumes: &[String], clock: Clock) -> Result<Self> {
-        Self::serve(Hub::with_clock(dir, clock)?, dir, listen, volumes)
+        Self::serve(Hub::with_clock(dir, clock, None)?, dir, listen, volumes)
     }
 
     fn serve(hub: Hub, dir: &Path, listen: &str, volumes: &[String]) -> Result<Self> {
         let hub = Arc::new(hub);
         volumes.iter().try_for_each(|name| hub.open_volume(name))?;
+        hub.expect_tables()?;
         let (config, fingerprint) = identity::load(dir)?;
         let listener = TcpListener::bind(listen).doing(format_args!("listening on {listen}"))?;
         let address = listener.local_addr().doing("listening")?;

@@ -7,6 +7,8 @@
 //!
 //! The one object that is replaced, the header, is a new file each time, under the next number.
 
+mod online_only;
+
 use crate::medium::sync_directory;
 use crate::ports::{Blobs, Held, Hint, Lease, Log, PutMode, Slots};
 use crate::{Capabilities, LeaseKind, LocalStore, ReadAt, Result, StoreError, WriteAt, check_name};

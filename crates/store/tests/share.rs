@@ -2,15 +2,18 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 use oblivio_store::share::{
-    Ask, Clock, Entry, MemoryShare, Number, Object, RecordShare, Seen, Seq, Session, Share,
-    ShareError, Spot, StoredShare, TableId,
+    Ask, Clock, Entry, LEASE, MemoryShare, Number, Object, RecordShare, Seen, Seq, Session, Share,
+    ShareError, Spot, StoredShare, TableId, Tables,
 };
+use oblivio_store::{Blobs, Held, MemoryStore, PutMode, Store};
+use oblivio_testkit::fault::{Fault, FaultPlan, Repeat};
 use oblivio_testkit::share::{
-    FaultShare, LatencyShare, Rig, ShareOpener, TestClock, When, ask_id, model, suites,
+    FaultShare, LatencyShare, Rig, SLOT, ShareOpener, TestClock, When, ask_id, model, suites,
 };
+use oblivio_testkit::{Dice, FaultStore};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Opens the same volume each time.
 fn shared(share: impl Share + 'static) -> ShareOpener {
@@ -30,6 +33,23 @@ fn stored(clock: Clock) -> ShareOpener {
 
 fn open(dir: &Path, clock: Clock) -> StoredShare {
     StoredShare::with_segments(dir, clock, 300).unwrap()
+}
+
+/// With tables in a store somewhere else, in small parts.
+fn open_elsewhere(dir: &Path, clock: Clock, store: Arc<dyn Store>) -> StoredShare {
+    let tables = Tables { store, random: [7; 16], part_bytes: 100 };
+    StoredShare::with_tables(dir, clock, tables).unwrap()
+}
+
+fn elsewhere(clock: Clock) -> ShareOpener {
+    let (dir, store) = (tempfile::tempdir().unwrap(), Arc::new(MemoryStore::new()));
+    Box::new(move || Box::new(open_elsewhere(dir.path(), clock.clone(), store.clone())))
+}
+
+#[test]
+fn volumes_with_tables_elsewhere() {
+    suites(&elsewhere);
+    model(&elsewhere, 0..8);
 }
 
 #[test]
@@ -337,4 +357,168 @@ fn a_switch_that_the_catalog_lacks_is_made_at_the_next_start() {
         let spots = [0, 1].map(|slot| Spot { table: TableId(2), slot });
         assert_eq!(share.slots(term, Number(2), &spots).unwrap(), bytes);
     }
+}
+
+/// The table in use of a volume whose newest switch may not have been acknowledged.
+fn in_use(rig: &Rig<'_>, acknowledged: u64) -> u64 {
+    let whole = |table: u64| {
+        let spots: Vec<Spot> = (0..5).map(|slot| Spot { table: TableId(table), slot }).collect();
+        let found = rig.share.slots(rig.term, Number(0), &spots).ok()?;
+        assert_eq!(found, Dice::new(table).bytes(5 * SLOT), "table {table}");
+        Some(table)
+    };
+    let newest = whole(acknowledged + 1).or_else(|| whole(acknowledged));
+    newest.unwrap_or_else(|| {
+        assert_eq!(acknowledged, 0, "table {acknowledged} is lost");
+        0
+    })
+}
+
+/// Six tables, each in the place of the one before it, and a checkpoint after each. `done` is the
+/// newest whose switch was acknowledged.
+fn build_tables(share: &dyn Share, done: &mut u64) -> oblivio_store::share::Result<()> {
+    let mut rig = Rig::new(share)?;
+    *done = in_use(&rig, *done);
+    while *done < 6 {
+        let next = *done + 1;
+        rig.build(TableId(next), 5)?;
+        let replaced: Vec<TableId> = (*done > 0).then_some(TableId(*done)).into_iter().collect();
+        rig.switch(TableId(next), &replaced)?;
+        *done = next;
+        assert_eq!(in_use(&rig, next), next);
+        rig.save(rig.next, rig.next, &[next as u8; 250])?;
+    }
+    Ok(())
+}
+
+/// The store somewhere else has exactly the parts of what is in use, once deletions are through.
+fn only_what_is_used_is_left(store: &MemoryStore) {
+    let kinds = || -> String {
+        store.list().unwrap().iter().filter_map(|(name, _)| name.chars().next()).collect()
+    };
+    let begun = Instant::now();
+    // A checkpoint of 250 bytes, whose owner is named, and a table of 240, in parts of 100.
+    while kinds() != "cccottt" {
+        assert!(begun.elapsed() < Duration::from_secs(20), "left: {:?}", store.list());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The process ends at each operation of the store of tables, which took effect or not.
+#[test]
+fn a_crash_at_any_operation_of_the_store_of_tables_loses_nothing() {
+    let mut crashes = 0;
+    for when in [oblivio_testkit::fault::When::Before, oblivio_testkit::fault::When::After] {
+        for at in 0.. {
+            let (dir, clock) = (tempfile::tempdir().unwrap(), TestClock::default());
+            let (store, plan) = (Arc::new(MemoryStore::new()), FaultPlan::new());
+            plan.fail_at(at, Fault { when, repeat: Repeat::FromThenOn, ..Fault::once() });
+            let faulty = Arc::new(FaultStore::new(Arc::clone(&store), plan.clone()));
+            let tables = Tables { store: faulty, random: [7; 16], part_bytes: 100 };
+            let mut done = 0;
+            let opened = StoredShare::with_tables(dir.path(), clock.clock(), tables);
+            let ended = opened.and_then(|share| build_tables(&share, &mut done));
+            let fired = plan.fired() > 0;
+            assert!(ended.is_ok() || fired, "{ended:?}");
+            // Nothing of it reaches the store any more.
+            clock.pass(LEASE);
+            let share = open_elsewhere(dir.path(), clock.clock(), store.clone());
+            build_tables(&share, &mut done).unwrap();
+            only_what_is_used_is_left(&store);
+            if !fired {
+                break;
+            }
+            crashes += 1;
+        }
+    }
+    eprintln!("{crashes} crashes");
+    assert!(crashes > 60, "{crashes}");
+}
+
+/// The store of tables is away for a while: calls fail, and the same calls succeed later.
+#[test]
+fn an_outage_of_the_store_of_tables_is_an_error_and_no_loss() {
+    let (dir, clock) = (tempfile::tempdir().unwrap(), TestClock::default());
+    let (store, plan) = (Arc::new(MemoryStore::new()), FaultPlan::new());
+    let faulty = Arc::new(FaultStore::new(Arc::clone(&store), plan.clone()));
+    let tables = Tables { store: faulty, random: [7; 16], part_bytes: 100 };
+    let share = StoredShare::with_tables(dir.path(), clock.clock(), tables).unwrap();
+    let mut rig = Rig::new(&share).unwrap();
+    let away = || plan.fail_in(0, Fault { repeat: Repeat::FromThenOn, ..Fault::once() });
+    let object = Object::Table(TableId(1));
+    let bytes = Dice::new(1).bytes(5 * SLOT);
+    away();
+    let failed = share.upload(rig.term, object, 0, &bytes);
+    assert!(matches!(failed, Err(ShareError::Store(_))), "{failed:?}");
+    plan.clear();
+    share.upload(rig.term, object, 0, &bytes).unwrap();
+    away();
+    assert!(share.finish(rig.term, object, bytes.len() as u64).is_err());
+    plan.clear();
+    share.finish(rig.term, object, bytes.len() as u64).unwrap();
+    rig.switch(TableId(1), &[]).unwrap();
+    let id = ask_id(1, 0);
+    share.ask(&[Ask { id, sealed: vec![0; 9] }]).unwrap();
+    away();
+    let spots = vec![Spot { table: TableId(1), slot: 2 }];
+    assert!(matches!(rig.show(&[(id, spots.clone())]), Err(ShareError::Store(_))));
+    // What needs no table goes on: the batch is in the history.
+    assert_eq!(share.status().unwrap().next, Number(2));
+    plan.clear();
+    let (batch, sums) = rig.show(&[(id, spots)]).unwrap();
+    assert_eq!(sums, bytes[2 * SLOT..3 * SLOT]);
+    rig.tell(batch, &[id]).unwrap();
+}
+
+/// A scribe whose first piece was never acknowledged dies; the next one begins the same table anew.
+#[test]
+fn another_first_piece_begins_a_table_anew() {
+    let (dir, clock) = (tempfile::tempdir().unwrap(), TestClock::default());
+    let (store, plan) = (Arc::new(MemoryStore::new()), FaultPlan::new());
+    let faulty = Arc::new(FaultStore::new(Arc::clone(&store), plan.clone()));
+    let tables = Tables { store: faulty, random: [7; 16], part_bytes: 100 };
+    let share = StoredShare::with_tables(dir.path(), clock.clock(), tables).unwrap();
+    let rig = Rig::new(&share).unwrap();
+    plan.fail_in(0, Fault::once());
+    share.upload(rig.term, Object::Table(TableId(1)), 0, &[9; 5 * SLOT]).unwrap_err();
+    let mut done = 0;
+    clock.pass(LEASE);
+    build_tables(&share, &mut done).unwrap();
+    only_what_is_used_is_left(&store);
+}
+
+/// A volume's tables stay where they began, and the store stays that of one volume.
+#[test]
+fn tables_elsewhere_are_never_mistaken() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let clock = TestClock::default();
+    let store = Arc::new(MemoryStore::new());
+    let tables = |random| Tables { store: store.clone(), random, part_bytes: 100 };
+    let refused = |dir: &Path, random: [u8; 16]| {
+        let opened = StoredShare::with_tables(dir, clock.clock(), tables(random));
+        opened.map(drop).unwrap_err().to_string()
+    };
+    build_tables(&StoredShare::open(here.path(), clock.clock()).unwrap(), &mut 0).unwrap();
+    assert!(refused(here.path(), [1; 16]).contains("without --tables"));
+    build_tables(&open_elsewhere(there.path(), clock.clock(), store.clone()), &mut 0).unwrap();
+    only_what_is_used_is_left(&store);
+    let other = tempfile::tempdir().unwrap();
+    assert!(refused(other.path(), [2; 16]).contains("another server"));
+    // Without the store, a volume can be looked after and not used.
+    {
+        clock.pass(LEASE);
+        let share = StoredShare::open(there.path(), clock.clock()).unwrap();
+        assert!(share.lacks_tables() && share.status().unwrap().tables == 1);
+        let rig = Rig::new(&share).unwrap();
+        let spot = Spot { table: TableId(6), slot: 0 };
+        let error = share.slots(rig.term, Number(0), &[spot]).unwrap_err().to_string();
+        assert!(error.contains("--tables"), "{error}");
+    }
+    // A store that lacks a part of a table in use is refused, and nothing is deleted from it.
+    let all = store.list().unwrap();
+    let part = all.iter().find(|(name, _)| name.starts_with("t-")).unwrap();
+    store.delete(&[&part.0]).unwrap();
+    store.put("t-9-9-9-9", b"left", PutMode::IfAbsent).unwrap();
+    assert!(refused(there.path(), [7; 16]).contains("lacks a part"));
+    assert_eq!(store.list().unwrap().len(), all.len());
 }

@@ -12,6 +12,7 @@ pub enum ShareCommand {
 Examples:
   oblivio share serve /srv/share --listen 0.0.0.0:7420 --volume team
   oblivio share token add /srv/share team anna --host nas.example.org > anna.token
+  oblivio share serve /srv/big --listen 0.0.0.0:7420 --volume team --tables s3://bucket/big
 
 The server has no key: all that it stores is sealed by its clients. At its first start it makes a
 certificate; clients know it by the fingerprint in their tokens. docs/share-server.md has the rest.")]
@@ -72,6 +73,10 @@ pub struct ShareServe {
     /// Serve a volume of this name, empty at first; give it several times for several
     #[arg(long, value_name = "NAME")]
     pub volume: Vec<String>,
+    /// Keep the tables of all volumes, nearly all of their bytes, at this URL or in this folder, and
+    /// the history and everything small in the server's folder; from the first start on, or never
+    #[arg(long, value_name = "URL")]
+    pub tables: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

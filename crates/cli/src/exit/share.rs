@@ -15,6 +15,9 @@ pub(super) fn judge(error: &Error) -> Option<(Code, String)> {
         ),
         Error::NoDevice(_) => (Code::Path, "`oblivio share token list FOLDER` shows them."),
         Error::Taken(_) => (Code::Path, "Choose another name, or revoke that one first."),
+        Error::LacksTables(_) => {
+            (Code::Usage, "Say where they are: oblivio share serve FOLDER --tables URL")
+        }
         Error::BadName(_) | Error::BadAddress(_) => (Code::Usage, ""),
         Error::Open(path) => {
             return Some((Code::General, format!("Run: chmod 600 {}", path.display())));

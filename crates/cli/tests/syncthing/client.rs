@@ -115,6 +115,13 @@ impl Client {
         head.contains(" 200 ").then(|| body.to_owned())
     }
 
+    /// Bytes that it has sent to the other one, whatever they were.
+    pub fn sent(&self) -> u64 {
+        let body = self.ask("GET", "/rest/system/connections").expect("it answers");
+        let value: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+        value["total"]["outBytesTotal"].as_u64().expect("a number")
+    }
+
     /// Looks for what changed in its copy.
     fn scan(&self) -> bool {
         self.ask("POST", "/rest/db/scan?folder=f").is_some()

@@ -9,6 +9,7 @@ use client::{listed, pair, settle};
 use common::{Scratch, failed, json, succeeded};
 use oblivio_testkit::SplitMix64;
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::Output;
 
@@ -29,19 +30,29 @@ fn volume(computer: usize) -> String {
 #[derive(Default)]
 struct Watch {
     seen: BTreeMap<String, [u8; 32]>,
-    files: usize,
+    /// The file's number, and when the system last changed anything about it, at the last look.
+    stamps: BTreeMap<PathBuf, (u64, i64, i64)>,
+    looks: usize,
+    /// Bytes of all files that were seen.
+    bytes: u64,
 }
 
 impl Watch {
     fn look(&mut self, folders: &[PathBuf; 2]) {
+        self.looks += 1;
         for folder in folders {
-            for (name, _) in listed(folder) {
+            for (name, len) in listed(folder) {
                 assert!(!name.contains("conflict"), "a conflict copy: {name}");
-                let bytes = std::fs::read(folder.join("private").join(&name)).unwrap();
-                let digest = oblivio_crypto::digest(&bytes);
+                let path = folder.join("private").join(&name);
+                let found = path.metadata().unwrap();
+                let stamp = (found.ino(), found.ctime(), found.ctime_nsec());
+                if self.stamps.insert(path.clone(), stamp) == Some(stamp) {
+                    continue;
+                }
+                let digest = oblivio_crypto::digest(&std::fs::read(&path).unwrap());
                 let before = self.seen.insert(name.clone(), digest);
                 assert!(before.is_none_or(|it| it == digest), "{name} changed");
-                self.files += 1;
+                self.bytes += if before.is_none() { len } else { 0 };
             }
         }
     }
@@ -70,39 +81,49 @@ fn two_computers_by_turns_and_apart() {
     settle(&clients, &folders);
     let (mut watch, mut dice) = (Watch::default(), SplitMix64::new(rounds));
     let (mut expected, mut parted): (Vec<String>, u64) = (Vec::new(), 0);
-    for round in 0..rounds {
+    let settle = |watch: &mut Watch| {
+        settle(&clients, &folders);
         watch.look(&folders);
+    };
+    watch.look(&folders);
+    for round in 0..rounds {
         let name = format!("file-{round:04}");
         let who = usize::from(dice.below(2) == 0);
         put(&scratch, who, &name);
         if dice.below(3) > 0 {
             expected.push(name);
-            settle(&clients, &folders);
+            settle(&mut watch);
             assert_eq!(ls(&scratch, 1 - who), expected, "round {round}");
         } else {
             let other = format!("file-{round:04}-apart");
             put(&scratch, 1 - who, &other);
-            settle(&clients, &folders);
+            settle(&mut watch);
             expected.push(resolve(&scratch, [(who, &name), (1 - who, &other)], &expected));
             parted += 1;
         }
-        settle(&clients, &folders);
-        // Both say where they stand.
-        assert_eq!(ls(&scratch, who), expected, "round {round}");
-        settle(&clients, &folders);
+        settle(&mut watch);
+        // Both look, and say where they stand; no look parts anybody.
+        for computer in [who, 1 - who] {
+            assert_eq!(ls(&scratch, computer), expected, "round {round}");
+        }
+        settle(&mut watch);
     }
     watch.look(&folders);
+    let sent: u64 = clients.iter().map(client::Client::sent).sum();
     eprintln!(
-        "{rounds} rounds, {parted} apart: {} files made, {} looks, 0 changed, 0 conflict copies; {} left",
+        "{rounds} rounds, {parted} apart: {} files made, {} looks, 0 changed, 0 conflict copies, {} \
+         left; {sent} bytes sent, {:.2} times those of the files",
         watch.seen.len(),
-        watch.files,
-        listed(&folders[0]).len()
+        watch.looks,
+        listed(&folders[0]).len(),
+        sent as f64 / watch.bytes as f64
     );
+    assert!(sent as f64 <= 1.3 * watch.bytes as f64, "{sent} bytes sent for {}", watch.bytes);
 }
 
 /// Both see two histories, and can look at each. The second one is picked; gives its file.
 fn resolve(scratch: &Scratch, files: [(usize, &str); 2], before: &[String]) -> String {
-    let mut picked = None;
+    let (mut picked, mut dropped) = (None, None);
     for (computer, own) in files {
         let volume = volume(computer);
         failed(15, run(scratch, computer, &["ls", &volume, "/"]));
@@ -116,14 +137,15 @@ fn resolve(scratch: &Scratch, files: [(usize, &str); 2], before: &[String]) -> S
             let seen: Vec<String> = succeeded(said).lines().map(str::to_owned).collect();
             let file = if it["own"] == true { own } else { other_of(files, computer) };
             assert_eq!(seen, [before, &[file.to_owned()]].concat());
-            if file == files[1].1 {
-                picked = Some(name.to_owned());
-            }
+            let chosen = if file == files[1].1 { &mut picked } else { &mut dropped };
+            *chosen = Some(name.to_owned());
         }
     }
     let (computer, file) = files[1];
     let name = picked.expect("it is among them");
     succeeded(run(scratch, computer, &["pick", "-q", &volume(computer), &name]));
+    let other = dropped.expect("it is among them");
+    succeeded(run(scratch, computer, &["pick", "-q", &volume(computer), "--drop", &other]));
     file.to_owned()
 }
 

@@ -8,6 +8,7 @@
 
 mod crashes;
 mod disk;
+mod elsewhere;
 mod files;
 mod flips;
 mod forks;

@@ -85,6 +85,11 @@ pub(super) trait Keeper: Send + Sync {
     fn finish(&self, object: Object) -> Result<()>;
     /// Reads a part of an object, finished or not, which it has.
     fn read(&self, object: Object, offset: u64, into: &mut [u8]) -> Result<()>;
+    /// As [`Self::read`], of many parts, all at once where the objects are far away.
+    fn read_all(&self, reads: &mut [(Object, u64, &mut [u8])]) -> Result<()> {
+        let mut reads = reads.iter_mut();
+        reads.try_for_each(|(object, offset, into)| self.read(*object, *offset, into))
+    }
     /// Deletes an object. A missing one is no error.
     fn delete(&self, object: Object) -> Result<()>;
 

@@ -2,7 +2,7 @@
 
 use super::call::{Call, Reply};
 use super::error::Result;
-use super::folder::{self, Folder};
+use super::folder::{self, Folder, Tables};
 use super::lease::Clock;
 use super::port::Share;
 use super::shared::Shared;
@@ -25,8 +25,27 @@ impl StoredShare {
     /// # Errors
     /// As for [`Self::open`].
     pub fn with_segments(dir: &Path, clock: Clock, segment_bytes: u64) -> Result<Self> {
-        let (keeper, kept) = Folder::open(dir, segment_bytes)?;
+        Self::with(dir, clock, segment_bytes, None)
+    }
+
+    /// As [`Self::open`], with tables in a store somewhere else. A volume has them there from the
+    /// beginning, or never.
+    ///
+    /// # Errors
+    /// As for [`Self::open`]; the store is another volume's, or lacks a table.
+    pub fn with_tables(dir: &Path, clock: Clock, tables: Tables) -> Result<Self> {
+        Self::with(dir, clock, folder::SEGMENT_BYTES, Some(tables))
+    }
+
+    fn with(dir: &Path, clock: Clock, segment_bytes: u64, tables: Option<Tables>) -> Result<Self> {
+        let (keeper, kept) = Folder::open(dir, segment_bytes, tables)?;
         Shared::open(keeper, kept, clock).map(Self)
+    }
+
+    /// Whether the tables are in a store somewhere else that was not given: the volume can be
+    /// looked after, and not used.
+    pub fn lacks_tables(&self) -> bool {
+        self.0.keeper().lacks_tables()
     }
 
     /// Sets how many bytes the volume may take.

@@ -31,6 +31,11 @@ const VERSION_WITH_GAPS: u16 = 2;
 /// the volume's capacity is not its own.
 const LENGTH_AHEAD: u64 = 8 << 30;
 
+/// Where the database's header has its flags, and the one that says that the database is in use, or
+/// was when its process ended.
+const FLAGS_AT: usize = 9;
+const IN_USE: u8 = 2;
+
 /// The root before its list of runs, as stored.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
@@ -69,6 +74,9 @@ pub(super) struct MetadataFile {
     pub(super) hold: bool,
     /// The database commits on its own: what it calls durable must be.
     pub(super) in_steps: bool,
+    /// Whether this session wrote more than the mark that the database is in use. If not, what is
+    /// stored is as good as before, and nothing needs to be closed.
+    pub(super) changed: bool,
 }
 
 impl MetadataFile {
@@ -85,6 +93,7 @@ impl MetadataFile {
             budget: (budget / block_bytes).max(8),
             hold: false,
             in_steps: false,
+            changed: false,
         }
     }
 
@@ -164,6 +173,16 @@ impl MetadataFile {
         let entry = Chunk { data, valid, dirty, stamp: 0 };
         self.cache.insert(chunk, entry);
         self.touch(chunk);
+    }
+
+    /// Whether a write leaves everything as it is but the mark that the database is in use.
+    pub(super) fn only_marks(&self, offset: u64, data: &[u8]) -> bool {
+        let Some(header) = self.cache.get(&0).filter(|_| offset == 0) else { return false };
+        header.valid.covers(0, data.len())
+            && data.iter().zip(&header.data).enumerate().all(|(at, (new, old))| match at {
+                FLAGS_AT => new | IN_USE == old | IN_USE,
+                _ => new == old,
+            })
     }
 
     /// Forgets all chunks from `end` on; gives their blocks.

@@ -64,6 +64,7 @@ impl Pool {
 
     pub(super) fn metadata_write(&mut self, offset: u64, data: &[u8]) -> Result<()> {
         let size = self.block_bytes;
+        self.metadata.changed |= !self.metadata.only_marks(offset, data);
         let mut rest = data;
         for (chunk, start, len) in self.metadata.parts(offset, data.len()) {
             let (bytes, after) = rest.split_at(len);

@@ -129,10 +129,11 @@ impl Pool {
 
     /// Goes back to the last root and the last commit.
     pub(super) fn go_back(&mut self) -> Result<()> {
-        let (bytes, ids) = (self.block_bytes, self.ids);
+        let (bytes, ids, changed) = (self.block_bytes, self.ids, self.metadata.changed);
         let blocks = self.blocks()?;
         let budget = blocks.cache_budget() / 4;
         self.metadata = MetadataFile::from_root(blocks.root(), bytes, ids, budget)?;
+        self.metadata.changed = changed;
         self.failure = None;
         self.allocator.go_back();
         self.metadata.block_ids().for_each(|id| self.allocator.claim(id));

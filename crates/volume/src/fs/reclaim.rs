@@ -9,9 +9,33 @@ use super::cache::DataCache;
 use super::state::State;
 use super::tables::Meta;
 use super::tails::Tails;
-use crate::{Error, Result};
+use crate::{BlockSpace, Error, Result};
 
 impl State {
+    /// Commits, closes the database cleanly, and gives the block space back. A session that changed
+    /// nothing writes nothing, unless the end of every session must look the same.
+    pub(super) fn finish(&mut self) -> Result<Box<dyn BlockSpace>> {
+        self.remove_orphans()?;
+        self.commit()?;
+        if self.should_shrink()? {
+            self.shrink_metadata()?;
+        }
+        let untouched = {
+            let pool = self.pool.lock();
+            !pool.metadata.changed && !self.owed.pads
+        };
+        if !untouched {
+            self.close_database()?;
+        }
+        let blocks = self.pool.lock().take_blocks();
+        let mut blocks =
+            blocks.ok_or_else(|| Error::Closed("the file system was closed".into()))?;
+        // Without blocks, closing it changes nothing.
+        self.meta.close();
+        blocks.finish()?;
+        Ok(blocks)
+    }
+
     /// Closes the database cleanly, right after a commit, and frees the blocks behind its end.
     pub(super) fn close_database(&mut self) -> Result<()> {
         {

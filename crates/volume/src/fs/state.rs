@@ -142,7 +142,7 @@ impl State {
     }
 
     /// Removes all inodes without names.
-    fn remove_orphans(&mut self) -> Result<()> {
+    pub(super) fn remove_orphans(&mut self) -> Result<()> {
         let orphans: Vec<Ino> = {
             let table = self.meta.open(ORPHANS)?;
             let inos = table.iter()?.map(|entry| Ok(entry?.0.value()));
@@ -340,20 +340,6 @@ impl State {
         drop(pool);
         self.expect_freed(operations);
         Ok(())
-    }
-
-    /// Commits, closes the database cleanly, and gives the block space back.
-    pub(super) fn finish(&mut self) -> Result<Box<dyn BlockSpace>> {
-        self.remove_orphans()?;
-        self.commit()?;
-        if self.should_shrink()? {
-            self.shrink_metadata()?;
-        }
-        self.close_database()?;
-        let mut pool = self.pool.lock();
-        pool.blocks()?.finish()?;
-        let blocks = pool.take_blocks();
-        blocks.ok_or_else(|| Error::Closed("the file system was closed".into()))
     }
 
     /// Declares another capacity, in blocks, after a commit of everything accepted.

@@ -28,6 +28,7 @@ struct Disk {
     fail_after: Option<u64>,
     accesses: u64,
     operations: u64,
+    changes: u64,
 }
 
 /// A volume in memory. Clones are the same volume, so a test keeps its hold on what it gave to a
@@ -105,6 +106,11 @@ impl MemoryBlocks {
         (disk.accesses, disk.operations)
     }
 
+    /// Blocks that were written, removed or discarded so far, and new roots.
+    pub fn changes(&self) -> u64 {
+        self.disk().changes
+    }
+
     /// Whether a block is present.
     pub fn holds(&self, block: u64) -> bool {
         self.disk().blocks.contains_key(&block)
@@ -145,6 +151,7 @@ impl Disk {
     }
 
     fn change(&mut self, id: u64, content: Option<Vec<u8>>) {
+        self.changes += 1;
         let before = match content {
             Some(content) => self.blocks.insert(id, content),
             None => self.blocks.remove(&id),
@@ -252,7 +259,9 @@ impl BlockSpace for Mounted {
     fn set_root(&mut self, root: &[u8]) {
         assert!(root.len() <= ROOT_BYTES, "the root is too long");
         self.root = root.to_vec();
-        self.volume.disk().root = root.to_vec();
+        let mut disk = self.volume.disk();
+        disk.root = root.to_vec();
+        disk.changes += 1;
     }
 
     fn commit(&mut self) -> Result<()> {

@@ -38,7 +38,8 @@ impl SequentialVolume {
         let table = state.computers.as_ref().map(|computers| computers.table.clone());
         volume.trust.judge_commit(state.epoch, identity, table)?;
         let end = volume.expect_log(&state)?;
-        volume.restore(&state, master)?;
+        let has_times = volume.restore(&state, master)?;
+        volume.session.clean = has_times && end.number == state.end;
         volume.session.replaying = true;
         volume.replay(&state, end)?;
         volume.session.replaying = false;
@@ -81,8 +82,8 @@ impl SequentialVolume {
         Ok(end)
     }
 
-    /// Restores the engine to the state.
-    fn restore(&mut self, state: &State, master: &MasterKey) -> Result<()> {
+    /// Restores the engine to the state. Whether its access times were there.
+    fn restore(&mut self, state: &State, master: &MasterKey) -> Result<bool> {
         let config = self.header.engine;
         let times = match state.times {
             Some(identity) if config.time_pages == 0 => {
@@ -101,9 +102,10 @@ impl SequentialVolume {
         // There are no readers yet.
         let mut engine = self.shared.engine();
         if !engine.times_are_lost() {
-            return Ok(());
+            return Ok(true);
         }
-        carry_out(&mut engine.begin_rebuild()?, &mut *engine, &mut self.shared.disk())
+        carry_out(&mut engine.begin_rebuild()?, &mut *engine, &mut self.shared.disk())?;
+        Ok(false)
     }
 
     /// Replays the log: first the writes of the queue, then those beyond the state.

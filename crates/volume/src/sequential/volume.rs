@@ -58,6 +58,8 @@ pub(super) struct Session {
     pub writer: Option<ComputerId>,
     /// Whether the log names this session as its writer.
     pub writing: bool,
+    /// Whether what is stored is what a session's end would leave.
+    pub clean: bool,
     /// Whether the log is being replayed.
     pub replaying: bool,
     /// Writes replayed.
@@ -316,8 +318,11 @@ impl SequentialVolume {
         self.trust.committed(epoch, digest, self.log.mark(), keep)
     }
 
-    /// Leaves as little as possible to the next opening.
+    /// Leaves as little as possible to the next opening. A session that only read writes nothing.
     pub(super) fn rest(&mut self) -> Result<()> {
+        if self.session.clean && !self.session.writing && !self.log.waits() {
+            return self.leave();
+        }
         self.sync()?;
         self.store.sync(&[DISK_OBJECT])?;
         let epoch = self.newest.current.0 + 1;
@@ -332,7 +337,7 @@ impl SequentialVolume {
         self.session.noted = None;
         self.write_state(times)?;
         // Later writes are another session's.
-        self.session.writing = false;
+        (self.session.writing, self.session.clean) = (false, true);
         self.trust.end()
     }
 

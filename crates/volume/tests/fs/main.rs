@@ -8,6 +8,7 @@ mod crashes;
 mod full;
 mod holes;
 mod links;
+mod looking;
 mod names;
 mod old;
 mod preallocation;

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The most files that stay open, far below the usual limit of a process.
 const OPEN: usize = 256;
 /// The end of the name of a file that is not whole.
-const PARTIAL: &str = ".part";
+pub(super) const PARTIAL: &str = ".part";
 
 /// The files.
 pub(super) struct Files {
@@ -29,14 +29,14 @@ struct Inside {
     partial: BTreeMap<Object, Arc<File>>,
 }
 
-fn name(object: Object) -> String {
+pub(super) fn name(object: Object) -> String {
     match object {
         Object::Table(table) => format!("t-{:016x}", table.0),
         Object::Checkpoint(at) => format!("c-{:016x}", at.0),
     }
 }
 
-fn object(name: &str) -> Option<Object> {
+pub(super) fn object(name: &str) -> Option<Object> {
     let (kind, number) = name.split_once('-')?;
     let number = u64::from_str_radix(number, 16).ok()?;
     match kind {

@@ -1,30 +1,37 @@
 //! A folder as keeper: `log` has the history, `tables` tables and checkpoints, `catalog` the rest.
+//! Or the tables are in a store somewhere else, and `tables` has notes on them.
 
 mod catalog;
 mod durable;
+mod elsewhere;
 mod files;
+mod notes;
+mod runs;
 mod segments;
+mod tables;
 
 use super::error::{Result, ShareError};
 use super::ids::{Number, Object};
 use super::keeper::{Change, Keeper, Kept};
 use crate::StoreError;
 use catalog::CatalogFile;
-use files::Files;
 use segments::Segments;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use tables::Stored;
 
 /// A file of the history ends after this many bytes.
 pub(super) const SEGMENT_BYTES: u64 = 64 << 20;
+
+pub use tables::Tables;
 
 /// A folder.
 pub(super) struct Folder {
     dir: PathBuf,
     segments: Segments,
-    files: Files,
+    tables: Stored,
     catalog: CatalogFile,
 }
 
@@ -37,15 +44,15 @@ fn damaged(what: &str) -> ShareError {
 }
 
 impl Folder {
-    /// Opens a folder, or makes it.
-    pub fn open(dir: &Path, segment_bytes: u64) -> Result<(Self, Kept)> {
+    /// Opens a folder, or makes it. Its tables may be somewhere else.
+    pub fn open(dir: &Path, segment_bytes: u64, given: Option<Tables>) -> Result<(Self, Kept)> {
         let (log, tables) = (dir.join("log"), dir.join("tables"));
         for dir in [&log, &tables] {
             DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
         }
         // First: it keeps another process out.
         let (catalog, known) = CatalogFile::open(&dir.join("catalog"))?;
-        let (files, objects) = Files::open(&tables)?;
+        let (tables, objects) = Stored::open(dir, &tables, &known, given)?;
         let (segments, next) = Segments::open(&log, known.first, segment_bytes)?;
         let has = |object, len| objects.get(&object) == Some(&len);
         if known.tables.iter().any(|(table, len)| !has(Object::Table(*table), *len)) {
@@ -57,8 +64,15 @@ impl Folder {
         if next < known.applied || known.checkpoint.is_some_and(|it| next < it.at) {
             return Err(damaged("the end of the history is missing"));
         }
-        let folder = Self { dir: dir.into(), segments, files, catalog };
+        let folder = Self { dir: dir.into(), segments, tables, catalog };
         Ok((folder, Kept { catalog: known, objects, next }))
+    }
+}
+
+impl Folder {
+    /// Whether the tables are somewhere else, and nobody said where.
+    pub fn lacks_tables(&self) -> bool {
+        self.tables.is_lacking()
     }
 }
 
@@ -88,19 +102,23 @@ impl Keeper for Folder {
     }
 
     fn write(&self, object: Object, offset: u64, piece: &[u8]) -> Result<()> {
-        self.files.write(object, offset, piece)
+        self.tables.write(object, offset, piece)
     }
 
     fn finish(&self, object: Object) -> Result<()> {
-        self.files.finish(object)
+        self.tables.finish(object)
     }
 
     fn read(&self, object: Object, offset: u64, into: &mut [u8]) -> Result<()> {
-        self.files.read(object, offset, into)
+        self.tables.read(object, offset, into)
+    }
+
+    fn read_all(&self, reads: &mut [(Object, u64, &mut [u8])]) -> Result<()> {
+        self.tables.read_all(reads)
     }
 
     fn delete(&self, object: Object) -> Result<()> {
-        self.files.delete(object)
+        self.tables.delete(object)
     }
 
     fn commit(&self, change: &Change) -> Result<()> {

@@ -103,19 +103,54 @@ impl<K: Keeper> Shared<K> {
         drop(state);
         self.sync_before(Number(number.0 + 1))?;
         let bytes = slot_bytes as usize;
-        let (mut sums, mut slot) = (vec![0; fetches.len() * bytes], vec![0; bytes]);
-        for (fetch, sum) in fetches.iter().zip(sums.chunks_exact_mut(bytes)) {
-            for spot in &fetch.spots {
-                self.read_slot(*spot, &mut slot)?;
-                sum.iter_mut().zip(&slot).for_each(|(sum, byte)| *sum ^= byte);
+        let mut sums = vec![0; fetches.len() * bytes];
+        let spots = fetches
+            .iter()
+            .enumerate()
+            .flat_map(|(at, it)| it.spots.iter().map(move |spot| (at, *spot)));
+        let spots: Vec<(usize, Spot)> = spots.collect();
+        // Many are read at once, and no more than memory has room for.
+        let most = (MOST_READ_BYTES / bytes).max(1);
+        let mut slots = vec![0; spots.len().min(most) * bytes];
+        for some in spots.chunks(most) {
+            let slots = &mut slots[..some.len() * bytes];
+            self.read_slots(some.iter().map(|it| it.1), slots, bytes)?;
+            for ((at, _), slot) in some.iter().zip(slots.chunks_exact(bytes)) {
+                let sum = &mut sums[at * bytes..(at + 1) * bytes];
+                sum.iter_mut().zip(slot).for_each(|(sum, byte)| *sum ^= byte);
             }
         }
         Ok(sums)
     }
 
-    fn read_slot(&self, spot: Spot, into: &mut [u8]) -> Result<()> {
-        let offset = u64::from(spot.slot) * into.len() as u64;
-        self.keeper.read(Object::Table(spot.table), offset, into)
+    /// Reads slots. Those that follow each other in a table are one read.
+    fn read_slots(
+        &self,
+        spots: impl Iterator<Item = Spot>,
+        into: &mut [u8],
+        slot_bytes: usize,
+    ) -> Result<()> {
+        let mut runs: Vec<(Spot, usize)> = Vec::new();
+        for spot in spots {
+            match runs.last_mut() {
+                Some((first, count))
+                    if first.table == spot.table
+                        && u64::from(first.slot) + *count as u64 == u64::from(spot.slot) =>
+                {
+                    *count += 1;
+                }
+                _ => runs.push((spot, 1)),
+            }
+        }
+        let mut rest = into;
+        let mut reads = Vec::with_capacity(runs.len());
+        for (first, count) in runs {
+            let (part, after) = rest.split_at_mut(count * slot_bytes);
+            rest = after;
+            let offset = u64::from(first.slot) * slot_bytes as u64;
+            reads.push((Object::Table(first.table), offset, part));
+        }
+        self.keeper.read_all(&mut reads)
     }
 
     pub(super) fn slots(&self, term: Term, after: Number, spots: &[Spot]) -> Result<Vec<u8>> {
@@ -131,8 +166,7 @@ impl<K: Keeper> Shared<K> {
         drop(state);
         self.sync_before(after)?;
         let mut slots = vec![0; spots.len() * slot_bytes as usize];
-        let parts = slots.chunks_exact_mut(slot_bytes as usize);
-        spots.iter().zip(parts).try_for_each(|(spot, part)| self.read_slot(*spot, part))?;
+        self.read_slots(spots.iter().copied(), &mut slots, slot_bytes as usize)?;
         Ok(slots)
     }
 }
