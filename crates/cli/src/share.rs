@@ -8,10 +8,11 @@ use crate::exit::usage;
 use crate::human::{count, say, say_json, size};
 use crate::signals;
 use anyhow::Result;
+use oblivio_serve::log;
 use oblivio_share::{
     Address, Device, Granted, Server, TablesOf, Token, VolumeStatus, Wish, hex, secret_hash, wish,
 };
-use oblivio_store::{Patience, RetryStore, Store};
+use oblivio_store::{Patience, RetryStore, Store, StoreError};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -53,7 +54,12 @@ fn tables_of(place: &Path) -> TablesOf {
     let place = place.to_owned();
     Box::new(move |volume| {
         let store = oblivio::place::open_within(&place, volume)?;
-        let patient = RetryStore::bounded(store, Patience::default(), TABLES_PATIENCE);
+        let tell = |error: Option<&StoreError>| match error {
+            Some(error) => log::note(&format!("the store of the tables fails: {error}")),
+            None => log::note("the store of the tables answers again"),
+        };
+        let patience = Patience::default();
+        let patient = RetryStore::online(store, patience, TABLES_PATIENCE, Box::new(tell));
         Ok(Arc::new(patient) as Arc<dyn Store>)
     })
 }

@@ -16,6 +16,7 @@
 mod derive;
 mod entropy;
 mod error;
+mod foreign;
 mod group;
 mod keys;
 pub mod labels;
@@ -36,6 +37,7 @@ mod volume_id;
 pub use derive::SealRoot;
 pub use entropy::{Entropy, OsEntropy, Randomness, SeededEntropy};
 pub use error::CryptoError;
+pub use foreign::{reveal_of_rclone, sha256};
 pub use group::Group;
 pub use keys::MasterKey;
 pub use mac::Mac;

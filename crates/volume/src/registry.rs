@@ -232,6 +232,15 @@ impl NewVolume {
         self
     }
 
+    /// The same with objects of about so many bytes, if it is on a store of whole objects.
+    #[must_use]
+    pub fn with_objects_of(mut self, bytes: usize) -> Self {
+        if let Options::Windows(create) = &mut self.engine {
+            create.object_bytes = bytes;
+        }
+        self
+    }
+
     /// The same with its map on the disk instead of in memory, if it has a choice.
     #[must_use]
     pub fn map_on_disk(mut self) -> Self {

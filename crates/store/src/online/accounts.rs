@@ -11,7 +11,9 @@ mod connect;
 mod dropbox;
 mod gdrive;
 mod http;
+mod log_on;
 mod onedrive;
 mod tokens;
 
 pub(super) use connect::driver;
+pub use log_on::{Client, LogOn, LogOnError, Proof};

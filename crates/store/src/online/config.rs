@@ -9,6 +9,8 @@
 //!
 //! It is refused unless only its owner, the user, may read it. Errors never repeat a line of it.
 
+use super::keyring;
+use super::private;
 use super::secrets::{Ambient, Secret};
 use super::url::{Place, Url, is_remote_name};
 use serde::{Deserialize, Deserializer};
@@ -19,6 +21,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use zeroize::Zeroizing;
+
+mod edit;
+
+pub use edit::{NewRemote, NewSecret};
 
 /// Where the file is, from the home folder.
 const FILE: &str = ".config/oblivio/remotes.toml";
@@ -51,6 +57,8 @@ pub enum SecretFrom {
     File(PathBuf),
     /// In what a command prints.
     Command(String),
+    /// In the keyring of the desktop, for the remote of this name.
+    Keyring(String),
 }
 
 /// What is wrong with the file, or with a secret that it names.
@@ -68,7 +76,7 @@ pub enum ConfigError {
     /// It is no file of remotes.
     #[error(
         "{}, line {line}, is not understood: a remote is `[name]` with url, and if it needs them \
-         user, plain, and one of secret, secret_file and secret_command", file.display()
+         user, plain, and one of secret, secret_file, secret_command and keyring", file.display()
     )]
     Syntax {
         /// The file.
@@ -94,6 +102,20 @@ pub enum ConfigError {
         /// The file.
         file: PathBuf,
     },
+    /// There is a remote of this name.
+    #[error("there is a remote called {0} already: choose another name, or remove it first")]
+    Taken(String),
+    /// It cannot be a name.
+    #[error(
+        "a remote's name has 2 to 32 letters, digits, dashes and underscores, and is no service's"
+    )]
+    Name,
+    /// It cannot be written.
+    #[error("{} cannot be written: {}", .0.display(), .1)]
+    Write(PathBuf, io::ErrorKind),
+    /// The keyring does not give or take a secret.
+    #[error("the keyring: {0}")]
+    Keyring(String),
     /// The command for the secret failed.
     #[error("the secret_command failed ({0}): run it by hand to see why")]
     Command(String),
@@ -110,6 +132,8 @@ struct Entry {
     secret: Option<Secret>,
     secret_file: Option<String>,
     secret_command: Option<String>,
+    #[serde(default)]
+    keyring: bool,
 }
 
 fn secret<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Secret>, D::Error> {
@@ -206,10 +230,11 @@ fn remote(name: &str, entry: Entry, ambient: &Ambient) -> Result<Remote, String>
     };
     let file = entry.secret_file.map(|file| SecretFrom::File(ambient.path(&file)));
     let command = entry.secret_command.map(SecretFrom::Command);
-    let mut secrets: Vec<_> =
-        [entry.secret.map(SecretFrom::Here), file, command].into_iter().flatten().collect();
+    let keyring = entry.keyring.then(|| SecretFrom::Keyring(name.to_owned()));
+    let here = entry.secret.map(SecretFrom::Here);
+    let mut secrets: Vec<_> = [here, file, command, keyring].into_iter().flatten().collect();
     if secrets.len() > 1 {
-        return Err("it needs one of secret, secret_file and secret_command".to_owned());
+        return Err("it needs one of secret, secret_file, secret_command and keyring".to_owned());
     }
     Ok(Remote { place, user: entry.user, secret: secrets.pop(), plain: entry.plain })
 }
@@ -224,6 +249,24 @@ impl SecretFrom {
             Self::Here(secret) => Ok(secret.clone()),
             Self::File(file) => Ok(line_of(&read_private(file)?)),
             Self::Command(command) => run(command),
+            Self::Keyring(remote) => keyring::lookup(remote).map_err(ConfigError::Keyring),
+        }
+    }
+
+    /// The secret, if another process may have written a newer one there.
+    pub(super) fn read_again(&self) -> Option<Secret> {
+        match self {
+            Self::File(_) | Self::Keyring(_) => self.fetch().ok(),
+            Self::Here(_) | Self::Command(_) => None,
+        }
+    }
+
+    /// Keeps a newer secret, where that is possible.
+    pub(super) fn replace(&self, text: &str) -> io::Result<()> {
+        match self {
+            Self::File(file) => private::replace(file, text.as_bytes()),
+            Self::Keyring(remote) => keyring::store(remote, text).map_err(io::Error::other),
+            Self::Here(_) | Self::Command(_) => Ok(()),
         }
     }
 }

@@ -12,16 +12,21 @@
 //!
 //! - [`Url`] says where a store is, [`Remotes`] what the user calls it, [`Secret`] and [`Ambient`]
 //!   what opens it. No library reads the environment: the program hands it over.
+//! - [`Remotes::add`] writes the user's file of remotes, [`LogOn`] gets the first tokens of an
+//!   account.
 //! - [`open`] makes the store, [`probe()`] finds out what the service really does.
 
 mod accounts;
+mod base64;
 mod begun;
 mod config;
 mod driver;
 mod failure;
 mod gate;
+mod keyring;
 mod library;
 mod open;
+mod private;
 mod probe;
 mod runtime;
 mod secrets;
@@ -29,7 +34,8 @@ mod sftp;
 mod store;
 mod url;
 
-pub use config::{ConfigError, Remote, Remotes, SecretFrom};
+pub use accounts::{Client as AccountClient, LogOn, LogOnError, Proof};
+pub use config::{ConfigError, NewRemote, NewSecret, Remote, Remotes, SecretFrom};
 pub use open::{OpenError, in_memory, open};
 pub use probe::{Begin, Connect, Effort, Lost, Race, Speed, Torn, Verdict, probe};
 pub use runtime::Runtime;

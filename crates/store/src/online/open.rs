@@ -1,7 +1,8 @@
 //! From a URL to a store: which service, with which secret, and what it can do.
 
 use super::accounts;
-use super::config::{ConfigError, Remote, Remotes, SecretFrom};
+use super::base64;
+use super::config::{ConfigError, Remote, Remotes};
 use super::driver::{Driver, Traits};
 use super::library::Library;
 use super::runtime::Runtime;
@@ -104,9 +105,14 @@ fn setup(error: impl std::fmt::Display) -> OpenError {
 }
 
 /// One pool of connections, as each service gets to see us.
+<<<<<<< HEAD
 fn connections() -> reqwest::ClientBuilder {
     let client = reqwest::Client::builder().user_agent(AGENT).connect_timeout(waits::CONNECT);
     // The library gives a connection up on which nothing comes back for about half a minute.
+=======
+pub(super) fn connections() -> reqwest::ClientBuilder {
+    let client = reqwest::Client::builder().user_agent(AGENT).connect_timeout(CONNECT);
+>>>>>>> h2
     client.pool_max_idle_per_host(HTTP_AT_ONCE)
 }
 
@@ -235,7 +241,7 @@ impl At<'_> {
         let remote = self.remotes_keys()?.and_then(|keys| keys.secret);
         match (remote, file) {
             (Some(key), file) if self.named || file.is_none() => {
-                let key = zeroize::Zeroizing::new(base64(key.reveal().as_bytes()));
+                let key = zeroize::Zeroizing::new(base64::encode(key.reveal().as_bytes()));
                 builder = builder.credential(&key);
             }
             (_, Some(file)) => builder = builder.credential_path(&file),
@@ -299,15 +305,10 @@ impl At<'_> {
 
     /// A folder of an account, whose tokens a remote names.
     fn account(&self) -> Opened<Box<dyn Driver>> {
-        let needs = "an account needs a remote with `secret_file`, in which its tokens are: see \
-                     docs/online.md";
+        let needs = "an account needs a remote with tokens: `oblivio remote add` logs you on";
         let secret = self.remote.and_then(|remote| remote.secret.as_ref());
         let secret = secret.ok_or(OpenError::Needs(needs))?;
-        let file = match secret {
-            SecretFrom::File(file) => Some(file.clone()),
-            _ => None,
-        };
-        let driver = accounts::driver(self.place, &secret.fetch()?, file, connections());
+        let driver = accounts::driver(self.place, &secret.fetch()?, secret, connections());
         driver.map_err(OpenError::Needs)
     }
 
@@ -325,21 +326,6 @@ impl At<'_> {
 
 fn r2_endpoint(account: String) -> String {
     format!("https://{account}.r2.cloudflarestorage.com")
-}
-
-/// As the library wants a key of Google's.
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for part in bytes.chunks(3) {
-        let byte = |index: usize| u32::from(part.get(index).copied().unwrap_or(0));
-        let word = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for index in 0..4 {
-            let letter = LETTERS[(word >> (18 - 6 * index)) as usize & 63];
-            text.push(if index <= part.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
 }
 
 #[cfg(test)]
@@ -394,7 +380,7 @@ mod tests {
         let table =
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
         for (plain, text) in table {
-            assert_eq!(base64(plain.as_bytes()), text);
+            assert_eq!(base64::encode(plain.as_bytes()), text);
         }
     }
 }

@@ -58,6 +58,11 @@ impl Service {
         SERVICES.iter().find(|it| it.0 == self).map_or("", |it| it.1)
     }
 
+    /// The service of a scheme.
+    pub(super) fn of_scheme(scheme: &str) -> Option<Self> {
+        SERVICES.iter().find(|it| it.1 == scheme).map(|it| it.0)
+    }
+
     /// Whether it is an account, whose secret says whose: then the URL has no host.
     #[must_use]
     pub fn is_account(self) -> bool {

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod accounts;
+mod log_on;
 mod requests;
 
 use oblivio_store::online::{

@@ -1,9 +1,9 @@
 //! The account: it starts, answers, and can be made to misbehave.
 
 use super::http::{self, Reply, Request};
-use super::state::{CLIENT_ID, Dropbox, Faults, GDrive, Kind, Seen, Shared, State};
+use super::state::{CLIENT_ID, Codes, Dropbox, Faults, GDrive, Kind, Seen, Shared, State};
 use super::tree::Tree;
-use super::{dropbox, gdrive, onedrive};
+use super::{dropbox, gdrive, log_on, onedrive};
 use crate::Dice;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -33,6 +33,7 @@ impl Account {
             gdrive: GDrive::default(),
             faults: Faults::default(),
             dice: Dice::new(seed),
+            codes: Codes::default(),
             access: BTreeSet::from(["canary-access-0".to_owned()]),
             refresh: BTreeSet::new(),
             logged_on: 0,
@@ -94,6 +95,23 @@ impl Account {
             "access_token": state.access.last(),
         })
         .to_string()
+    }
+
+    /// The program to which tokens are given: its id, and its secret where the service wants it.
+    #[must_use]
+    pub fn client(&self) -> (&'static str, Option<&'static str>) {
+        let secret = (self.shared.kind == Kind::GDrive).then_some(log_on::CLIENT_SECRET);
+        (CLIENT_ID, secret)
+    }
+
+    /// Who logs on from now on says no.
+    pub fn deny_log_ons(&self) {
+        self.shared.state().codes.denied = true;
+    }
+
+    /// The most bytes that Dropbox takes in a request.
+    pub fn takes_at_most(&self, bytes: usize) {
+        self.shared.state().dropbox.longest = bytes;
     }
 
     /// From now on this goes wrong.
@@ -177,7 +195,7 @@ fn answer(shared: &Shared, request: &Request) -> Option<Reply> {
     if shared.over.load(Ordering::SeqCst) {
         return None;
     }
-    let is_token = request.path.ends_with("/token");
+    let is_token = request.path.ends_with("/token") || log_on::is_page(&request.path);
     let mut reply = None;
     let (mut lost, mut cut) = (false, false);
     if !is_token {
@@ -203,6 +221,12 @@ fn answer(shared: &Shared, request: &Request) -> Option<Reply> {
 }
 
 fn act(shared: &Shared, request: &Request, is_token: bool) -> Reply {
+    if log_on::is_page(&request.path) {
+        return log_on::page(&mut shared.state(), request, shared.kind);
+    }
+    if is_token && log_on::brings_code(request) {
+        return log_on::exchange(&mut shared.state(), request, shared.kind);
+    }
     if is_token {
         return shared.state().give_token(request, shared.kind);
     }

@@ -20,7 +20,8 @@ pub(super) fn answer(shared: &Shared, request: &Request) -> Reply {
     if request.method != "POST" {
         return Reply::text(405, "POST only");
     }
-    let in_header = matches!(route, "upload" | "download" | "upload_session/start");
+    let uploads = matches!(route, "upload" | "upload_session/start" | "upload_session/append_v2");
+    let in_header = uploads || route == "download";
     let argument = if in_header {
         let header = request.header("dropbox-api-arg");
         if !header.is_ascii() {
@@ -32,7 +33,7 @@ pub(super) fn answer(shared: &Shared, request: &Request) -> Reply {
     };
     let Some(argument) = argument else { return bad("could not decode input as JSON") };
     let wants = match route {
-        "upload" | "upload_session/start" => "application/octet-stream",
+        _ if uploads => "application/octet-stream",
         "download" => "",
         _ => "application/json",
     };
@@ -42,9 +43,13 @@ pub(super) fn answer(shared: &Shared, request: &Request) -> Reply {
     if !in_header && argument["path"].as_str().is_some_and(|it| !is_path(it, true)) {
         return bad("path: did not match pattern");
     }
+    if uploads && request.body.len() > shared.state().dropbox.longest {
+        return Reply::text(413, "payload too large");
+    }
     match route {
         "upload" => upload(shared, request, &argument),
         "upload_session/start" => start(&mut shared.state(), request, &argument),
+        "upload_session/append_v2" => append(&mut shared.state(), request, &argument),
         "upload_session/finish_batch_v2" => finish(shared, &argument),
         "download" => download(&shared.state(), request, &argument),
         "get_metadata" => metadata(&shared.state(), &argument),
@@ -97,9 +102,6 @@ fn told(item: &Item) -> Value {
 }
 
 fn upload(shared: &Shared, request: &Request, argument: &Value) -> Reply {
-    if request.body.len() > 150 << 20 {
-        return Reply::text(413, "payload too large");
-    }
     let stored = shared.write(|state| store(&mut state.tree, argument, request.body.clone()));
     match stored {
         None => too_many_writes(),
@@ -110,12 +112,25 @@ fn upload(shared: &Shared, request: &Request, argument: &Value) -> Reply {
 }
 
 fn start(state: &mut Account, request: &Request, argument: &Value) -> Reply {
-    if argument["close"] != true {
-        return bad("the test knows sessions of one request only");
-    }
-    let name = state.dropbox.name("session");
-    state.dropbox.sessions.insert(name.clone(), request.body.clone());
+    let (name, closed) = (state.dropbox.name("session"), argument["close"] == true);
+    state.dropbox.sessions.insert(name.clone(), (request.body.clone(), closed));
     Reply::json(200, &json!({ "session_id": name }))
+}
+
+fn append(state: &mut Account, request: &Request, argument: &Value) -> Reply {
+    let name = argument["cursor"]["session_id"].as_str().unwrap_or_default();
+    let Some((data, closed)) = state.dropbox.sessions.get_mut(name) else {
+        return refuse("not_found");
+    };
+    if *closed {
+        return refuse("closed");
+    }
+    if argument["cursor"]["offset"] != data.len() {
+        return refuse("incorrect_offset");
+    }
+    data.extend_from_slice(&request.body);
+    *closed = argument["close"] == true;
+    Reply::json(200, &Value::Null)
 }
 
 fn finish(shared: &Shared, argument: &Value) -> Reply {
@@ -127,13 +142,17 @@ fn finish(shared: &Shared, argument: &Value) -> Reply {
     let done = shared.write(|state| {
         let one = |entry: &Value| {
             let session = entry["cursor"]["session_id"].as_str().unwrap_or_default();
-            let Some(data) = state.dropbox.sessions.remove(session) else {
-                return failure(json!({ ".tag": "lookup_failed",
-                    "lookup_failed": { ".tag": "not_found" } }));
+            let lookup = |why: &str| {
+                failure(json!({ ".tag": "lookup_failed", "lookup_failed": { ".tag": why } }))
             };
+            let Some((data, closed)) = state.dropbox.sessions.remove(session) else {
+                return lookup("not_found");
+            };
+            if !closed {
+                return lookup("not_closed");
+            }
             if entry["cursor"]["offset"] != data.len() {
-                return failure(json!({ ".tag": "lookup_failed",
-                    "lookup_failed": { ".tag": "incorrect_offset" } }));
+                return lookup("incorrect_offset");
             }
             match store(&mut state.tree, &entry["commit"], data) {
                 Ok(item) => {

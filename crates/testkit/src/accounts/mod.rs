@@ -10,9 +10,11 @@ mod account;
 mod dropbox;
 mod gdrive;
 mod http;
+mod log_on;
 mod onedrive;
 mod state;
 mod tree;
 
 pub use account::Account;
+pub use log_on::browse;
 pub use state::{Faults, Kind, Seen};

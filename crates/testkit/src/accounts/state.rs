@@ -67,6 +67,8 @@ pub(super) struct State {
     pub(super) gdrive: GDrive,
     pub(super) faults: Faults,
     pub(super) dice: Dice,
+    /// Of log-ons that have begun.
+    pub(super) codes: Codes,
     /// Access tokens that are taken.
     pub(super) access: BTreeSet<String>,
     /// Refresh tokens that are taken, one for each time somebody logged on.
@@ -85,14 +87,41 @@ pub(super) struct State {
     pub(super) wrong: Vec<String>,
 }
 
-/// What Dropbox alone keeps.
+/// Codes that were given out, until they are exchanged.
 #[derive(Default)]
+pub(super) struct Codes {
+    pub(super) given: BTreeMap<String, Code>,
+    pub(super) count: u32,
+    /// The user says no.
+    pub(super) denied: bool,
+}
+
+/// Who asked for a code.
+pub(super) struct Code {
+    pub(super) challenge: String,
+    pub(super) redirect: String,
+    pub(super) offline: bool,
+}
+
+/// An upload session: its bytes so far, and whether more may come.
+pub(super) type Session = (Vec<u8>, bool);
+
+/// What Dropbox alone keeps.
 pub(super) struct Dropbox {
-    pub(super) sessions: BTreeMap<String, Vec<u8>>,
+    /// The most bytes of a request.
+    pub(super) longest: usize,
+    pub(super) sessions: BTreeMap<String, Session>,
     /// Answers of jobs, and how often each is still in progress.
     pub(super) jobs: BTreeMap<String, (u32, Value)>,
     pub(super) cursors: BTreeMap<String, (String, usize)>,
     pub(super) next: u64,
+}
+
+impl Default for Dropbox {
+    fn default() -> Self {
+        let (sessions, jobs, cursors) = Default::default();
+        Self { longest: 150 << 20, sessions, jobs, cursors, next: 0 }
+    }
 }
 
 impl Dropbox {
@@ -179,6 +208,13 @@ impl State {
         refresh
     }
 
+    pub(super) fn new_access(&mut self) -> String {
+        self.tokens_given += 1;
+        let access = format!("canary-access-{}", self.tokens_given);
+        self.access.insert(access.clone());
+        access
+    }
+
     pub(super) fn give_token(&mut self, request: &Request, kind: Kind) -> Reply {
         let form = http::pairs(&String::from_utf8_lossy(&request.body));
         let is = |key: &str, value: &str| form.get(key).is_some_and(|it| it == value);
@@ -193,9 +229,7 @@ impl State {
         if !self.refresh.contains(&refresh) {
             return refused("invalid_grant");
         }
-        self.tokens_given += 1;
-        let access = format!("canary-access-{}", self.tokens_given);
-        self.access.insert(access.clone());
+        let access = self.new_access();
         let mut body: Value = json!({ "access_token": access, "token_type": "bearer",
             "expires_in": self.expires_in });
         if kind == Kind::OneDrive {

@@ -58,13 +58,13 @@ impl Client {
     }
 
     async fn renewal(&self, ask: Ask) -> Result<Answer, Fault> {
-        let once = once(&self.http, &ask, None, renewal_refused);
+        let once = once(&self.http, &ask, None, refused_to_give);
         self.gate.pass(ask.moves(), once).await
     }
 }
 
-/// Why there is no new token. One that is refused has been taken back, or is too old.
-fn renewal_refused(refusal: &Refusal) -> Said {
+/// Why no token is given. One that is refused has been taken back, or is too old.
+pub(super) fn refused_to_give(refusal: &Refusal) -> Said {
     let kind = match refusal.status {
         400 | 401 => Kind::LoggedOut,
         status => kind_of(status, refusal.wait),

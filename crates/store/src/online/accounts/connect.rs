@@ -1,5 +1,6 @@
 //! Where the three services answer, and the driver for each.
 
+use super::super::config::SecretFrom;
 use super::super::driver::Driver;
 use super::super::secrets::Secret;
 use super::super::url::{Place, Service};
@@ -8,7 +9,6 @@ use super::client::{AT_ONCE, Client};
 use super::http::{Judge, is_safe};
 use super::tokens::Tokens;
 use super::{dropbox, gdrive, onedrive};
-use std::path::PathBuf;
 
 /// Where a service answers: its requests, its contents, and its tokens.
 struct Addresses {
@@ -35,30 +35,22 @@ const ONEDRIVE: Addresses = Addresses {
     tokens: "https://login.microsoftonline.com/common/oauth2/v2.0/token",
 };
 
-/// The driver for a place, with the tokens that the secret holds. They are written back to `file`.
+/// The driver for a place, with the tokens that the secret holds. Newer ones are kept where it is
+/// from.
 pub(in crate::online) fn driver(
     place: &Place,
     secret: &Secret,
-    file: Option<PathBuf>,
+    from: &SecretFrom,
     connections: reqwest::ClientBuilder,
 ) -> Result<Box<dyn Driver>, &'static str> {
-    let endpoint = place.query("endpoint").map(|it| it.trim_end_matches('/'));
-    if endpoint.is_some_and(|it| !is_safe(it)) {
-        return Err("the endpoint must begin with https://, as it gets a token");
-    }
-    let address = |real: &str| match endpoint {
-        Some(endpoint) => format!("{endpoint}{}", path_of(real)),
-        None => real.to_owned(),
-    };
-    // A redirection is followed by hand, and never with a token.
-    let connections = connections.redirect(reqwest::redirect::Policy::none());
-    let http = connections.build().map_err(|_| "the connections cannot be set up")?;
+    let address = addresses_at(place)?;
+    let http = client(connections)?;
     let (addresses, judge): (_, Judge) = match place.service {
         Service::Dropbox => (DROPBOX, dropbox::judge),
         Service::GDrive => (GDRIVE, gdrive::judge),
         _ => (ONEDRIVE, onedrive::judge),
     };
-    let tokens = Tokens::new(secret, file, address(addresses.tokens))?;
+    let tokens = Tokens::new(secret, Some(from.clone()), address(addresses.tokens))?;
     let client = Client::new(http, tokens, AT_ONCE, judge);
     let (requests, path) = (address(addresses.requests), &place.path);
     Ok(match place.service {
@@ -69,6 +61,46 @@ pub(in crate::online) fn driver(
         Service::GDrive => Box::new(Shared::new(gdrive::GDrive::new(client, requests, path))),
         _ => Box::new(Shared::new(onedrive::OneDrive::new(client, &requests, path))),
     })
+}
+
+/// Where a place's service answers really: at another server, if the URL names one.
+pub(super) fn addresses_at(place: &Place) -> Result<impl Fn(&str) -> String, &'static str> {
+    let endpoint = place.query("endpoint").map(|it| it.trim_end_matches('/').to_owned());
+    if endpoint.as_ref().is_some_and(|it| !is_safe(it)) {
+        return Err("the endpoint must begin with https://, as it gets a token");
+    }
+    Ok(move |real: &str| match &endpoint {
+        Some(endpoint) => format!("{endpoint}{}", path_of(real)),
+        None => real.to_owned(),
+    })
+}
+
+/// Connections that follow no redirection: that is done by hand, and never with a token.
+pub(super) fn client(connections: reqwest::ClientBuilder) -> Result<reqwest::Client, &'static str> {
+    let connections = connections.redirect(reqwest::redirect::Policy::none());
+    connections.build().map_err(|_| "the connections cannot be set up")
+}
+
+/// Where somebody logs on at a service, where tokens are given, and what they are for.
+pub(super) fn log_on_at(service: Service) -> [&'static str; 3] {
+    match service {
+        Service::Dropbox => [
+            "https://www.dropbox.com/oauth2/authorize",
+            DROPBOX.tokens,
+            "files.metadata.read files.content.read files.content.write",
+        ],
+        Service::GDrive => [
+            "https://accounts.google.com/o/oauth2/v2/auth",
+            GDRIVE.tokens,
+            // Files that this program made, and no others.
+            "https://www.googleapis.com/auth/drive.file",
+        ],
+        _ => [
+            "https://login.microsoftonline.com/common/oauth2/v2.0/authorize",
+            ONEDRIVE.tokens,
+            "Files.ReadWrite offline_access",
+        ],
+    }
 }
 
 /// What follows the host of an address.

@@ -3,7 +3,8 @@
 //! All writes of an account take one lock of the service, and a second one at that time is refused
 //! with "wait". So this store sends one write at a time. Bytes go up before that, side by side, in
 //! upload sessions; one request then commits all that have arrived while the one before it ran.
-//! Small objects need no session: they go up while their writer has its turn.
+//! Small objects need no session: they go up while their writer has its turn. What is longer than a
+//! request may be goes up in pieces, one after the other.
 
 use super::super::driver::Traits;
 use super::super::failure::{Fault, Kind, Said};
@@ -24,7 +25,7 @@ use tokio::time::sleep;
 
 /// Larger objects go up in a session.
 const SMALL: usize = 256 << 10;
-/// The longest object: one request takes no more.
+/// The most bytes of a request.
 const LONGEST: usize = 150 << 20;
 /// Objects that one request commits or deletes, and entries of a page of a list.
 const COMMITS: usize = 1_000;
@@ -51,6 +52,8 @@ pub(super) struct Dropbox {
     content: String,
     /// With a slash before it, or empty.
     folder: String,
+    /// The most bytes of a request.
+    longest: usize,
     /// Who writes.
     turn: Turn<()>,
     /// Sessions whose bytes have gone up.
@@ -109,11 +112,22 @@ fn judge_one(of: &Value) -> Result<(), Fault> {
     Err(Fault::Said(said))
 }
 
+/// A piece that does not fit to its session: an answer was lost. All goes up again, in a new one.
+fn anew(fault: Fault) -> Fault {
+    match fault {
+        Fault::Said(mut said) if said.status == 409 && said.kind != Kind::Full => {
+            said.kind = Kind::Io(io::ErrorKind::ConnectionReset);
+            Fault::Said(said)
+        }
+        fault => fault,
+    }
+}
+
 impl Dropbox {
     pub(super) fn new(client: Client, [requests, content]: [String; 2], folder: &str) -> Self {
         let folder = if folder.is_empty() { String::new() } else { format!("/{folder}") };
         let (turn, arrived) = (Turn::new(()), Mutex::default());
-        Self { client, requests, content, folder, turn, arrived }
+        Self { client, requests, content, folder, longest: LONGEST, turn, arrived }
     }
 }
 
@@ -132,6 +146,24 @@ impl Dropbox {
     fn content(&self, route: &str, argument: &Value) -> Ask {
         let url = format!("{}/2/files/{route}", self.content);
         Ask::new(Method::POST, url).header("dropbox-api-arg", plain(argument))
+    }
+
+    /// Sends bytes up, in a session that is closed then. Its name.
+    async fn send_up(&self, data: Buffer) -> Result<String, Fault> {
+        let (whole, mut sent) = (data.len(), data.len().min(self.longest));
+        let start = json!({ "close": sent == whole });
+        let ask = self.content("upload_session/start", &start).bytes(data.slice(..sent));
+        let answer = self.client.send(ask).await?.json()?;
+        let session = answer["session_id"].as_str().ok_or_else(not_understood)?.to_owned();
+        while sent < whole {
+            let end = whole.min(sent + self.longest);
+            let cursor = json!({ "session_id": session, "offset": sent });
+            let append = json!({ "cursor": cursor, "close": end == whole });
+            let ask = self.content("upload_session/append_v2", &append);
+            self.client.send(ask.bytes(data.slice(sent..end))).await.map_err(anew)?;
+            sent = end;
+        }
+        Ok(session)
     }
 
     /// Commits a session, together with all that have arrived when its turn comes.
@@ -236,9 +268,6 @@ impl Account for Dropbox {
     }
 
     async fn put(&self, object: &str, data: Buffer, mode: PutMode) -> Result<(), Fault> {
-        if data.len() > LONGEST {
-            return Err(Fault::of(Kind::Io(io::ErrorKind::Unsupported)));
-        }
         // `strict_conflict`: a file that is there is a conflict, also one with the same bytes.
         let mode = if mode == PutMode::IfAbsent { "add" } else { "overwrite" };
         let commit = json!({
@@ -248,16 +277,13 @@ impl Account for Dropbox {
             "mute": true,
             "strict_conflict": mode == "add",
         });
-        if data.len() <= SMALL || mode == "add" {
+        if data.len() <= SMALL.min(self.longest) || mode == "add" && data.len() <= self.longest {
             let _turn = self.turn.lock().await;
             let ask = self.content("upload", &commit).bytes(data);
             return self.client.send(ask).await.map(drop);
         }
         let offset = data.len();
-        let start = json!({ "close": true });
-        let ask = self.content("upload_session/start", &start).bytes(data);
-        let answer = self.client.send(ask).await?.json()?;
-        let session = answer["session_id"].as_str().ok_or_else(not_understood)?;
+        let session = self.send_up(data).await?;
         let cursor = json!({ "session_id": session, "offset": offset });
         self.commit(json!({ "cursor": cursor, "commit": commit })).await
     }
@@ -324,45 +350,4 @@ fn plain(argument: &Value) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn kind(status: u16, summary: &str) -> Kind {
-        let body = json!({ "error_summary": summary }).to_string().into_bytes();
-        judge(&Refusal { status, wait: None, body }).kind
-    }
-
-    #[test]
-    fn refusals_are_understood() {
-        use io::ErrorKind as Io;
-        assert_eq!(kind(409, "path/not_found/.."), Kind::Missing);
-        assert_eq!(kind(409, "path/conflict/file/..."), Kind::Exists);
-        assert_eq!(kind(409, "path/insufficient_space/."), Kind::Full);
-        assert_eq!(kind(409, "path/too_many_write_operations/"), Kind::Io(Io::ResourceBusy));
-        assert_eq!(kind(429, "too_many_requests/.."), Kind::Io(Io::ResourceBusy));
-        assert_eq!(kind(401, "expired_access_token/"), Kind::LoggedOut);
-        assert_eq!(kind(409, "path/malformed_path/"), Kind::Io(Io::InvalidInput));
-        assert_eq!(kind(500, ""), Kind::Io(Io::ConnectionReset));
-        assert_eq!(kind(400, ""), Kind::Io(Io::InvalidInput));
-    }
-
-    #[test]
-    fn outcomes_of_one_of_many_are_understood() {
-        let one = |failure: Value| judge_one(&json!({ ".tag": "failure", "failure": failure }));
-        assert!(judge_one(&json!({ ".tag": "success", "name": "a" })).is_ok());
-        let gone = json!({ ".tag": "path_lookup", "path_lookup": { ".tag": "not_found" } });
-        assert!(one(gone).unwrap_err().is_missing());
-        let taken = json!({ ".tag": "path", "path":
-            { ".tag": "conflict", "conflict": { ".tag": "file" } } });
-        assert!(one(taken).unwrap_err().is_taken());
-        assert!(one(json!({ ".tag": "too_many_write_operations" })).unwrap_err().wait().is_some());
-        let lost = json!({ ".tag": "lookup_failed", "lookup_failed": { ".tag": "not_found" } });
-        assert!(!one(lost).unwrap_err().is_missing());
-        assert!(judge_one(&json!({})).is_err());
-    }
-
-    #[test]
-    fn headers_are_ascii() {
-        assert_eq!(plain(&json!({ "path": "/é😀 a" })), r#"{"path":"/\u00e9\ud83d\ude00 a"}"#);
-    }
-}
+mod tests;

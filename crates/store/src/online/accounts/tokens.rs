@@ -1,7 +1,8 @@
 //! The tokens of an account, and how they are renewed.
 //!
 //! They are one JSON object, in a file of their own beside the file of remotes, which names it as
-//! `secret_file`. It is written back by a rename, and only its owner may read it:
+//! `secret_file`, or in the keyring. A file is written back by a rename, and only its owner may
+//! read it:
 //!
 //! ```json
 //! {"client_id": "...", "refresh_token": "...", "access_token": "...", "expires_at": 1800000000}
@@ -10,16 +11,13 @@
 //! `client_secret` and `scope` stand there too where the service wants them. A secret that is no
 //! such object is an access token itself, and is not renewed.
 
+use super::super::config::SecretFrom;
 use super::super::failure::{Fault, Kind};
 use super::super::secrets::Secret;
 use super::http::{Answer, Ask, escaped, not_understood};
 use opendal::Buffer;
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::Mutex;
 use zeroize::Zeroizing;
@@ -27,24 +25,24 @@ use zeroize::Zeroizing;
 /// A token is renewed this long before it expires, in seconds.
 const EARLY: u64 = 60;
 /// How long a token is good for if the service does not say: its documents say longer.
-const USUAL: u64 = 3_600;
+pub(super) const USUAL: u64 = 3_600;
 
 /// The tokens as they are stored.
 #[derive(Clone, Deserialize, Serialize)]
-struct Stored {
+pub(super) struct Stored {
     #[serde(default)]
-    client_id: String,
+    pub(super) client_id: String,
     #[serde(default, with = "hidden", skip_serializing_if = "Option::is_none")]
-    client_secret: Option<Secret>,
+    pub(super) client_secret: Option<Secret>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    scope: Option<String>,
+    pub(super) scope: Option<String>,
     #[serde(default, with = "hidden", skip_serializing_if = "Option::is_none")]
-    refresh_token: Option<Secret>,
+    pub(super) refresh_token: Option<Secret>,
     #[serde(default, with = "hidden")]
-    access_token: Option<Secret>,
+    pub(super) access_token: Option<Secret>,
     /// In seconds since 1970. It may be wrong, or missing: then the service says so.
     #[serde(default)]
-    expires_at: u64,
+    pub(super) expires_at: u64,
 }
 
 /// A secret as a text.
@@ -93,22 +91,18 @@ impl Stored {
     /// The request for a new one.
     fn renewal(&self, url: &str) -> Option<Ask> {
         let refresh = self.refresh_token.as_ref()?;
-        let mut body = Zeroizing::new("grant_type=refresh_token".to_owned());
-        let mut add = |key: &str, value: &str| {
-            let pair = Zeroizing::new(format!("&{key}={}", escaped(value)));
-            body.push_str(&pair);
-        };
-        add("refresh_token", refresh.reveal());
-        add("client_id", &self.client_id);
+        let mut pairs = vec![
+            ("grant_type", "refresh_token"),
+            ("refresh_token", refresh.reveal()),
+            ("client_id", &self.client_id),
+        ];
         if let Some(secret) = &self.client_secret {
-            add("client_secret", secret.reveal());
+            pairs.push(("client_secret", secret.reveal()));
         }
         if let Some(scope) = &self.scope {
-            add("scope", scope);
+            pairs.push(("scope", scope));
         }
-        let ask = Ask::new(Method::POST, url.to_owned());
-        let ask = ask.header("content-type", "application/x-www-form-urlencoded");
-        Some(Ask { body: Buffer::from(body.as_bytes().to_vec()), with_token: false, ..ask })
+        Some(form(url, &pairs))
     }
 
     fn take(&mut self, renewed: Renewed) {
@@ -121,18 +115,27 @@ impl Stored {
     }
 }
 
+/// A request for tokens. It has none itself.
+pub(super) fn form(url: &str, pairs: &[(&str, &str)]) -> Ask {
+    let pairs = pairs.iter().map(|(key, value)| format!("{key}={}", escaped(value)));
+    let body = Zeroizing::new(Zeroizing::new(pairs.collect::<Vec<_>>()).join("&"));
+    let ask = Ask::new(Method::POST, url.to_owned());
+    let ask = ask.header("content-type", "application/x-www-form-urlencoded");
+    Ask { body: Buffer::from(body.as_bytes().to_vec()), with_token: false, ..ask }
+}
+
 /// The tokens of a store. One request at a time renews them.
 pub(super) struct Tokens {
     stored: Mutex<Stored>,
-    file: Option<PathBuf>,
+    from: Option<SecretFrom>,
     url: String,
 }
 
 impl Tokens {
-    /// The tokens that a secret holds, the file that it is from, and who renews them.
+    /// The tokens that a secret holds, where it is from, and who renews them.
     pub(super) fn new(
         secret: &Secret,
-        file: Option<PathBuf>,
+        from: Option<SecretFrom>,
         url: String,
     ) -> Result<Self, &'static str> {
         let text = secret.reveal().trim();
@@ -150,7 +153,7 @@ impl Tokens {
         if stored.refresh_token.is_none() && stored.access_token.is_none() {
             return Err("the account's tokens need `refresh_token` or `access_token`");
         }
-        Ok(Self { stored: Mutex::new(stored), file, url })
+        Ok(Self { stored: Mutex::new(stored), from, url })
     }
 
     /// A token that should be good.
@@ -204,45 +207,27 @@ impl Tokens {
         let renewed: Renewed = serde_json::from_slice(&answer).map_err(|_| not_understood())?;
         let token = renewed.access_token.clone().ok_or_else(not_understood)?;
         stored.take(renewed);
-        if let Some(file) = &self.file {
+        if let Some(from) = &self.from {
             // Without it the next session renews them again. The file may be for reading only.
-            drop(write_back(file, stored));
+            let text = Zeroizing::new(serde_json::to_string(stored).unwrap_or_default());
+            drop(from.replace(&text));
         }
         Ok(token)
     }
 }
 
 impl Tokens {
-    /// A token that another process has got meanwhile, and left in the file.
+    /// A token that another process has got meanwhile, and left there.
     fn theirs(&self, stored: &mut Stored, refused: Option<&Secret>) -> Option<Secret> {
-        *stored = read_back(self.file.as_deref()?)?;
+        let text = self.from.as_ref()?.read_again()?;
+        *stored = Stored::parse(text.reveal())?;
         let is_refused = |it: &&Secret| refused.is_some_and(|no| no.reveal() == it.reveal());
         stored.fresh().filter(|it| !is_refused(it)).cloned()
     }
 }
 
-fn read_back(file: &Path) -> Option<Stored> {
-    let text = Zeroizing::new(fs::read_to_string(file).ok()?);
-    Stored::parse(&text)
-}
-
-/// Replaces the file, which only its owner may read.
-fn write_back(file: &Path, stored: &Stored) -> io::Result<()> {
-    // The file itself, not a link to it.
-    let file = fs::canonicalize(file)?;
-    let mut part = file.clone().into_os_string();
-    part.push(format!(".{}.new", std::process::id()));
-    let text = Zeroizing::new(serde_json::to_vec(stored)?);
-    drop(fs::remove_file(&part));
-    let mut options = OpenOptions::new();
-    let mut out = options.write(true).create_new(true).mode(0o600).open(&part)?;
-    let written = out.write_all(&text).and_then(|()| out.sync_all());
-    let renamed = written.and_then(|()| fs::rename(&part, &file));
-    renamed.inspect_err(|_| drop(fs::remove_file(&part)))
-}
-
 #[expect(clippy::disallowed_methods, reason = "services say by the wall clock when tokens expire")]
-fn now() -> u64 {
+pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 

@@ -1,7 +1,9 @@
 //! Tokens: what is read, renewed and written back.
 
 use super::*;
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::sync::Mutex as Seen;
 
 const TOKENS: &str = r#"{"client_id": "us", "refresh_token": "canary-refresh-1",
@@ -16,7 +18,8 @@ fn answer(text: &str) -> Answer {
 }
 
 fn tokens(text: &str, file: Option<PathBuf>) -> Result<Tokens, &'static str> {
-    Tokens::new(&Secret::new(text.to_owned()), file, "https://host/token".to_owned())
+    let from = file.map(SecretFrom::File);
+    Tokens::new(&Secret::new(text.to_owned()), from, "https://host/token".to_owned())
 }
 
 #[test]
