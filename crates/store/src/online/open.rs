@@ -105,14 +105,9 @@ fn setup(error: impl std::fmt::Display) -> OpenError {
 }
 
 /// One pool of connections, as each service gets to see us.
-<<<<<<< HEAD
-fn connections() -> reqwest::ClientBuilder {
+pub(super) fn connections() -> reqwest::ClientBuilder {
     let client = reqwest::Client::builder().user_agent(AGENT).connect_timeout(waits::CONNECT);
     // The library gives a connection up on which nothing comes back for about half a minute.
-=======
-pub(super) fn connections() -> reqwest::ClientBuilder {
-    let client = reqwest::Client::builder().user_agent(AGENT).connect_timeout(CONNECT);
->>>>>>> h2
     client.pool_max_idle_per_host(HTTP_AT_ONCE)
 }
 
