@@ -234,6 +234,10 @@ impl BlockSpace for Mounted {
         Ok(())
     }
 
+    fn exists(&self, id: u64) -> bool {
+        self.volume.holds(id)
+    }
+
     fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
         let mut disk = self.volume.disk();
         if let Some(left) = &mut disk.fail_after {

@@ -2,7 +2,7 @@
 
 use super::disks::{open, sequential};
 use super::*;
-use oblivio_store::{MemoryStore, ReadAt, Store};
+use oblivio_store::{Held, MemoryStore, ReadAt};
 use std::sync::Arc;
 
 /// Looks at everything, as `ls`, `get` and `check` do.
