@@ -6,6 +6,7 @@
 
 mod args;
 mod audit;
+mod browser;
 mod check;
 mod committer;
 mod copy;
@@ -21,6 +22,8 @@ mod init;
 mod list;
 mod manual;
 mod meeting;
+#[cfg(feature = "online")]
+mod migrate;
 mod mount;
 mod nbd;
 mod open;
@@ -32,6 +35,8 @@ mod progress;
 mod put;
 mod recorder;
 mod remote;
+#[cfg(feature = "online")]
+mod remotes;
 mod resize;
 mod share;
 mod shared;
@@ -105,6 +110,10 @@ fn run(command: &Command) -> Result<()> {
         Command::Ublk(args) => ublk::run(args),
         Command::Passphrase(command) => passphrases::run(command),
         Command::Pick(args) => pick::run(args),
+        #[cfg(feature = "online")]
+        Command::Migrate(args) => migrate::run(args),
+        #[cfg(feature = "online")]
+        Command::Remote(command) => remotes::run(command),
         Command::Share(command) => share::run(command),
         Command::Audit(args) => audit::run(args),
         Command::Demo(args) => demo::run(args),

@@ -1,11 +1,15 @@
 //! The command line: what each command takes, with an example for each.
 
 mod care;
+#[cfg(feature = "online")]
+mod migrate;
 mod mount;
 mod nbd;
 mod open;
 mod passphrase;
 mod pick;
+#[cfg(feature = "online")]
+mod remote;
 mod serve;
 mod share;
 mod transfer;
@@ -18,11 +22,15 @@ pub use care::{
     AuditArgs, CheckArgs, CompletionsArgs, DemoArgs, InfoArgs, ManArgs, PassphraseCommand,
     PassphraseList, PassphraseNew, PassphraseRemove, ResizeArgs,
 };
+#[cfg(feature = "online")]
+pub use migrate::MigrateArgs;
 pub use mount::{MountArgs, UmountArgs};
 pub use nbd::NbdArgs;
 pub use open::OpenArgs;
 pub use passphrase::{NewPassphraseArgs, PassphraseArgs};
 pub use pick::PickArgs;
+#[cfg(feature = "online")]
+pub use remote::{RemoteAdd, RemoteCommand, RemoteImport, RemoteList, RemoteRemove, RemoteTest};
 pub use serve::ServeArgs;
 pub use share::{
     ShareCommand, ShareQuota, ShareServe, ShareStatus, TokenAdd, TokenCommand, TokenList,
@@ -92,6 +100,11 @@ pub enum Command {
     #[command(subcommand)]
     Passphrase(PassphraseCommand),
     Pick(PickArgs),
+    #[cfg(feature = "online")]
+    Migrate(MigrateArgs),
+    #[cfg(feature = "online")]
+    #[command(subcommand)]
+    Remote(RemoteCommand),
     #[command(subcommand)]
     Share(ShareCommand),
     Audit(AuditArgs),
@@ -143,7 +156,11 @@ impl Command {
             Command::Passphrase(PassphraseCommand::Change(args)) => &args.volume,
             Command::Passphrase(PassphraseCommand::List(args)) => &args.volume,
             Command::Pick(args) => &args.volume,
+            #[cfg(feature = "online")]
+            Command::Migrate(args) => &args.from,
             Command::Watch(args) => &args.volume,
+            #[cfg(feature = "online")]
+            Command::Remote(_) => return None,
             Command::Umount(_)
             | Command::Share(_)
             | Command::Audit(_)
