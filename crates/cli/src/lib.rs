@@ -6,6 +6,7 @@
 
 mod args;
 mod audit;
+mod browser;
 mod check;
 mod committer;
 mod copy;
@@ -22,6 +23,8 @@ mod init;
 mod list;
 mod manual;
 mod meeting;
+#[cfg(feature = "online")]
+mod migrate;
 mod mount;
 mod nbd;
 mod open;
@@ -34,6 +37,8 @@ mod progress;
 mod put;
 mod recorder;
 mod remote;
+#[cfg(feature = "online")]
+mod remotes;
 mod resize;
 mod share;
 mod shared;
@@ -110,6 +115,10 @@ fn run(command: &Command) -> Result<()> {
         Command::Pick(args) => pick::run(args),
         Command::Status(args) => status::run(args),
         Command::Gc(args) => gc::run(args),
+        #[cfg(feature = "online")]
+        Command::Migrate(args) => migrate::run(args),
+        #[cfg(feature = "online")]
+        Command::Remote(command) => remotes::run(command),
         Command::Share(command) => share::run(command),
         Command::Audit(args) => audit::run(args),
         Command::Demo(args) => demo::run(args),

@@ -1,6 +1,7 @@
 //! `watch`: a local page that draws what the storage sees while a volume is in use.
 
 use crate::args::WatchArgs;
+use crate::browser;
 use crate::exit::{Code, fault};
 use crate::human::{plain, say};
 use crate::meeting::socket;
@@ -9,13 +10,8 @@ use crate::signals;
 use anyhow::{Context, Result};
 use oblivio_serve::watch::{self, Meeting};
 use oblivio_volume::read_header;
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::thread;
 
 /// Runs the command until a signal stops it.
 pub fn run(args: &WatchArgs) -> Result<()> {
@@ -38,7 +34,9 @@ pub fn run(args: &WatchArgs) -> Result<()> {
         eprintln!("yourself. Use the volume with any oblivio command; Ctrl-C stops watching.");
     }
     if args.open {
-        open_browser(&launcher, &url);
+        // A killed watcher's file leads nowhere.
+        watch::end(&launcher);
+        browser::open(&launcher, &url, "Watch the volume");
     }
     stop.forever().next();
     watch::end(&launcher);
@@ -57,34 +55,4 @@ fn listen(port: u16) -> Result<TcpListener> {
         let hint = "Choose another --port, or leave it out to have a free one found.";
         fault(Code::General, format!("port {port}: {error}"), hint)
     })
-}
-
-/// Opens the page. Other users can read the command lines of this computer's programs. So the
-/// browser gets a file that only this user can read, and the file leads to the page.
-fn open_browser(launcher: &Path, url: &str) {
-    let opened = write_launcher(launcher, url).and_then(|()| {
-        let mut command = Command::new("xdg-open");
-        command.arg(launcher).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.spawn()
-    });
-    let fail = || eprintln!("oblivio: no browser could be started; open the address yourself");
-    let Ok(mut child) = opened else { return fail() };
-    // It may run as long as the browser does.
-    let wait = move || match child.wait() {
-        Ok(status) if status.success() => {}
-        _ => fail(),
-    };
-    let _ = thread::Builder::new().name("browser".into()).spawn(wait);
-}
-
-fn write_launcher(path: &Path, url: &str) -> std::io::Result<()> {
-    // A killed watcher's file leads nowhere.
-    watch::end(path);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    writeln!(
-        file,
-        "<!doctype html><meta charset=utf-8><meta name=referrer content=no-referrer>\
-         <title>Oblivio</title><meta http-equiv=refresh content=\"0; url={url}\">\
-         <a href=\"{url}\">Watch the volume</a>"
-    )
 }

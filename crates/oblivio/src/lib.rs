@@ -74,6 +74,8 @@ mod error;
 mod file;
 mod metadata;
 #[doc(hidden)]
+pub mod moving;
+#[doc(hidden)]
 #[cfg(feature = "online")]
 pub mod online;
 mod open;
@@ -84,6 +86,9 @@ mod passphrase;
 mod path;
 pub mod place;
 mod remembered;
+#[doc(hidden)]
+#[cfg(feature = "online")]
+pub mod remotes;
 mod session;
 mod url;
 mod volume;

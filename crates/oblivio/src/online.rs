@@ -17,6 +17,34 @@ use std::time::{Duration, Instant};
 /// The variable that says how many seconds a command waits for a store that does not answer.
 const PATIENCE: &str = "OBLIVIO_PATIENCE";
 
+/// How large the parts of a new volume are at a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Bytes in a block.
+    pub block_bytes: usize,
+    /// Bytes in an object, about.
+    pub object_bytes: usize,
+}
+
+impl Shape {
+    /// Requests cost more than bytes.
+    pub const BUCKET: Self = Self { block_bytes: 32 << 10, object_bytes: 2 << 20 };
+    /// An account of a person has few requests, and one write at a time.
+    pub const ACCOUNT: Self = Self { block_bytes: 64 << 10, object_bytes: 8 << 20 };
+}
+
+/// The shape that suits the service at a URL.
+///
+/// # Errors
+/// A URL that no service has, or a remote that is not there.
+pub fn shape(text: &str) -> Result<Shape, NoStore> {
+    let url: Url = text.parse().map_err(|error| refused(text, &error))?;
+    let ambient = ambient()?;
+    let remotes = Remotes::read(&ambient).map_err(|error| refused(text, &error))?;
+    let (place, _) = remotes.find(&url, &ambient).map_err(|error| refused(text, &error))?;
+    Ok(if place.service.is_account() { Shape::ACCOUNT } else { Shape::BUCKET })
+}
+
 /// Why a URL leads to no store.
 #[derive(Debug, thiserror::Error)]
 #[error("{url}: {why}")]
@@ -70,14 +98,17 @@ pub fn connect(text: &str) -> Result<OnlineStore, NoStore> {
     let url: Url = text.parse().map_err(|error| refused(text, &error))?;
     let ambient = ambient()?;
     let remotes = Remotes::read(&ambient).map_err(|error| refused(text, &error))?;
-    let runtime = match RUNTIME.get() {
-        Some(runtime) => runtime,
-        None => {
-            let made = Runtime::new().map_err(|error| refused(text, &error))?;
-            RUNTIME.get_or_init(|| made)
-        }
-    };
+    let runtime = runtime().map_err(|error| refused(text, &error))?;
     open_store(&url, &remotes, &ambient, runtime).map_err(|error| refused(text, &error))
+}
+
+/// The threads of all online stores of this process.
+pub(crate) fn runtime() -> io::Result<&'static Runtime> {
+    if let Some(runtime) = RUNTIME.get() {
+        return Ok(runtime);
+    }
+    let made = Runtime::new()?;
+    Ok(RUNTIME.get_or_init(|| made))
 }
 
 /// Tries out what the store at a URL really does: races, lists and speed. It takes some seconds,
@@ -116,7 +147,7 @@ fn shown(text: &str) -> String {
 }
 
 /// The environment and the home folder of this process: where each service keeps its secrets.
-fn ambient() -> Result<Ambient, NoStore> {
+pub(crate) fn ambient() -> Result<Ambient, NoStore> {
     let xdg = Xdg::new().map_err(|_| NoStore {
         url: String::new(),
         why: "there is no home directory: set HOME".into(),

@@ -168,7 +168,7 @@ impl CreateOptions {
     /// Tries out what the store at a URL does, then makes the volume there.
     #[cfg(feature = "online")]
     fn make_online(self, place: &Path, passphrase: &Passphrase) -> Result<Box<dyn BlockSpace>> {
-        use crate::online::{Begin, Effort, try_out};
+        use crate::online::{Begin, Effort, shape, try_out};
         if self.one_file || self.seen_by != SeenBy::Storage {
             return Err(Error::Invalid(
                 "a volume in an online store hides reads, in a folder".into(),
@@ -182,8 +182,10 @@ impl CreateOptions {
             Begin::Refused(why) => return Err(Error::Invalid(why.into())),
         };
         let size = self.size.unwrap_or(oblivio_volume::CreateOptions::default().capacity_bytes);
-        let block_size = self.block_size.unwrap_or(32 << 10);
-        let new = NewVolume::on_windows(block_size, size, exclusive, self.guessing);
+        let shape = shape(&url).map_err(|error| Error::Invalid(error.to_string()))?;
+        let block_size = self.block_size.unwrap_or(shape.block_bytes);
+        let new = NewVolume::on_windows(block_size, size, exclusive, self.guessing)
+            .with_objects_of(shape.object_bytes);
         self.fill(&Made::at_url(place)?, place, passphrase, new)
     }
 

@@ -1,11 +1,15 @@
 //! The command line: what each command takes, with an example for each.
 
 mod care;
+#[cfg(feature = "online")]
+mod migrate;
 mod mount;
 mod nbd;
 mod open;
 mod passphrase;
 mod pick;
+#[cfg(feature = "online")]
+mod remote;
 mod serve;
 mod share;
 mod status;
@@ -19,11 +23,15 @@ pub use care::{
     AuditArgs, CheckArgs, CompletionsArgs, DemoArgs, InfoArgs, ManArgs, PassphraseCommand,
     PassphraseList, PassphraseNew, PassphraseRemove, ResizeArgs,
 };
+#[cfg(feature = "online")]
+pub use migrate::MigrateArgs;
 pub use mount::{MountArgs, UmountArgs};
 pub use nbd::NbdArgs;
 pub use open::OpenArgs;
 pub use passphrase::{NewPassphraseArgs, PassphraseArgs};
 pub use pick::PickArgs;
+#[cfg(feature = "online")]
+pub use remote::{RemoteAdd, RemoteCommand, RemoteImport, RemoteList, RemoteRemove, RemoteTest};
 pub use serve::ServeArgs;
 pub use share::{
     ShareCommand, ShareQuota, ShareServe, ShareStatus, TokenAdd, TokenCommand, TokenList,
@@ -98,6 +106,11 @@ pub enum Command {
     Pick(PickArgs),
     Status(StatusArgs),
     Gc(GcArgs),
+    #[cfg(feature = "online")]
+    Migrate(MigrateArgs),
+    #[cfg(feature = "online")]
+    #[command(subcommand)]
+    Remote(RemoteCommand),
     #[command(subcommand)]
     Share(ShareCommand),
     Audit(AuditArgs),
@@ -151,7 +164,11 @@ impl Command {
             Command::Pick(args) => &args.volume,
             Command::Status(args) => &args.volume,
             Command::Gc(args) => &args.volume,
+            #[cfg(feature = "online")]
+            Command::Migrate(args) => &args.from,
             Command::Watch(args) => &args.volume,
+            #[cfg(feature = "online")]
+            Command::Remote(_) => return None,
             Command::Umount(_)
             | Command::Share(_)
             | Command::Audit(_)

@@ -17,9 +17,15 @@ const SYNCS_A_DAY: f64 = 1000.0;
 /// What is stored, unless the volume may hold less.
 const STORED: u64 = 50 << 30;
 
-/// A month of a volume with such blocks, for up to `capacity` bytes, with a disk cache of `cache`.
-pub fn month(block_bytes: usize, capacity: u64, expected: Use, cache: u64) -> Month {
-    let options = WindowOptions::new(block_bytes, capacity, true);
+/// A month of a volume with such blocks and objects, for up to `capacity` bytes, with a disk cache
+/// of `cache`.
+pub fn month(
+    (block_bytes, object_bytes): (usize, usize),
+    capacity: u64,
+    expected: Use,
+    cache: u64,
+) -> Month {
+    let options = WindowOptions { object_bytes, ..WindowOptions::new(block_bytes, capacity, true) };
     let stored = expected.stored.unwrap_or(STORED).min(capacity);
     let cost = WindowCost::of(&options, stored, cache);
     let accesses = |bytes: u64| bytes as f64 / block_bytes as f64 * METADATA;
@@ -111,7 +117,7 @@ mod tests {
     /// batches and metadata were guessed a little differently.
     #[test]
     fn a_bill_is_of_the_size_that_the_design_simulated() {
-        let month = month(32 << 10, 256 << 30, Use::default(), 10 << 30);
+        let month = month((32 << 10, 2 << 20), 256 << 30, Use::default(), 10 << 30);
         let bill = |url| month.bill(&of_url(url).expect("known")).iter().sum::<f64>();
         for (url, simulated) in [("s3://b/a?region=eu-central-1", 160.0), ("b2://b/a", 19.0)] {
             let found = bill(url);

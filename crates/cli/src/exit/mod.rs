@@ -3,6 +3,8 @@
 //! Scripts rely on the codes: none ever gets a second meaning.
 
 mod code;
+#[cfg(feature = "online")]
+mod remotes;
 mod servers;
 mod share;
 
@@ -51,6 +53,11 @@ pub fn judge(error: &Error) -> (Code, String) {
         }
         if let Some(judged) = cause.downcast_ref().and_then(share::judge) {
             return judged;
+        }
+        #[cfg(feature = "online")]
+        if let Some(error) = cause.downcast_ref() {
+            let (code, hint) = remotes::judge(error);
+            return (code, hint.into());
         }
         if let Some(error) = cause.downcast_ref::<VolumeError>() {
             let (code, hint) = of_volume(error);

@@ -32,13 +32,11 @@ pub fn say(plan: &Plan) -> Result<()> {
 /// # Errors
 /// A file of prices that is none; those of the terminal.
 pub fn say_bill(args: &InitArgs, plan: &Plan) -> Result<bool> {
-    if !plan.online {
-        return Ok(true);
-    }
+    let Some(object_bytes) = plan.object_bytes else { return Ok(true) };
     let prices = price::prices(&args.volume.to_string_lossy(), args.price.as_deref())?;
     let cache = oblivio::cache::size(args.open.disk_cache);
     let expected = args.expect.unwrap_or_default();
-    let month = engines::month(plan.block_bytes, plan.size, expected, cache);
+    let month = engines::month((plan.block_bytes, object_bytes), plan.size, expected, cache);
     if !args.open.quiet {
         price::say(&month, prices.as_ref())?;
     }

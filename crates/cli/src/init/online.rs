@@ -6,15 +6,19 @@ use crate::{human, open};
 use anyhow::Result;
 
 /// What was found out of a store.
+#[derive(Clone, Copy)]
 pub struct Found {
     /// Whether it creates objects exclusively.
     pub exclusive: bool,
+    /// Bytes in a block, and in an object, that suit it.
+    pub block_bytes: usize,
+    pub object_bytes: usize,
 }
 
 /// Refuses a place where something is. Tries the store out, and says what was found.
 #[cfg(feature = "online")]
 pub fn find_out(args: &InitArgs) -> Result<Found> {
-    use oblivio::online::{Begin, Effort, try_out};
+    use oblivio::online::{Begin, Effort, shape, try_out};
 
     refuse_what_is_there(args)?;
     if !args.open.quiet {
@@ -23,13 +27,15 @@ pub fn find_out(args: &InitArgs) -> Result<Found> {
         )?;
     }
     let effort = if args.small_probe { Effort::SMALL } else { Effort::FULL };
-    let verdict = try_out(&args.volume.to_string_lossy(), effort)?;
+    let url = args.volume.to_string_lossy();
+    let oblivio::online::Shape { block_bytes, object_bytes } = shape(&url)?;
+    let verdict = try_out(&url, effort)?;
     if !args.open.quiet {
         verdict.lines().iter().try_for_each(|line| human::say(format!("  {line}")))?;
     }
     match verdict.begin {
-        Begin::Exclusive => Ok(Found { exclusive: true }),
-        Begin::Alone => Ok(Found { exclusive: false }),
+        Begin::Exclusive => Ok(Found { exclusive: true, block_bytes, object_bytes }),
+        Begin::Alone => Ok(Found { exclusive: false, block_bytes, object_bytes }),
         Begin::Refused(why) => {
             let what = format!("this store cannot hold a volume: {why}");
             Err(fault(Code::Refused, what, "Choose another service; nothing was made."))
@@ -40,7 +46,7 @@ pub fn find_out(args: &InitArgs) -> Result<Found> {
 /// Without the feature there is nothing to try.
 #[cfg(not(feature = "online"))]
 pub fn find_out(args: &InitArgs) -> Result<Found> {
-    open::store(&args.volume).map(|_| Found { exclusive: false })
+    open::store(&args.volume).map(|_| Found { exclusive: false, block_bytes: 0, object_bytes: 0 })
 }
 
 #[cfg(feature = "online")]

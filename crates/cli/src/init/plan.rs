@@ -1,13 +1,11 @@
 //! The plan for a new volume, as far as the command line gives it.
 
+use super::online::Found;
 use crate::args::{Against, InitArgs, SeenBy};
 use crate::exit::usage;
 use anyhow::Result;
 use oblivio_volume::disk::SECTOR;
 use oblivio_volume::{CreateOptions, NewVolume};
-
-/// Bytes in a block of a volume in an online store: there requests cost more than bytes.
-const ONLINE_BLOCK: usize = 32 << 10;
 
 /// Refuses what a store at a URL does not have.
 pub fn refuse_misfits(args: &InitArgs, seen_by: SeenBy, online: bool) -> Result<()> {
@@ -37,16 +35,16 @@ pub struct Plan {
     pub block_bytes: usize,
     /// Whether it holds a disk, not files.
     pub disk: bool,
-    /// Whether it is in an online store.
-    pub online: bool,
+    /// Bytes of an object, if it is in an online store.
+    pub object_bytes: Option<usize>,
     /// Whether it is made for a folder that a sync client copies.
     pub synced: bool,
 }
 
 impl Plan {
-    /// Makes the plan; refuses invalid combinations. For a store at a URL: whether it creates
-    /// exclusively.
-    pub fn new(args: &InitArgs, seen_by: SeenBy, online: Option<bool>) -> Result<Self> {
+    /// Makes the plan; refuses invalid combinations. `online` is what was found out of a store at a
+    /// URL.
+    pub fn new(args: &InitArgs, seen_by: SeenBy, online: Option<Found>) -> Result<Self> {
         let kdf = args.kdf.params()?;
         let size = size(args, seen_by)?;
         let disk = args.disk.is_some()
@@ -76,10 +74,11 @@ impl Plan {
             SeenBy::Storage => oblivio_volume::SeenBy::Storage,
             SeenBy::Snapshots => oblivio_volume::SeenBy::Snapshots,
         };
-        let default = if online.is_some() { ONLINE_BLOCK } else { seen_by.block_bytes() };
+        let default = online.map_or(seen_by.block_bytes(), |found| found.block_bytes);
         let block_bytes = block_bytes(args, default as u64)?;
         let new = match (online, pyramid) {
-            (Some(exclusive), _) => NewVolume::on_windows(block_bytes, size, exclusive, kdf),
+            (Some(found), _) => NewVolume::on_windows(block_bytes, size, found.exclusive, kdf)
+                .with_objects_of(found.object_bytes),
             (None, true) => NewVolume::on_pyramid(block_bytes, size, memory(args), kdf),
             (None, false) if args.sync_folder => {
                 NewVolume::in_extents(block_bytes, size, kdf).filled(args.fill)
@@ -93,7 +92,7 @@ impl Plan {
             block_bytes,
             disk,
             synced: args.sync_folder,
-            online: online.is_some(),
+            object_bytes: online.map(|found| found.object_bytes),
         })
     }
 }

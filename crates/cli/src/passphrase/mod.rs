@@ -121,6 +121,23 @@ fn twice(question: &str) -> Result<Passphrase> {
     Err(fault(Code::Usage, "the two passphrases differ", "Run the command again."))
 }
 
+/// A secret of another kind, typed at the terminal as it is; `None` for an empty line.
+#[cfg(feature = "online")]
+pub fn secret(question: &str) -> Result<Option<String>> {
+    holds_secrets();
+    let typed = match terminal::ask(question) {
+        Ok(typed) => typed,
+        Err(_) => {
+            let what = "a secret is needed and there is no terminal to ask on";
+            let hint = "Use --secret-file FILE or --secret-command COMMAND, or say --no-secret.";
+            return Err(usage(what, hint));
+        }
+    };
+    let text = std::str::from_utf8(&typed);
+    let text = text.map_err(|_| usage("the secret is no text", "Type it again."))?;
+    Ok((!text.is_empty()).then(|| text.to_owned()))
+}
+
 fn prompt(question: &str) -> Result<Bytes> {
     match terminal::ask(question) {
         Ok(typed) => not_empty(normal(typed)),

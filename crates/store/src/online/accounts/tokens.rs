@@ -18,8 +18,9 @@ use super::http::{Answer, Ask, escaped, not_understood};
 use opendal::Buffer;
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::Mutex;
+use tokio::time::sleep;
 use zeroize::Zeroizing;
 
 /// A token is renewed this long before it expires, in seconds.
@@ -200,7 +201,7 @@ impl Tokens {
         let answer = match send(ask).await {
             // Another process was a moment faster, with a refresh token that is good for once.
             Err(fault) if fault.is_logged_out() => {
-                return self.theirs(stored, refused).ok_or(fault);
+                return self.await_theirs(stored, refused).await.ok_or(fault);
             }
             answer => Zeroizing::new(answer?.body),
         };
@@ -217,6 +218,17 @@ impl Tokens {
 }
 
 impl Tokens {
+    /// As [`Self::theirs`], while the other process may still be keeping what it has got.
+    async fn await_theirs(&self, stored: &mut Stored, refused: Option<&Secret>) -> Option<Secret> {
+        for pause in [0, 20, 80, 300] {
+            sleep(Duration::from_millis(pause)).await;
+            if let Some(token) = self.theirs(stored, refused) {
+                return Some(token);
+            }
+        }
+        None
+    }
+
     /// A token that another process has got meanwhile, and left there.
     fn theirs(&self, stored: &mut Stored, refused: Option<&Secret>) -> Option<Secret> {
         let text = self.from.as_ref()?.read_again()?;

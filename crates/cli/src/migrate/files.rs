@@ -1,0 +1,79 @@
+//! The files of a volume, into a new one.
+
+use super::places::{accepting, opened, tell};
+use super::requests::Counted;
+use super::target::{Target, refuse_disk};
+use crate::args::{MigrateArgs, OpenArgs};
+use crate::human::{count, size};
+use crate::open;
+use crate::progress::Progress;
+use anyhow::Result;
+use oblivio::moving::{Files, Moved};
+use oblivio::place::{self, Made};
+use oblivio_crypto::{Passphrase, VolumeId};
+use oblivio_volume::fs::FileSystem;
+use oblivio_volume::{BlockSpace, disk};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Copies them, and ends both sessions.
+pub fn run(
+    args: &MigrateArgs,
+    passphrase: &Passphrase,
+    from: &Counted,
+    target: Target,
+) -> Result<()> {
+    let (old, volume) = files(from, &args.from, &args.open, passphrase)?;
+    let to = match target {
+        Target::Objects(store) | Target::There(store) => Counted::over(store),
+        Target::New(new) => {
+            let made = match place::is_online(&args.to) {
+                true => Made::at_url(&args.to)?,
+                false => Made::in_folder(&args.to)?,
+            };
+            let counted = Counted::over(made.store());
+            let options = open::options(&args.to, &accepting(args), None)?;
+            let store = Arc::new(counted.clone());
+            let volume = new.create(store, passphrase, options, &mut |_, _| {});
+            let formatted = volume.and_then(|it| FileSystem::format(Box::new(it))?.into_blocks());
+            if let Err(error) = formatted {
+                made.undo();
+                return Err(error.into());
+            }
+            counted
+        }
+    };
+    let (new, _) = files(&to, &args.to, &accepting(args), passphrase)?;
+    let mut progress = Progress::bytes(args.open.quiet, Some(0));
+    let mut hear = |moved: Moved| progress.at(moved.bytes, moved.total.unwrap_or(0));
+    let done = Files::begin(&old, volume, &new, &mut hear)?.run()?;
+    drop(progress);
+    new.into_blocks()?;
+    old.into_blocks()?;
+    let mut what = format!(
+        "Copied {} and {}, {}",
+        count(done.copied, "file"),
+        count(done.directories, "directory"),
+        size(done.bytes)
+    );
+    if done.kept > 0 {
+        what += &format!(" ({} of an earlier try were there)", done.kept);
+    }
+    tell(args, &what, from, &to)
+}
+
+fn files(
+    store: &Counted,
+    place: &Path,
+    args: &OpenArgs,
+    passphrase: &Passphrase,
+) -> Result<(FileSystem, VolumeId)> {
+    let volume = opened(store, place, args, passphrase)?;
+    if disk::size_in(volume.root())?.is_some() {
+        return Err(refuse_disk());
+    }
+    let id = volume.known().volume;
+    let fs = FileSystem::open(Box::new(volume))?;
+    fs.set_clock(Box::new(open::now));
+    Ok((fs, id))
+}

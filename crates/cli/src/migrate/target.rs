@@ -1,0 +1,107 @@
+//! The new place: what can be done there.
+
+use super::requests::Counted;
+use crate::args::MigrateArgs;
+use crate::exit::{Code, fault, usage};
+use crate::human::say;
+use crate::open;
+use anyhow::Result;
+use oblivio::moving::{Claims, Objects};
+use oblivio::online::{Begin, Effort, Verdict, shape, try_out};
+use oblivio::place;
+use oblivio_store::{Layer, Store};
+use oblivio_volume::{HEADER_OBJECT, NewVolume, PublicHeader, SeenBy};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a volume becomes at the new place.
+pub enum Target {
+    /// Objects, as they are.
+    Objects(Arc<dyn Store>),
+    /// Files, in the volume that is there.
+    There(Arc<dyn Store>),
+    /// Files, in a new volume.
+    New(NewVolume),
+}
+
+impl Target {
+    /// Looks at the new place, and tries it out if it is at a URL.
+    pub fn find(args: &MigrateArgs, header: &PublicHeader, from: &Counted) -> Result<Self> {
+        if !place::is_online(&args.to) {
+            return folder(args, header);
+        }
+        let store = open::store(&args.to)?;
+        if store.len(HEADER_OBJECT)?.is_some() {
+            return Ok(Self::There(store));
+        }
+        let verdict = probed(args)?;
+        // Objects that are written once are alike in all stores of whole objects.
+        if !from.can().writes_over {
+            match Objects::claims(from)? {
+                Some(claims) if fits(claims, &verdict) => return Ok(Self::Objects(store)),
+                _ if args.open.quiet => {}
+                _ => say(
+                    "Sessions begin in another way at the new place: the files are copied, into a \
+                     new volume.",
+                )?,
+            }
+        }
+        let shape = shape(&args.to.to_string_lossy())?;
+        let exclusive = verdict.begin == Begin::Exclusive;
+        let (size, kdf) = (header.capacity_bytes, args.kdf.params()?);
+        let new = NewVolume::on_windows(shape.block_bytes, size, exclusive, kdf)
+            .with_objects_of(shape.object_bytes);
+        Ok(Self::New(new))
+    }
+}
+
+fn folder(args: &MigrateArgs, header: &PublicHeader) -> Result<Target> {
+    if holds_something(&args.to) {
+        return Ok(Target::There(open::store(&args.to)?));
+    }
+    let (size, kdf) = (header.capacity_bytes, args.kdf.params()?);
+    let new = NewVolume::new(SeenBy::Storage, SeenBy::Storage.block_bytes(), size, kdf);
+    Ok(Target::New(new))
+}
+
+fn holds_something(to: &Path) -> bool {
+    match to.read_dir() {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(_) => to.exists(),
+    }
+}
+
+fn probed(args: &MigrateArgs) -> Result<Verdict> {
+    if !args.open.quiet {
+        say("Trying out what the new store does: races, lists and speed. It takes a moment ...")?;
+    }
+    let effort = if args.small_probe { Effort::SMALL } else { Effort::FULL };
+    let verdict = try_out(&args.to.to_string_lossy(), effort)?;
+    if !args.open.quiet {
+        verdict.lines().iter().try_for_each(|line| say(format!("  {line}")))?;
+    }
+    match &verdict.begin {
+        Begin::Refused(why) => {
+            let what = format!("the new store cannot hold a volume: {why}");
+            Err(fault(Code::Refused, what, "Choose another service; nothing was copied."))
+        }
+        _ => Ok(verdict),
+    }
+}
+
+/// Whether sessions that begin so can begin there.
+fn fits(claims: Claims, verdict: &Verdict) -> bool {
+    match claims {
+        Claims::Created => verdict.begin == Begin::Exclusive,
+        Claims::Listed => verdict.listed.lost == 0 && verdict.alone.several_won == 0,
+    }
+}
+
+/// Refuses a disk, whose bytes are no files.
+pub fn refuse_disk() -> anyhow::Error {
+    usage(
+        "the volume holds a disk, and sealed objects cannot be copied between these places",
+        "Make a disk of its size at the new place, serve both with `oblivio nbd`, and copy one to \
+         the other with any program.",
+    )
+}

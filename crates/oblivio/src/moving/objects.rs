@@ -1,0 +1,235 @@
+//! The objects of a volume, copied under their names between stores of whole objects.
+//!
+//! No name ever has two contents there, so a copy that was interrupted goes on where it was. The
+//! header comes last: before it there is no volume.
+
+use super::{Hear, Moved};
+use oblivio_store::{PutMode, ReadAt, Store, WriteAt};
+use oblivio_volume::{Error, HEADER_OBJECT, Result};
+use std::collections::BTreeMap;
+
+/// Bytes on their way at the same time, and objects.
+const BYTES_AT_ONCE: u64 = 64 << 20;
+const AT_ONCE: usize = 32;
+/// The longest header that is copied.
+const HEADER_BYTES: u64 = 1 << 16;
+
+/// How sessions begin, which the names of their claims show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claims {
+    /// By creating an object that nobody else can create.
+    Created,
+    /// By being alone in a list.
+    Listed,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ObjectCounts {
+    /// Objects that were copied, and their bytes.
+    pub copied: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Objects that were there already.
+    pub kept: u64,
+}
+
+/// A copy of objects at work.
+pub struct Objects<'a> {
+    from: &'a dyn Store,
+    to: &'a dyn Store,
+    /// What is at the new place, and known to be right or not.
+    there: BTreeMap<String, (u64, bool)>,
+    counts: ObjectCounts,
+    moved: Moved,
+}
+
+impl<'a> Objects<'a> {
+    /// Looks at both places.
+    ///
+    /// # Errors
+    /// `Exists` if there is a volume or something else at the new place.
+    pub fn begin(from: &'a dyn Store, to: &'a dyn Store) -> Result<Self> {
+        let listed = to.list()?;
+        if listed.iter().any(|(name, _)| name == HEADER_OBJECT) {
+            return Err(Error::Exists("a volume".into()));
+        }
+        // Objects of sessions have names that nobody else gives.
+        let foreign = listed.iter().find(|(name, _)| !is_of_volume(name));
+        if let Some((name, _)) = foreign {
+            return Err(Error::Exists(format!("{name}, which is of no volume,")));
+        }
+        let there = listed.into_iter().map(|(name, len)| (name, (len, false))).collect();
+        let (counts, moved) = (ObjectCounts::default(), Moved::default());
+        Ok(Self { from, to, there, counts, moved })
+    }
+
+    /// How sessions of the volume begin; `None` without any.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn claims(from: &dyn Store) -> Result<Option<Claims>> {
+        let first = from.list_under("s-")?.into_iter().next();
+        // `s-`, a number of twelve digits, and where sessions only list, a name of their own.
+        Ok(first.map(|(name, _)| match name.len() > "s-".len() + 12 {
+            true => Claims::Listed,
+            false => Claims::Created,
+        }))
+    }
+
+    /// Copies what is not there yet, but for the header. Gives the claims of sessions.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub fn copy(&mut self, hear: Hear<'_>) -> Result<Vec<String>> {
+        let mut all = self.from.list()?;
+        all.retain(|(name, _)| name != HEADER_OBJECT);
+        self.moved.total = Some(all.iter().map(|(_, len)| len).sum());
+        self.moved.bytes = 0;
+        self.remove_what_is_gone(&all)?;
+        let mut rest = &all[..];
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(first_of(rest));
+            self.copy_some(now)?;
+            self.moved.bytes += now.iter().map(|(_, len)| len).sum::<u64>();
+            hear(self.moved);
+            rest = later;
+        }
+        Ok(all.into_iter().map(|it| it.0).filter(|name| name.starts_with("s-")).collect())
+    }
+
+    /// The old place went on since an earlier copy, and needs these no more.
+    fn remove_what_is_gone(&mut self, all: &[(String, u64)]) -> Result<()> {
+        let names: Vec<&str> = self.there.keys().map(String::as_str).collect();
+        let is_there = |name: &&str| all.binary_search_by(|it| it.0.as_str().cmp(name)).is_ok();
+        let gone: Vec<String> =
+            names.into_iter().filter(|name| !is_there(name)).map(str::to_owned).collect();
+        if !gone.is_empty() {
+            self.to.delete(&gone.iter().map(String::as_str).collect::<Vec<_>>())?;
+            self.there.retain(|name, _| !gone.contains(name));
+        }
+        Ok(())
+    }
+
+    fn copy_some(&mut self, objects: &[(String, u64)]) -> Result<()> {
+        let wanted =
+            objects.iter().filter(|(name, len)| self.there.get(name) != Some(&(*len, true)));
+        let wanted: Vec<&(String, u64)> = wanted.collect();
+        let contents = read_all(self.from, &wanted)?;
+        // Those of the right length may be whole: they are compared.
+        let same_length =
+            |it: &&(String, u64)| self.there.get(&it.0).is_some_and(|at| at.0 == it.1);
+        let compared: Vec<&(String, u64)> = wanted.iter().copied().filter(same_length).collect();
+        let mut found = read_all(self.to, &compared)?.into_iter();
+        let mut writes = Vec::new();
+        for (object, data) in wanted.iter().zip(&contents) {
+            let kept =
+                same_length(object) && found.next().is_some_and(|it| digest(&it) == digest(data));
+            match kept {
+                true => self.counts.kept += 1,
+                false => writes.push(WriteAt::new(&object.0, 0, data)),
+            }
+        }
+        if !writes.is_empty() {
+            self.to.write(&writes)?;
+            let names: Vec<&str> = writes.iter().map(|it| it.object).collect();
+            self.to.sync(&names)?;
+            self.counts.copied += writes.len() as u64;
+            self.counts.bytes += writes.iter().map(|it| it.data.len() as u64).sum::<u64>();
+        }
+        for (name, len) in wanted {
+            self.there.insert(name.clone(), (*len, true));
+        }
+        Ok(())
+    }
+
+    /// Copies the header, which makes it a volume.
+    ///
+    /// # Errors
+    /// Those of the stores; `Exists` if there is one now.
+    pub fn finish(self) -> Result<ObjectCounts> {
+        let len = self.from.len(HEADER_OBJECT)?.filter(|&len| len <= HEADER_BYTES);
+        let len = len.ok_or_else(|| Error::Unsupported("the header is gone".into()))?;
+        let mut header = vec![0; len as usize];
+        self.from.read(&mut [ReadAt { object: HEADER_OBJECT, offset: 0, buf: &mut header }])?;
+        match self.to.put(HEADER_OBJECT, &header, PutMode::IfAbsent) {
+            Ok(()) => Ok(self.counts),
+            // Perhaps it was done, and only the answer was lost.
+            Err(error) if error.may_pass() && self.has(&header)? => Ok(self.counts),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn has(&self, header: &[u8]) -> Result<bool> {
+        if self.to.len(HEADER_OBJECT)? != Some(header.len() as u64) {
+            return Ok(false);
+        }
+        let mut found = vec![0; header.len()];
+        self.to.read(&mut [ReadAt { object: HEADER_OBJECT, offset: 0, buf: &mut found }])?;
+        Ok(found == header)
+    }
+}
+
+fn digest(bytes: &[u8]) -> [u8; 32] {
+    oblivio_crypto::digest(bytes)
+}
+
+/// Whether an object may be a volume's: claims, entries, pointers, buckets and parts.
+fn is_of_volume(name: &str) -> bool {
+    let (kind, rest) = name.split_once('-').unwrap_or(("", ""));
+    let plain = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+    ["s", "e", "h", "b", "p"].contains(&kind) && rest.len() >= 12 && rest.bytes().all(plain)
+}
+
+/// How many of the first objects go together.
+fn first_of(objects: &[(String, u64)]) -> usize {
+    let (mut bytes, mut count) = (0u64, 0);
+    for (_, len) in objects.iter().take(AT_ONCE) {
+        bytes = bytes.saturating_add(*len);
+        if count > 0 && bytes > BYTES_AT_ONCE {
+            break;
+        }
+        count += 1;
+    }
+    count
+}
+
+fn read_all(store: &dyn Store, objects: &[&(String, u64)]) -> Result<Vec<Vec<u8>>> {
+    let mut contents: Vec<Vec<u8>> =
+        objects.iter().map(|(_, len)| vec![0; *len as usize]).collect();
+    let pairs = objects.iter().zip(&mut contents).filter(|((_, len), _)| *len > 0);
+    let mut reads: Vec<ReadAt<'_>> =
+        pairs.map(|((name, _), buf)| ReadAt { object: name, offset: 0, buf }).collect();
+    if !reads.is_empty() {
+        store.read(&mut reads)?;
+    }
+    drop(reads);
+    Ok(contents)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_volumes_names_are_its_own() {
+        for own in
+            ["s-000000000001", "e-0000000000001234-00000011", "b-0000000000001234-0a-000000000001"]
+        {
+            assert!(is_of_volume(own), "{own}");
+        }
+        for other in
+            ["header", "letter.txt", "s-", "b-xyz", "probe-0123456789ab-1", "e-letter-000000000"]
+        {
+            assert!(!is_of_volume(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn objects_go_together_within_limits() {
+        let objects = |len: u64, count: usize| vec![("a".to_owned(), len); count];
+        assert_eq!(first_of(&objects(1, 100)), AT_ONCE);
+        assert_eq!(first_of(&objects(BYTES_AT_ONCE / 2, 5)), 2);
+        assert_eq!(first_of(&objects(2 * BYTES_AT_ONCE, 5)), 1);
+    }
+}
