@@ -74,8 +74,7 @@ pub struct ShareServe {
     #[arg(long, value_name = "NAME")]
     pub volume: Vec<String>,
     /// Keep the tables of all volumes, nearly all of their bytes, at this URL or in this folder,
-    /// and the history and everything small in the server's folder; from the first start on, or
-    /// never
+    /// and everything small in the server's folder; from the first start on, or never
     #[arg(long, value_name = "URL")]
     pub tables: Option<PathBuf>,
 }
