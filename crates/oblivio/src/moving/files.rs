@@ -57,6 +57,8 @@ pub struct Files<'a> {
     /// Directories, whose times are set last.
     directories: Vec<(Ino, Ino)>,
     uncommitted: u64,
+    /// How many bytes of them are made durable together.
+    commit_bytes: u64,
     counts: FileCounts,
     moved: Moved,
     hear: Hear<'a>,
@@ -93,10 +95,17 @@ impl<'a> Files<'a> {
             links: HashMap::new(),
             directories: Vec::new(),
             uncommitted: 0,
+            commit_bytes: COMMIT_BYTES,
             counts: FileCounts::default(),
             moved: Moved { bytes: 0, total },
             hear,
         })
+    }
+
+    /// Makes what was written durable after so many bytes: an interruption costs no more.
+    #[must_use]
+    pub fn committing_every(self, commit_bytes: u64) -> Self {
+        Self { commit_bytes, ..self }
     }
 
     /// Copies everything, and ends with a volume that is finished.
@@ -297,7 +306,7 @@ impl<'a> Files<'a> {
     }
 
     fn commit_if_due(&mut self) -> Result<()> {
-        if self.uncommitted >= COMMIT_BYTES {
+        if self.uncommitted >= self.commit_bytes {
             self.uncommitted = 0;
             self.to.commit()?;
         }

@@ -533,7 +533,7 @@ fn what_is_missing_or_unsafe_is_said_before_anything_is_sent() {
         try_open(&url, &remotes, &ambient, &home.runtime).map(drop).unwrap_err().to_string()
     };
     let none = error("", "dropbox:/a");
-    assert!(none.contains("secret_file"), "{none}");
+    assert!(none.contains("oblivio remote add"), "{none}");
     let remote = |url: &str, secret: &str| format!("[it]\nurl = \"{url}\"\nsecret = '{secret}'\n");
     let plain = "gdrive:/a?endpoint=http://example.org";
     let plain = error(&remote(plain, "canary-token"), plain);
@@ -542,5 +542,5 @@ fn what_is_missing_or_unsafe_is_said_before_anything_is_sent() {
     assert!(broken.contains("one JSON object") && !broken.contains(CANARY), "{broken}");
     // The tokens of one endpoint are not sent to another.
     let there = "dropbox:/a?endpoint=https://example.org";
-    assert!(error(&remote("dropbox:/a", "canary-token"), there).contains("secret_file"));
+    assert!(error(&remote("dropbox:/a", "canary-token"), there).contains("oblivio remote add"));
 }
