@@ -88,7 +88,7 @@ impl Home {
             let watch = scope.spawn(|| {
                 while !over.load(std::sync::atomic::Ordering::SeqCst) {
                     look_at(process);
-                    std::thread::sleep(Duration::from_millis(2));
+                    std::thread::sleep(Duration::from_millis(10));
                 }
             });
             let output = child.wait_with_output().unwrap();
