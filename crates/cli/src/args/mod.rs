@@ -54,8 +54,8 @@ OBLIVIO_PASSPHRASE, --passphrase-file or --passphrase-fd; never from the command
 Exit codes: 0 all went well, 1 failed, 2 the command line makes no sense, 3 not found or there
 already, 4 wrong passphrase, 5 tampered or damaged, 6 rolled back, 7 no space, 8 in use, 9 not a
 volume, or one that holds something else, 10 some files could not be dealt with, 14 files that a
-sync client brings are still to come, 15 two histories: see `oblivio pick`. Volumes at URLs: 12 taken
-over by another computer, 13 refused by the service, 16 no answer from it.";
+sync client brings are still to come, 15 two histories: see `oblivio pick`. Of volumes at URLs:
+12 taken over by another computer, 13 refused by the service, 16 no answer from it.";
 
 /// Storage that does not learn what you touch
 ///
