@@ -64,7 +64,7 @@ impl Op {
             Call::FreeBytes => Self::Free,
             Call::Hint(Hint::Reads(_)) => Self::ExpectReads,
             Call::Hint(Hint::Keep(_)) => Self::MayKeep,
-            // The other one has no ranges, so nothing is recorded.
+            // The other one is not recorded.
             Call::Hint(Hint::RoundUp { .. } | Hint::BeforeRepeat(_)) => Self::MayRoundUp,
         }
     }
@@ -242,6 +242,9 @@ impl<S: Store> Layer for RecordStore<S> {
     }
 
     fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        if let Call::Hint(Hint::BeforeRepeat(_)) = call {
+            return call.on(&self.inner);
+        }
         let first = self.note(Op::of(call), call);
         // A durable write is a write and a sync in one call.
         let last = match call {

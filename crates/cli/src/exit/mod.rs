@@ -184,8 +184,7 @@ fn of_store(error: &StoreError) -> (Code, &'static str) {
         ),
         error if error.is_refused() => (
             Code::Refused,
-            "Check the credentials, what they permit, and the URL; docs/online.md tells where they \
-             come from.",
+            "Check the credentials, what they permit, and the URL: see docs/online.md.",
         ),
         StoreError::Io { source, .. } => match of_io(source.kind()) {
             (code, "") => (code, "Check the disk or the connection and try again."),

@@ -15,6 +15,7 @@ use futures_core::Stream;
 use opendal::Buffer;
 use openssh_sftp_client::Error as Said;
 use openssh_sftp_client::error::SftpErrorKind;
+use openssh_sftp_client::file::File;
 use openssh_sftp_client::fs::Fs;
 use ssh::Line;
 use std::future::{Future, poll_fn};
@@ -27,6 +28,9 @@ use tokio::sync::OnceCell;
 
 pub(super) use ssh::Host;
 
+/// Names that are tried for a new file.
+const TRIES: u32 = 8;
+
 /// A folder on a server. Clones are the same.
 #[derive(Clone)]
 pub(super) struct Sftp(Arc<Shared>);
@@ -38,17 +42,14 @@ struct Shared {
     gate: Arc<Gate>,
     idle: Mutex<Vec<Line>>,
     folder: OnceCell<()>,
-    /// Names of parts are new in each attempt: a late one must not cut what a later one sends.
-    parts: AtomicU64,
 }
 
 impl Sftp {
     /// A folder, by its whole path.
     pub(super) fn new(host: Host, root: &str, traits: Traits) -> Self {
         let (gate, root) = (Gate::new(traits.at_once), root.trim_end_matches('/').to_owned());
-        let parts = AtomicU64::new(u64::from(std::process::id()) << 32);
         let (idle, folder) = (Mutex::default(), OnceCell::new());
-        Self(Arc::new(Shared { host, root, traits, gate, idle, folder, parts }))
+        Self(Arc::new(Shared { host, root, traits, gate, idle, folder }))
     }
 
     fn ask<T: Send + 'static>(
@@ -118,10 +119,8 @@ impl Shared {
     async fn put(&self, line: &Line, path: &str, data: Buffer, mode: PutMode) -> Result<(), Said> {
         let mut files = line.sftp.fs();
         self.make_folder(&mut files).await?;
-        let number = self.parts.fetch_add(1, Ordering::Relaxed);
-        let (folder, name) = path.rsplit_once('/').unwrap_or_default();
-        let part = format!("{folder}/.{name}.{number:x}.part");
-        let mut done = transfer::write(&line.sftp, &part, data).await;
+        let (part, file) = part_of(line, path).await?;
+        let mut done = transfer::write(&line.sftp, file, data).await;
         if done.is_ok() {
             done = give_name(line, &part, path, mode).await;
         }
@@ -131,6 +130,25 @@ impl Shared {
         }
         done
     }
+}
+
+/// A new file for the bytes of an object. Nobody else writes to it: not another client, and not a
+/// request that was given up and arrives late.
+async fn part_of(line: &Line, path: &str) -> Result<(String, File), Said> {
+    static PARTS: AtomicU64 = AtomicU64::new(0);
+    let (folder, name) = path.rsplit_once('/').unwrap_or_default();
+    let mut refused = None;
+    for _ in 0..TRIES {
+        let (process, number) = (std::process::id(), PARTS.fetch_add(1, Ordering::Relaxed));
+        let part = format!("{folder}/.{name}.{process:x}-{number:x}.part");
+        match line.sftp.options().write(true).create_new(true).open(&part).await {
+            Ok(file) => return Ok((part, file)),
+            // Another computer may have the name.
+            Err(error @ Said::SftpError(SftpErrorKind::Failure, _)) => refused = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(refused.unwrap_or(Said::UnsupportedExtension(&"exclusive creation")))
 }
 
 /// Gives a whole file its name.

@@ -68,9 +68,8 @@ async fn read_part(mut file: File, range: Range<u64>) -> Result<BytesMut, Said> 
     Ok(part)
 }
 
-/// Writes a whole file, and makes its bytes durable where the server can do that.
-pub(super) async fn write(sftp: &Sftp, path: &str, data: Buffer) -> Result<(), Said> {
-    let mut file = sftp.create(path).await?;
+/// Writes a whole new file, and makes its bytes durable where the server can do that.
+pub(super) async fn write(sftp: &Sftp, mut file: File, data: Buffer) -> Result<(), Said> {
     let data = data.to_bytes();
     let starts = (0..data.len()).step_by(PART);
     let parts: Vec<_> = starts
