@@ -79,9 +79,39 @@ pub struct Rule {
     /// Also then: the offset of each stored bucket in its object, in heap order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<u64>,
-    /// Operations so far. Every 256 of them, one extra path is drawn.
+    /// Operations so far. Every 256 of them, one extra path is drawn. Of a tree in windows, the
+    /// number of the session.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub requests: u64,
+    /// Of a tree in windows, what its counters say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows: Option<WindowRule>,
+}
+
+/// The public counters of a tree in windows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WindowRule {
+    /// Accesses for each turn.
+    pub every: u32,
+    /// The binary logarithm of the turns in a window.
+    pub log_turns: u32,
+    /// Levels that are in memory only.
+    pub pool_levels: u32,
+    /// Whether the store creates objects exclusively: then nothing is listed.
+    pub exclusive: bool,
+    /// The first level that no disk cache keeps.
+    pub uncached: u32,
+    /// Windows so far.
+    pub windows: u64,
+    /// Accesses left to the next one.
+    pub left: u64,
+    /// Checkpoints so far.
+    pub commits: u64,
+    /// Parts that a checkpoint keeps.
+    pub kept: u64,
+    /// From which window on the tree had which depth, and slots in its leaves.
+    pub shapes: Vec<(u64, u32, u32)>,
 }
 
 fn is_none(number: &u32) -> bool {
