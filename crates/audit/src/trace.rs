@@ -79,8 +79,7 @@ pub struct Rule {
     /// Also then: the offset of each stored bucket in its object, in heap order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<u64>,
-    /// Operations so far. Every 256 of them, one extra path is drawn. Of a tree in windows, the
-    /// number of the session.
+    /// Operations so far. Every 256 of them, one extra path is drawn.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub requests: u64,
     /// Of a tree in windows, what its counters say.
@@ -92,6 +91,8 @@ pub struct Rule {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WindowRule {
+    /// The number of the session.
+    pub session: u64,
     /// Accesses for each turn.
     pub every: u32,
     /// The binary logarithm of the turns in a window.
@@ -140,7 +141,8 @@ pub struct Request {
     /// How many of them follow a public schedule; these come last.
     #[serde(default)]
     pub scheduled: usize,
-    /// Whether the scheduled leaves are dropped instead of written: the tree is shrinking.
+    /// Whether the scheduled leaves are dropped instead of written: the tree is shrinking. Of a tree
+    /// in windows, whether a window came ahead of its turn, or a session before showed the batch.
     #[serde(default)]
     pub sweep: bool,
     /// The current leaf level. It may change along a trace.

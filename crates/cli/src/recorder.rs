@@ -268,6 +268,7 @@ fn rule(rule: &oblivio_volume::Rule) -> Rule {
 
 fn windows(rule: &oblivio_volume::WindowRule) -> WindowRule {
     WindowRule {
+        session: rule.session,
         every: rule.every,
         log_turns: rule.log_turns,
         pool_levels: rule.pool_levels,

@@ -79,8 +79,7 @@ pub struct Rule {
     pub lacking: Vec<Vec<(u64, u64)>>,
     /// Then too: each stored bucket's offset in its object, in heap order.
     pub places: Vec<u64>,
-    /// Operations so far; every 256 of them draw one more path. Of a tree in windows, the number of
-    /// the session.
+    /// Operations so far; every 256 of them draw one more path.
     pub requests: u64,
     /// Of a tree in windows, what its counters say.
     pub windows: Option<WindowRule>,
@@ -89,6 +88,8 @@ pub struct Rule {
 /// The public counters of a tree in windows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WindowRule {
+    /// The number of the session.
+    pub session: u64,
     /// Accesses for each turn.
     pub every: u32,
     /// The binary logarithm of the turns in a window.
@@ -121,7 +122,8 @@ pub struct Shown {
     pub leaves: Vec<u64>,
     /// How many of them, the last, follow the schedule.
     pub scheduled: usize,
-    /// Whether the tree is shrinking: the scheduled leaves are then dropped, not written.
+    /// Whether the tree is shrinking: the scheduled leaves are then dropped, not written. Of a tree
+    /// in windows, whether a window came ahead of its turn, or a session before showed the batch.
     pub sweep: bool,
     /// The level of the tree's leaves.
     pub depth: u32,

@@ -27,8 +27,9 @@ struct Checkpoint {
 pub(super) struct PartKey {
     /// Remembered shapes, the depth, the slots of leaves.
     pub shape: (usize, u32, u32),
-    /// Accesses and windows since the part before.
+    /// Accesses since the part before, those of them that nobody asked for, and windows.
     pub accesses: u64,
+    pub extras: u64,
     pub windows: u64,
 }
 
@@ -77,7 +78,9 @@ impl Log {
         let lengths = std::mem::take(&mut self.lengths);
         let mut parts = std::mem::take(&mut self.parts);
         // Parts of checkpoints that do not stand are nobody's.
-        parts.truncate(parts.len().saturating_sub((self.commits - commits.min(self.commits)) as usize));
+        parts.truncate(
+            parts.len().saturating_sub((self.commits - commits.min(self.commits)) as usize),
+        );
         *self = Self {
             session: session.to_owned(),
             index: self.index,
@@ -96,7 +99,8 @@ impl Log {
 
     /// The session's first entry comes.
     pub(super) fn restart(&mut self, session: &str) {
-        self.lost = self.open_batches();
+        // One that did not get as far as a rule showed nothing again.
+        self.lost = self.lost.max(self.open_batches());
         (self.session, self.index, self.part) = (session.to_owned(), 0, None);
         self.unsent.clear();
         self.sent.clear();
@@ -106,6 +110,11 @@ impl Log {
     /// Batches of the session before whose intents may be lost.
     pub(super) fn lost(&self) -> usize {
         self.lost
+    }
+
+    /// All that was shown before came again.
+    pub(super) fn caught_up(&mut self) {
+        self.lost = 0;
     }
 
     /// The checkpoints of which pointers say that they stand.
@@ -208,7 +217,13 @@ impl Log {
     }
 
     /// The fault of a part.
-    pub(super) fn part(&mut self, name: &str, number: u64, len: u64, key: PartKey) -> Option<String> {
+    pub(super) fn part(
+        &mut self,
+        name: &str,
+        number: u64,
+        len: u64,
+        key: PartKey,
+    ) -> Option<String> {
         let due = self.commits + 1;
         if number != due || self.part.is_some() || self.pending.len() >= MOST_PENDING {
             return Some(format!("part {number} came where {due} was due, or too early"));
@@ -248,7 +263,9 @@ impl Log {
         let missing = oldest.needed.first().cloned();
         let waits = self.gone.replace(oldest.replaced).filter(|gone| !gone.is_empty());
         if session != self.session || nth != due || len != POINTER {
-            return Some(format!("pointer {nth} of {session}, of {len} bytes, where {due} was due"));
+            return Some(format!(
+                "pointer {nth} of {session}, of {len} bytes, where {due} was due"
+            ));
         }
         if let Some(missing) = missing {
             return Some(format!("a pointer to entry {} came before {missing}", oldest.entry));

@@ -20,7 +20,7 @@ mod tree;
 use crate::checks::judge_chance;
 use crate::record::{Act, Call};
 use crate::report::{Finding, Options, Report};
-use crate::sight::Odd;
+use crate::sight::{Odd, operations};
 use crate::trace::{Kind, Request, Rule, Trace, WindowRule};
 use log::{Log, PartKey};
 use names::Name;
@@ -64,16 +64,19 @@ pub struct Online {
     replaying: bool,
     number: u64,
     lists: u64,
-    /// Accesses left to the next window; accesses and windows since the last part.
+    /// Accesses left to the next window, and those beyond the last one.
     left: u64,
-    since: (u64, u64),
+    over: u64,
+    /// Operations so far: every 256 of them, one more path is drawn.
+    requests: u64,
+    /// Since the last part: accesses, windows, and paths beyond operations.
+    since: (u64, u64, u64),
     windows_uncommitted: u64,
     looked: Option<u64>,
     /// Batches since the commits that a later session may start from.
     shown: VecDeque<Shown>,
-    /// What the session under way has to show again, and how many of them may be lost.
-    owed: VecDeque<Vec<u64>>,
-    may_be_lost: usize,
+    /// How many of these, the last, the session under way has to show again.
+    owed: usize,
     /// The batches that were drawn.
     drawn: Vec<Request>,
     odd: Findings,
@@ -166,9 +169,10 @@ impl Online {
                     self.wrote.push(object);
                 }
                 Name::Part { session, number } => {
-                    let (accesses, windows) = std::mem::take(&mut self.since);
+                    let (accesses, windows, extras) = std::mem::take(&mut self.since);
+                    self.caught_up();
                     (self.windows_uncommitted, self.replaying) = (0, false);
-                    let key = PartKey { shape: self.tree.shape(), accesses, windows };
+                    let key = PartKey { shape: self.tree.shape(), accesses, extras, windows };
                     let wrong = self.log.part(&object, number, len, key);
                     let other = (session != self.session).then(|| format!("{object} is another's"));
                     self.odd.parts.look(wrong.or(other));
@@ -225,17 +229,17 @@ impl Online {
             self.log.resized();
             return;
         }
-        (self.begun, self.number, self.left) = (true, rule.requests, of.left);
+        (self.begun, self.number, self.left) = (true, of.session, of.left);
+        (self.requests, self.over) = (rule.requests, 0);
         self.replaying = true;
         self.windows_uncommitted = 0;
-        self.since = (0, 0);
+        self.since = (0, 0, 0);
         let wrong = of.exclusive && self.lists > 0;
         self.odd.others.look(wrong.then(|| "a list, where objects are created exclusively".into()));
-        self.may_be_lost = self.log.lost();
         self.tree.begin(rule, of, &self.session);
         self.log.begin(&self.session, of.commits, of.kept);
-        let since = self.shown.drain(..).filter(|shown| shown.0 >= of.commits);
-        self.owed = since.map(|shown| shown.1).collect();
+        self.shown.retain(|shown| shown.0 >= of.commits);
+        self.owed = self.shown.len();
     }
 
     fn batch(&mut self, said: &Request) -> bool {
@@ -245,17 +249,22 @@ impl Online {
         self.compare(&expected);
         let accesses = said.leaves.len() as u64;
         let early = self.windows_uncommitted > 0 && !self.replaying;
-        let wrong = (accesses > self.left).then(|| "a batch went beyond its window".to_owned());
+        let asked = operations(said, self.requests);
+        self.requests += asked;
+        let extras = accesses - asked;
+        let wrong = (asked > self.left).then(|| "a batch went beyond its window".to_owned());
         let open = early.then(|| "a window had no checkpoint".to_owned());
         self.odd.windows.look(wrong.or(open));
+        self.over = accesses.saturating_sub(self.left);
         self.left = self.left.saturating_sub(accesses);
         self.since.0 += accesses;
+        self.since.2 += extras;
         let again = self.shown_again(said);
         let late = |looked: u64| said.at.saturating_sub(looked) > LOOK;
         let wrong = self.looked.is_none_or(late).then(|| "no look for a minute".to_owned());
         self.odd.looks.look(wrong.filter(|_| !again));
-        self.shown.push_back((self.log.commits, said.leaves.clone()));
         if !again {
+            self.shown.push_back((self.log.commits, said.leaves.clone()));
             let wrong = self.log.batch(said.leaves.len());
             self.odd.entries.look(wrong);
             self.drawn.push(Request { rule: None, ..said.clone() });
@@ -263,21 +272,38 @@ impl Online {
         again
     }
 
-    /// Whether a batch is one that the session before showed.
+    /// Whether a batch is one that the session before showed, as the volume says. Then it must be
+    /// the next of those.
     fn shown_again(&mut self, said: &Request) -> bool {
-        let Some(next) = self.owed.front() else { return false };
-        if *next == said.leaves {
-            self.owed.pop_front();
-            self.odd.again.look(None);
-            return true;
+        if !said.sweep {
+            self.caught_up();
+            return false;
         }
-        let owed = self.owed.len();
-        let lost = self.may_be_lost;
-        self.odd.again.look((owed > lost).then(|| {
-            format!("{owed} batches were not shown again, of which {lost} may be lost")
-        }));
-        self.owed.clear();
-        false
+        let next = self.shown.len().checked_sub(self.owed).and_then(|at| self.shown.get(at));
+        let right = self.owed > 0 && next.is_some_and(|next| next.1 == said.leaves);
+        let due = self.owed;
+        self.odd
+            .again
+            .look((!right).then(|| {
+                format!("{:?} came again, where {next:?} was due, of {due}", said.leaves)
+            }));
+        self.owed = self.owed.saturating_sub(1);
+        true
+    }
+
+    /// Nothing more comes again: what is missing may be lost.
+    fn caught_up(&mut self) {
+        if !self.replaying {
+            return;
+        }
+        let (owed, lost) = (std::mem::take(&mut self.owed), self.log.lost());
+        self.odd
+            .again
+            .look((owed > lost).then(|| {
+                format!("{owed} batches did not come again, of which {lost} may be lost")
+            }));
+        self.shown.truncate(self.shown.len() - owed);
+        self.log.caught_up();
     }
 
     /// Compares the calls since the last statement with what had to be read, in one call.
@@ -307,7 +333,8 @@ impl Online {
         if ahead {
             self.log.ahead();
         } else {
-            self.left = u64::from(self.tree.of().every) << self.tree.of().log_turns;
+            let all = u64::from(self.tree.of().every) << self.tree.of().log_turns;
+            self.left = all.saturating_sub(std::mem::take(&mut self.over));
         }
         self.since.1 += 1;
         self.windows_uncommitted += 1;

@@ -158,7 +158,11 @@ impl Tree {
     }
 
     /// The fault of a read, if it is not of these ranges in this order.
-    pub(super) fn compare(&mut self, expected: &[Spot], read: &[(Name, u64, u64)]) -> Option<String> {
+    pub(super) fn compare(
+        &mut self,
+        expected: &[Spot],
+        read: &[(Name, u64, u64)],
+    ) -> Option<String> {
         for (at, (name, offset, len)) in read.iter().enumerate() {
             let Name::Buckets { session, level, window } = name else {
                 return Some(format!("{name:?} was read with buckets"));

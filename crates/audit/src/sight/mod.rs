@@ -27,8 +27,8 @@ use states::States;
 use std::collections::{HashMap, VecDeque};
 
 pub(crate) use journal::{ahead, intent, size_class};
-pub(crate) use odd::Odd;
 pub use judge::{compare_records, compare_where, contrast_records, judge_records};
+pub(crate) use odd::Odd;
 pub(crate) use places::object_of;
 pub(crate) use shown::operations;
 

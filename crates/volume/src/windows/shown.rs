@@ -16,10 +16,10 @@ impl WindowVolume {
         }
     }
 
-    /// Reports the paths of the batch that was carried out.
-    pub(super) fn report_batch(&mut self) {
+    /// Reports the paths of the batch that was carried out, or again carried out.
+    pub(super) fn report_batch(&mut self, again: bool) {
         let leaves = std::mem::take(&mut self.ledger.places.shown);
-        self.report(Shown { kind: ShownKind::Batch, leaves, ..Shown::default() });
+        self.report(Shown { kind: ShownKind::Batch, leaves, sweep: again, ..Shown::default() });
     }
 
     /// Reports a window, which came when its accesses were made or ahead of that.
@@ -43,7 +43,7 @@ impl WindowVolume {
     }
 
     fn rule(&self) -> Rule {
-        let (ledger, engine) = (&self.ledger, &self.ledger.engine);
+        let engine = &self.ledger.engine;
         let geometry = engine.config().geometry();
         let slots = engine.config().blocks_per_bucket;
         Rule {
@@ -57,17 +57,17 @@ impl WindowVolume {
             slot_bytes: (geometry.bucket_bytes_with(1) - geometry.bucket_bytes_with(0)) as u64,
             turn: engine.evictions(),
             windows: Some(self.window_rule()),
-            requests: ledger.session.id().number,
+            requests: engine.requests(),
             ..Rule::default()
         }
     }
 
     fn window_rule(&self) -> WindowRule {
-        let (ledger, engine, rule) =
-            (&self.ledger, &self.ledger.engine, self.ledger.places.rule);
+        let (ledger, engine, rule) = (&self.ledger, &self.ledger.engine, self.ledger.places.rule);
         let cached = |level: &u32| ledger.cache.as_ref().is_some_and(|it| it.keeps(Level(*level)));
         let shapes = engine.shapes().all().iter();
         WindowRule {
+            session: ledger.session.id().number,
             every: rule.every,
             log_turns: rule.log_turns,
             pool_levels: rule.pool_levels,

@@ -129,7 +129,7 @@ impl WindowVolume {
                         self.report_window(true);
                     } else {
                         self.ledger.run(&mut job)?;
-                        self.report_batch();
+                        self.report_batch(true);
                     }
                     self.replayed += 1;
                     self.windows_due()?;
@@ -183,7 +183,7 @@ impl WindowVolume {
         }
         self.ledger.note_intent(batch.intent());
         self.ledger.run(&mut batch)?;
-        self.report_batch();
+        self.report_batch(false);
         let mut answers = batch.into_answers();
         answers.truncate(wanted);
         self.windows_due()?;

@@ -4,8 +4,10 @@ mod cache;
 mod computers;
 mod costs;
 mod crashes;
+mod passed;
 mod traces;
 mod whole;
+mod workloads;
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};

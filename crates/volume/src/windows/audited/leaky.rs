@@ -4,7 +4,7 @@
 
 use super::Truth;
 use oblivio_store::{
-    Answer, Call, Layer, MemoryStore, ReadAt, RecordStore, Result, Store, WriteAt,
+    Answer, Blobs, Call, Held, Layer, MemoryStore, ReadAt, RecordStore, Result, Slots, WriteAt,
 };
 use oblivio_testkit::FaultStore;
 use std::collections::{HashMap, VecDeque};
@@ -114,13 +114,14 @@ impl Leaky {
                 self.show(&asked[..first]).and_then(|()| self.show(&asked[first..]))
             }
             Wrong::PrefetchWhenFull if truth.stash > truth.full => {
-                let ahead = state.stored.iter().map(|it| (it.0.clone(), 0, it.1)).collect::<Vec<_>>();
+                let ahead =
+                    state.stored.iter().map(|it| (it.0.clone(), 0, it.1)).collect::<Vec<_>>();
                 self.show(&ahead).and_then(|()| self.show(&asked))
             }
             Wrong::NamesFromContent => {
-                let named = asked.iter().map(|it| {
-                    (state.names.get(&it.0).unwrap_or(&it.0).clone(), it.1, it.2)
-                });
+                let named = asked
+                    .iter()
+                    .map(|it| (state.names.get(&it.0).unwrap_or(&it.0).clone(), it.1, it.2));
                 self.show(&named.collect::<Vec<_>>())
             }
             _ => {

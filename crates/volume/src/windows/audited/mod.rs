@@ -42,6 +42,18 @@ fn honest_runs_raise_no_alarm() {
     }
 }
 
+/// Sessions that are cut off at any request. The next one shows again what had been shown, and
+/// beside that no path comes again more often than chance has it.
+#[test]
+fn take_overs_show_nothing_again_but_what_was_shown() {
+    let sessions = setting("OBLIVIO_ONLINE_TAKEOVERS", 150);
+    // Each makes some twenty accesses before it is cut off.
+    let plan = Plan { session: Some(60), kills: true, ..Plan::new(Way::Any, 5, sessions * 20) };
+    let report = judged(plan);
+    eprintln!("{}", report.finding("shown again").expect("of the judge").explanation);
+    assert_eq!(report.verdict, Verdict::Pass, "{report}");
+}
+
 /// A leak, the plan that shows it, and the test that must find it.
 struct Planted {
     name: &'static str,
@@ -55,16 +67,15 @@ fn all() -> Vec<Planted> {
     let accesses = setting("OBLIVIO_ONLINE_LEAKS", 1500);
     let plan = |way| Plan::new(way, 77, accesses);
     let wrong = |name, way, wrong, found_by| {
-        let plan = Plan { wrong: Some(wrong), sessions: false, ..plan(way) };
+        let plan = Plan { wrong: Some(wrong), session: None, ..plan(way) };
         Planted { name, plan, leak: None, found_by }
     };
     let failing = |name, of, found_by| {
-        let plan =
-            Plan { wrong: Some(of), faults: true, sessions: false, ..plan(Way::Batches) };
+        let plan = Plan { wrong: Some(of), faults: true, session: None, ..plan(Way::Batches) };
         Planted { name, plan, leak: None, found_by }
     };
     let odd = |name, odd, found_by| {
-        let plan = Plan { odd: Some(odd), sessions: false, ..plan(Way::Any) };
+        let plan = Plan { odd: Some(odd), session: None, ..plan(Way::Any) };
         Planted { name, plan, leak: None, found_by }
     };
     vec![

@@ -144,6 +144,7 @@ fn rule(rule: &Rule) -> oblivio_audit::Rule {
         turn: rule.turn,
         requests: rule.requests,
         windows: Some(WindowRule {
+            session: of.session,
             every: of.every,
             log_turns: of.log_turns,
             pool_levels: of.pool_levels,

@@ -6,13 +6,13 @@ use crate::environment::{Clock, Environment, SimulatedClock};
 use crate::options::{CacheOptions, OpenOptions};
 use crate::session::FIRST_KIND;
 use crate::windows::{WindowOptions, WindowVolume};
-use crate::{BlockSpace, Volume};
+use crate::{BlockSpace, Result, Volume};
 use oblivio_audit::sight::judge_records;
 use oblivio_audit::{Report, Verdict};
 use oblivio_crypto::{KdfParams, Passphrase, Randomness};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{MemoryStore, Patience, RecordStore, RetryStore, Store};
-use oblivio_testkit::fault::{Fault, FaultPlan};
+use oblivio_testkit::fault::{Fault, FaultPlan, Repeat};
 use oblivio_testkit::{FaultStore, SplitMix64};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,8 +21,6 @@ use std::time::Duration;
 const BYTES: usize = 64;
 /// Blocks that exist, and beside them as many that do not.
 const LIVE: u64 = 1500;
-/// Accesses in a session.
-const SESSION: u64 = 1000;
 
 /// What only the user's computer knows of the call that comes next.
 #[derive(Clone, Debug, Default)]
@@ -66,8 +64,10 @@ pub(super) struct Plan {
     pub seed: u64,
     pub accesses: u64,
     pub wrong: Option<Wrong>,
-    /// Whether sessions end now and then, well or not.
-    pub sessions: bool,
+    /// Accesses in a session, which then ends well or not; or all are in one, which ends well.
+    pub session: Option<u64>,
+    /// Whether sessions are cut off at any request, each time.
+    pub kills: bool,
     /// Whether requests fail now and then.
     pub faults: bool,
     /// Whether the computer sleeps now and then.
@@ -90,8 +90,8 @@ pub(super) enum Odd {
 impl Plan {
     pub(super) fn new(way: Way, seed: u64, accesses: u64) -> Self {
         let (wrong, odd) = (None, None);
-        let (sessions, faults, sleeps, cache) = (true, false, false, 0);
-        Self { way, seed, accesses, wrong, sessions, faults, sleeps, cache, odd }
+        let (session, kills, faults, sleeps, cache) = (Some(1000), false, false, false, 0);
+        Self { way, seed, accesses, wrong, session, kills, faults, sleeps, cache, odd }
     }
 }
 
@@ -100,6 +100,8 @@ struct Run {
     plan: Plan,
     dice: SplitMix64,
     store: Arc<dyn Store>,
+    /// Whose end is at the first failure.
+    patience: Patience,
     cache: Arc<MemoryStore>,
     witness: Witness,
     truth: Arc<Mutex<Truth>>,
@@ -137,11 +139,13 @@ impl Run {
         let bucket = options().config().geometry().bucket_bytes();
         let truth = Arc::new(Mutex::new(Truth { bucket, ..Truth::default() }));
         let leaky = Leaky::new(Arc::new(seen), below, plan.wrong, Arc::clone(&truth));
-        let retry = RetryStore::new(Arc::new(leaky), Patience::default(), Box::new(|_| {}));
+        let patience = Patience::default();
+        let retry = RetryStore::new(Arc::new(leaky), patience.clone(), Box::new(|_| {}));
         Self {
             plan,
             dice: SplitMix64::new(plan.seed),
             store: Arc::new(retry),
+            patience,
             cache: Arc::new(MemoryStore::new()),
             witness,
             truth,
@@ -183,29 +187,34 @@ impl Run {
         volume.finish().expect("memory");
     }
 
+    /// One session that is cut off at some request. The computer is lost then.
+    fn cut_session(&mut self) {
+        let lasting = Fault { repeat: Repeat::FromThenOn, ..Fault::once() };
+        self.faults.fail_in(self.dice.below(300), lasting);
+        let ended = self.session();
+        assert!(ended.is_ok() || self.faults.fired() > 0, "{ended:?}");
+        self.faults.clear();
+    }
+
     /// One session, to its end.
-    fn session(&mut self) {
+    fn session(&mut self) -> Result<()> {
         let open = self.open_options();
-        let opened = Volume::open(Arc::clone(&self.store), &passphrase(), open);
-        let mut volume = opened.expect("sound");
-        let mut left = SESSION.min(self.plan.accesses - self.done.min(self.plan.accesses));
-        if !self.plan.sessions {
-            left = self.plan.accesses;
-        }
+        let mut volume = Volume::open(Arc::clone(&self.store), &passphrase(), open)?;
+        let all = self.plan.accesses - self.done.min(self.plan.accesses);
+        let end = self.done + self.plan.session.unwrap_or(all).min(all);
         self.recent.clear();
-        let mut made = 0;
-        while made < left {
-            made += self.step(&mut volume);
+        while self.done < end {
+            self.done += self.step(&mut volume)?;
         }
-        self.done += made;
         // It ends well, or is lost.
-        if !self.plan.sessions || self.dice.below(2) == 0 {
-            volume.finish().expect("memory");
+        if self.plan.session.is_none() || self.dice.below(2) == 0 {
+            volume.finish()?;
         }
+        Ok(())
     }
 
     /// One batch, and what the caller does beside it.
-    fn step(&mut self, volume: &mut Volume) -> u64 {
+    fn step(&mut self, volume: &mut Volume) -> Result<u64> {
         let ids = self.draw();
         let writes = self.dice.below(4) == 0;
         self.tell(volume, &ids, writes);
@@ -220,11 +229,11 @@ impl Run {
         // A write waits: here each is carried out at once, by a read.
         ops.push(read(ids[0]));
         let count = ops.len() as u64;
-        volume.access(ops).expect("sound");
+        volume.access(ops)?;
         self.recent.extend(ids);
         self.clock.sleep(Duration::from_millis(20));
-        self.aside(volume);
-        count
+        self.aside(volume)?;
+        Ok(count)
     }
 
     fn draw(&mut self) -> Vec<u64> {
@@ -261,24 +270,25 @@ impl Run {
         truth.dice = self.dice.next_u64();
     }
 
-    fn aside(&mut self, volume: &mut Volume) {
+    fn aside(&mut self, volume: &mut Volume) -> Result<()> {
         let sync = self.dice.below(30) == 0;
         let windows = volume.windows().expect("of this kind");
         let dirty = windows.has_news();
         if self.plan.odd == Some(Odd::BeatWhileDirty) && dirty && self.dice.below(20) == 0 {
             let session = &mut windows.ledger.session;
-            session.send(FIRST_KIND + 99, &[], 0).expect("memory");
-            session.settle().expect("memory");
+            session.send(FIRST_KIND + 99, &[], 0)?;
+            session.settle()?;
         }
         if sync {
-            volume.commit().expect("memory");
+            volume.commit()?;
             let windows = volume.windows().expect("of this kind");
             if self.plan.odd == Some(Odd::WindowAtSync) {
-                windows.window_ahead().expect("memory");
+                windows.window_ahead()?;
             }
         } else if self.dice.below(40) == 0 {
-            volume.idle().expect("memory");
+            volume.idle()?;
         }
+        Ok(())
     }
 }
 
@@ -286,8 +296,17 @@ impl Run {
 pub(super) fn judged(plan: Plan) -> Report {
     let mut run = Run::new(plan);
     run.create();
+    if plan.kills {
+        run.patience.end();
+    }
     while run.done < plan.accesses {
-        run.session();
+        match plan.kills {
+            true => run.cut_session(),
+            false => run.session().expect("sound"),
+        }
+    }
+    if plan.kills {
+        eprintln!("{} sessions, {} cut off", run.sessions, run.faults.fired());
     }
     let (sight, rate) = (run.witness.finish(), 1e-6);
     let report = judge_records(&sight, rate);
