@@ -107,6 +107,22 @@ shrink seeds="20":
 audit-honest runs="2" accesses="50000":
     OBLIVIO_AUDIT_RUNS={{runs}} OBLIVIO_AUDIT_ACCESSES={{accesses}} cargo test --release -p oblivio-cli --lib honest_runs -- --ignored --nocapture
 
+# What an online store sees: honest runs that may raise no alarm, sessions that are cut off at any
+# request, and 17 planted leaks (the eighteenth is in `cargo test --test online an_agent`).
+audit-online runs="2" accesses="50000" takeovers="1000":
+    OBLIVIO_ONLINE_RUNS={{runs}} OBLIVIO_ONLINE_ACCESSES={{accesses}} OBLIVIO_ONLINE_TAKEOVERS={{takeovers}} cargo test --release -p oblivio-volume --lib -- --nocapture windows::audited
+
+# A tree in windows: every bucket where the counter says, over this many windows with growth and
+# shrinking (100,000 reach L = 20); then what windows leave in the stash, this many accesses of each
+# of five workloads.
+windows count="20000" accesses="200000":
+    OBLIVIO_WINDOWS={{count}} OBLIVIO_WINDOW_ACCESSES={{accesses}} OBLIVIO_WINDOW_LOG=16 cargo test --release -p oblivio-engine --test window_runs -- --nocapture
+
+# Seeded workloads on a volume for online stores, with a crash, a lost computer and a lost answer at
+# every call to the store; and pairs of them, which look the same before and after.
+windows-crashes workloads="40":
+    OBLIVIO_WINDOW_WORKLOADS={{workloads}} cargo test --release -p oblivio-volume --test windows -- --nocapture workloads
+
 # A shared volume: runs of the engine that may raise no alarm, and the judge's own seeds, each with
 # all planted leaks and 15 honest cases.
 pyramid-audit runs="20":

@@ -16,6 +16,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 mod checks;
+pub mod online;
 pub mod picture;
 pub mod planted;
 pub mod record;
@@ -28,4 +29,4 @@ pub mod trace;
 
 pub use checks::{audit, compare, compare_places, judge_pace, union_of_paths};
 pub use report::{Expected, Finding, Options, Power, Report, Verdict};
-pub use trace::{Kind, MAX_DEPTH, Request, Rule, Trace};
+pub use trace::{Kind, MAX_DEPTH, Request, Rule, Trace, WindowRule};

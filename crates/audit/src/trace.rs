@@ -82,6 +82,37 @@ pub struct Rule {
     /// Operations so far. Every 256 of them, one extra path is drawn.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub requests: u64,
+    /// Of a tree in windows, what its counters say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows: Option<WindowRule>,
+}
+
+/// The public counters of a tree in windows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WindowRule {
+    /// The number of the session.
+    pub session: u64,
+    /// Accesses for each turn.
+    pub every: u32,
+    /// The binary logarithm of the turns in a window.
+    pub log_turns: u32,
+    /// Levels that are in memory only.
+    pub pool_levels: u32,
+    /// Whether the store creates objects exclusively: then nothing is listed.
+    pub exclusive: bool,
+    /// The first level that no disk cache keeps.
+    pub uncached: u32,
+    /// Windows so far.
+    pub windows: u64,
+    /// Accesses left to the next one.
+    pub left: u64,
+    /// Checkpoints so far.
+    pub commits: u64,
+    /// Parts that a checkpoint keeps.
+    pub kept: u64,
+    /// From which window on the tree had which depth, and slots in its leaves.
+    pub shapes: Vec<(u64, u32, u32)>,
 }
 
 fn is_none(number: &u32) -> bool {
@@ -110,7 +141,8 @@ pub struct Request {
     /// How many of them follow a public schedule; these come last.
     #[serde(default)]
     pub scheduled: usize,
-    /// Whether the scheduled leaves are dropped instead of written: the tree is shrinking.
+    /// Whether the scheduled leaves are dropped instead of written: the tree is shrinking. Of a tree
+    /// in windows, whether a window came ahead of its turn, or a session before showed the batch.
     #[serde(default)]
     pub sweep: bool,
     /// The current leaf level. It may change along a trace.

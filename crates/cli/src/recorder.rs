@@ -5,7 +5,7 @@ use crate::args::OpenArgs;
 use anyhow::{Context, Result};
 use oblivio_audit::record::{Act, Call, Line, Session, VolumeLine, Writer};
 use oblivio_audit::sight::{Observer, Sight};
-use oblivio_audit::{Kind, Request, Rule};
+use oblivio_audit::{Kind, Request, Rule, WindowRule};
 use oblivio_store::record::{Event, Op};
 use oblivio_store::{RecordStore, Store};
 use oblivio_volume::{OnShown, Shown, ShownKind};
@@ -262,6 +262,23 @@ fn rule(rule: &oblivio_volume::Rule) -> Rule {
         lacking: rule.lacking.clone(),
         places: rule.places.clone(),
         requests: rule.requests,
+        windows: rule.windows.as_ref().map(windows),
+    }
+}
+
+fn windows(rule: &oblivio_volume::WindowRule) -> WindowRule {
+    WindowRule {
+        session: rule.session,
+        every: rule.every,
+        log_turns: rule.log_turns,
+        pool_levels: rule.pool_levels,
+        exclusive: rule.exclusive,
+        uncached: rule.uncached,
+        windows: rule.windows,
+        left: rule.left,
+        commits: rule.commits,
+        kept: rule.kept,
+        shapes: rule.shapes.clone(),
     }
 }
 

@@ -81,6 +81,35 @@ pub struct Rule {
     pub places: Vec<u64>,
     /// Operations so far; every 256 of them draw one more path.
     pub requests: u64,
+    /// Of a tree in windows, what its counters say.
+    pub windows: Option<WindowRule>,
+}
+
+/// The public counters of a tree in windows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WindowRule {
+    /// The number of the session.
+    pub session: u64,
+    /// Accesses for each turn.
+    pub every: u32,
+    /// The binary logarithm of the turns in a window.
+    pub log_turns: u32,
+    /// Levels that are in memory only.
+    pub pool_levels: u32,
+    /// Whether the store creates objects exclusively: then nothing is listed.
+    pub exclusive: bool,
+    /// The first level that no disk cache of this computer keeps.
+    pub uncached: u32,
+    /// Windows so far.
+    pub windows: u64,
+    /// Accesses left to the next one.
+    pub left: u64,
+    /// Checkpoints so far.
+    pub commits: u64,
+    /// Parts that a checkpoint keeps.
+    pub kept: u64,
+    /// From which window on the tree had which depth, and slots in its leaves.
+    pub shapes: Vec<(u64, u32, u32)>,
 }
 
 /// One event that the store saw; the material of an audit.
@@ -93,7 +122,8 @@ pub struct Shown {
     pub leaves: Vec<u64>,
     /// How many of them, the last, follow the schedule.
     pub scheduled: usize,
-    /// Whether the tree is shrinking: the scheduled leaves are then dropped, not written.
+    /// Whether the tree is shrinking: the scheduled leaves are then dropped, not written. Of a tree
+    /// in windows, whether a window came ahead of its turn, or a session before showed the batch.
     pub sweep: bool,
     /// The level of the tree's leaves.
     pub depth: u32,

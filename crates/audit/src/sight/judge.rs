@@ -83,6 +83,9 @@ impl Sight {
 /// Judges a record: every call by the rule, and the drawn paths by chance.
 pub fn judge_records(sight: &Sight, false_alarm_rate: f64) -> Report {
     let options = Options { false_alarm_rate, ..Options::default() };
+    if let Some(online) = &sight.online {
+        return online.judge(&options);
+    }
     let mut report = if sight.has_tree() || !sight.has_sequential() {
         let joined = sight.joined();
         let more = (sight.sessions.len() > 1).then(|| across(sight)).into_iter().collect();

@@ -15,11 +15,11 @@ mod session;
 mod shown;
 mod states;
 
+use crate::online::Online;
 use crate::record::{Act, Call, Line, Session, VolumeLine};
 use crate::schedule::Model;
 use crate::trace::{Request, Trace};
 use journal::Journal;
-use odd::Odd;
 use places::Places;
 use sequential::Sequential;
 pub(crate) use states::Since;
@@ -28,8 +28,12 @@ use std::collections::{HashMap, VecDeque};
 
 pub(crate) use journal::{ahead, intent, size_class};
 pub use judge::{compare_records, compare_where, contrast_records, judge_records};
+pub(crate) use odd::Odd;
 pub(crate) use places::object_of;
 pub(crate) use shown::operations;
+
+/// The engine of stores of whole objects.
+const WINDOWS: &str = "windows";
 
 /// Calls that may still turn out to have failed.
 const LATELY: usize = 2;
@@ -66,6 +70,8 @@ pub struct Seen {
 pub struct Sight {
     /// The sessions in order.
     pub sessions: Vec<Seen>,
+    /// What there is of a volume on the tree in windows.
+    pub online: Option<Box<Online>>,
     odd: Findings,
 }
 
@@ -107,6 +113,7 @@ pub struct Observer {
     states: States,
     since: Since,
     sequential: Sequential,
+    online: Box<Online>,
     /// Whether this session has stated its stored buckets, read the journal, and committed.
     begun: bool,
     journal_read: bool,
@@ -141,7 +148,7 @@ impl Observer {
                 }
             }
             // The call is repeated, or the session ends: a failed call does not count.
-            Line::Failed(number) => self.lately.retain(|(call, _)| call != number),
+            Line::Failed(number) => self.take_failure(*number),
             Line::Said(said) => {
                 self.settle_all();
                 self.hear(said);
@@ -157,7 +164,22 @@ impl Observer {
     /// The sight of the whole record.
     pub fn finish(mut self) -> Sight {
         self.end_session();
+        if self.sight.sessions.iter().any(|seen| seen.volume.engine == WINDOWS) {
+            self.sight.online = Some(self.online);
+        }
         self.sight
+    }
+
+    fn take_failure(&mut self, number: u64) {
+        if self.now.volume.engine == WINDOWS {
+            while self.lately.front().is_some_and(|(call, _)| *call < number) {
+                self.settle_one();
+            }
+            if let Some((_, call)) = self.lately.front().filter(|(call, _)| *call == number) {
+                self.online.fail(call);
+            }
+        }
+        self.lately.retain(|(call, _)| *call != number);
     }
 
     fn settle_one(&mut self) {

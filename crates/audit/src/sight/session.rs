@@ -2,7 +2,7 @@
 
 use super::places::is_slab;
 use super::states::pair_of;
-use super::{Observer, Seen};
+use super::{Observer, Seen, WINDOWS};
 use crate::record::{Act, Call, Session, VolumeLine};
 use crate::schedule::Model;
 
@@ -20,6 +20,7 @@ impl Observer {
         self.states.begin();
         self.since = Default::default();
         self.sequential.begin();
+        self.online.begin();
         (self.begun, self.journal_read, self.settled) = (false, false, false);
         self.hints.clear();
     }
@@ -66,8 +67,10 @@ impl Observer {
             };
             self.now.outline.extend(call.ranges().map(line));
         }
-        if self.now.volume.engine != SEQUENTIAL {
-            self.take_tree_call(call);
+        match &*self.now.volume.engine {
+            SEQUENTIAL => {}
+            WINDOWS => self.online.take(call),
+            _ => self.take_tree_call(call),
         }
     }
 

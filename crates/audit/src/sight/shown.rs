@@ -1,7 +1,7 @@
 //! Compares the volume's statements with the calls of the store.
 
 use super::places::{Places, object_of};
-use super::{Observer, Window};
+use super::{Observer, WINDOWS, Window};
 use crate::trace::{Kind, Request};
 
 /// Operations between two extra paths.
@@ -11,6 +11,9 @@ const RESIZE: u64 = 4096;
 
 impl Observer {
     pub(super) fn hear(&mut self, said: &Request) {
+        if self.now.volume.engine == WINDOWS {
+            return self.hear_windows(said);
+        }
         match said.kind {
             Kind::Rule => self.hear_rule(said),
             Kind::Sync => {
@@ -20,6 +23,18 @@ impl Observer {
                 self.take_request(said.clone());
             }
             _ => self.hear_round(said),
+        }
+    }
+
+    /// Of a tree in windows, only drawn paths are kept here.
+    fn hear_windows(&mut self, said: &Request) {
+        let again = self.online.hear(said);
+        if said.kind == Kind::Batch {
+            self.now.trace.requests.push(said.clone());
+        }
+        if again {
+            self.now.replayed = self.now.trace.requests.len();
+            self.now.confirmed = self.now.replayed;
         }
     }
 

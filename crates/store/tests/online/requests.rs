@@ -87,6 +87,58 @@ fn serve(
     }
 }
 
+/// What a request says of who asks, beside its address: all of it has fixed words, but for what
+/// follows from the object and the key.
+fn says_more(seen: &Seen) -> Option<String> {
+    let fixed = [
+        ("accept", "*/*"),
+        ("accept-encoding", "identity"),
+        ("content-type", "application/octet-stream"),
+        ("user-agent", "oblivio"),
+        ("if-none-match", "*"),
+    ];
+    let of_the_call =
+        ["authorization", "content-length", "host", "range", "x-amz-content-sha256", "x-amz-date"];
+    let odd = |(name, value): (&String, &String)| {
+        let right = fixed.contains(&(name.as_str(), value.as_str()));
+        (!right && !of_the_call.contains(&name.as_str())).then(|| format!("{name}: {value}"))
+    };
+    let agent = seen.headers.get("user-agent").is_none().then(|| "no agent".to_owned());
+    seen.headers.iter().find_map(odd).or(agent)
+}
+
+/// Every kind of request has the same agent and no words of its own. One that names a version or
+/// the computer is found by comparison: no chance is in it.
+#[test]
+fn an_agent_that_tells_of_the_client_is_found() {
+    let listener = Listener::new(|_, seen| match seen.headers.contains_key("range") {
+        true => (206, vec![b'x'; 4]),
+        false => (200, Vec::new()),
+    });
+    let store = listener.open();
+    store.write(&[WriteAt::new("b-1", 0, b"bytes")]).unwrap();
+    store.sync(&["b-1"]).unwrap();
+    store.put("s-1", b"bytes", PutMode::IfAbsent).unwrap();
+    store.read(&mut [ReadAt { object: "b-1", offset: 0, buf: &mut [0; 4] }]).unwrap();
+    store.len("b-1").unwrap();
+    store.delete(&["b-1"]).unwrap();
+    let honest = listener.seen();
+    assert!(honest.len() >= 5, "{honest:?}");
+    for seen in &honest {
+        assert_eq!(says_more(seen), None, "{seen:?}");
+    }
+    for agent in ["oblivio/0.1.0", "oblivio (alices-laptop)", "Oblivio"] {
+        for seen in &honest {
+            let mut planted = seen.clone();
+            planted.headers.insert("user-agent".into(), agent.into());
+            assert_eq!(says_more(&planted), Some(format!("user-agent: {agent}")));
+        }
+    }
+    let mut planted = honest[0].clone();
+    planted.headers.insert("x-amz-meta-host".into(), "alices-laptop".into());
+    assert!(says_more(&planted).is_some());
+}
+
 /// 64 MiB go in one request, which tells nothing but the name, the length and the key's id.
 #[test]
 fn an_object_is_one_plain_put() {

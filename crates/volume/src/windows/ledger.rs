@@ -292,7 +292,7 @@ impl Ledger {
         self.settle_sent()
     }
 
-    fn settle_sent(&mut self) -> Result<()> {
+    pub(super) fn settle_sent(&mut self) -> Result<()> {
         self.session.settle()?;
         self.log.unsettled = self.log.grouped;
         let (mark, act) = (self.session.mark(), self.trust.last_act());

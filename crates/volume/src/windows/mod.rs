@@ -20,6 +20,8 @@
 //! batch that was shown is shown again by the session after a crash, path for path, if its intent
 //! got through.
 
+#[cfg(test)]
+mod audited;
 mod cache;
 mod checkpoint;
 mod collect;
@@ -30,8 +32,10 @@ mod ledger;
 mod left;
 mod pending;
 mod places;
+mod planted;
 mod policy;
 mod records;
+mod shown;
 mod size;
 mod space;
 mod state;

@@ -98,6 +98,8 @@ pub(super) struct Places {
     recent: VecDeque<(u64, BTreeMap<Level, Vec<u8>>)>,
     /// Objects that the windows since the last commit replaced.
     replaced: Vec<String>,
+    /// The leaves of the paths that the last batch showed.
+    pub shown: Vec<u64>,
 }
 
 impl Places {
@@ -109,6 +111,7 @@ impl Places {
             made: Vec::new(),
             recent: VecDeque::new(),
             replaced: Vec::new(),
+            shown: Vec::new(),
         }
     }
 
@@ -252,6 +255,8 @@ impl Carrier for Objects<'_> {
 
     /// From memory, from the disk cache, and the rest from the store.
     fn read(&mut self, mut read: Read<'_>) -> Result<()> {
+        let drawn = &read.shown[..read.shown.len().saturating_sub(read.scheduled)];
+        self.places.shown = drawn.iter().map(|leaf| leaf.0).collect();
         let mut objects: BTreeMap<(Level, u64), Wanted<'_>> = BTreeMap::new();
         for (extent, buf) in read.parts() {
             let spot = self.spot(extent.offset, self.places.done)?;

@@ -39,7 +39,9 @@ impl WindowVolume {
             return Ok(());
         }
         self.ledger.record_resize(self.ledger.engine.capacity(), class)?;
-        Ok(self.ledger.engine.set_size_class(class)?)
+        self.ledger.engine.set_size_class(class)?;
+        self.report_rule();
+        Ok(())
     }
 
     /// Makes the blocks absent from now on.

@@ -92,6 +92,7 @@ impl WindowVolume {
             self.drain()?;
             return self.commit_all();
         }
+        let before = self.ledger.session.mark().index;
         let mut writes = self.waiting.take_unsynced();
         // The root comes with the last one: before it, what they hold is of no effect.
         let root = self.ledger.root.clone();
@@ -104,6 +105,7 @@ impl WindowVolume {
         let least = writes.bytes().len().max(LEAST_SYNC);
         self.ledger.send_sync(&writes, least)?;
         self.settle()?;
+        self.report_sync(self.ledger.session.mark().index - before);
         self.waiting.synced(&self.ledger.root);
         Ok(())
     }
@@ -149,7 +151,9 @@ impl BlockSpace for WindowVolume {
         let blocks = blocks.next_power_of_two().min(self.addressable_blocks());
         self.guarded(|volume| {
             volume.ledger.record_resize(blocks, volume.ledger.engine.size_class())?;
-            Ok(volume.ledger.engine.grow(blocks)?)
+            volume.ledger.engine.grow(blocks)?;
+            volume.report_rule();
+            Ok(())
         })
     }
 
@@ -226,6 +230,7 @@ impl BlockSpace for WindowVolume {
                 volume.waiting.unsynced.discard(first, count);
             }
             volume.ledger.engine.expect_discarded(absent as u64);
+            volume.report_rule();
             Ok(())
         })
     }
@@ -239,6 +244,7 @@ impl BlockSpace for WindowVolume {
                 volume.drop_run(first..first + count)?;
                 volume.waiting.unsynced.discard(first, count);
             }
+            volume.report_rule();
             Ok(())
         })
     }

@@ -3,6 +3,7 @@
 use super::header::{WindowOptions, check, config, parameters_of};
 use super::info::WindowInfo;
 use super::ledger::{Ledger, has_header};
+use super::planted::{Leak, planted};
 use super::policy::{HEED_SECONDS, LOOK_SECONDS, SETTLE_SECONDS, VERIFIED_AT_ONCE, batch_limit};
 use super::waiting::Waiting;
 use crate::engine::{EngineEntry, EngineVolume, Opening, VolumeInfo};
@@ -35,7 +36,7 @@ pub struct WindowVolume {
     pub(super) ledger: Ledger,
     pub(super) waiting: Waiting,
     pub(super) memory_bytes: usize,
-    options: OpenOptions,
+    pub(super) options: OpenOptions,
     /// When the session last looked for a later one, and when the oldest intent on its way was
     /// sent.
     looked: Duration,
@@ -106,6 +107,7 @@ impl WindowVolume {
         let (mut ledger, left) = Ledger::begin(&mut opening, trust, new)?;
         ledger.start()?;
         opening.store.hint(Hint::BeforeRepeat(&ledger.session.guard()));
+        let left = if planted(Leak::NoReplay) { Vec::new() } else { left };
         let now = opening.options.environment.clock.also_asleep();
         let waiting = Waiting::after(&ledger.root);
         let mut volume = Self {
@@ -120,6 +122,7 @@ impl WindowVolume {
             replayed: 0,
             failed: None,
         };
+        volume.report_rule();
         if volume.replaying {
             let replayed = volume.replay(left);
             volume.ledger.judged(replayed)?;
@@ -134,9 +137,12 @@ impl WindowVolume {
             match record {
                 Record::Intent(intent) => {
                     let mut job = self.ledger.engine.begin_replay(&intent)?;
-                    match intent.ids.is_empty() {
-                        true => self.ledger.run_window(&mut job)?,
-                        false => self.ledger.run(&mut job)?,
+                    if intent.ids.is_empty() {
+                        self.ledger.run_window(&mut job)?;
+                        self.report_window(true);
+                    } else {
+                        self.ledger.run(&mut job)?;
+                        self.report_batch(true);
                     }
                     self.replayed += 1;
                     self.windows_due()?;
@@ -144,6 +150,7 @@ impl WindowVolume {
                 Record::Resize { blocks, class } => {
                     self.ledger.engine.grow(blocks)?;
                     self.ledger.engine.set_size_class(class)?;
+                    self.report_rule();
                 }
                 Record::Sync { root, writes } => {
                     let engine = &self.ledger.engine;
@@ -189,6 +196,7 @@ impl WindowVolume {
         }
         self.ledger.note_intent(batch.intent());
         self.ledger.run(&mut batch)?;
+        self.report_batch(false);
         let mut answers = batch.into_answers();
         answers.truncate(wanted);
         self.windows_due()?;
@@ -206,7 +214,7 @@ impl WindowVolume {
             return self.settle();
         }
         self.ledger.send_group()?;
-        if older(self.looked, LOOK_SECONDS) {
+        if older(self.looked, LOOK_SECONDS) && !planted(Leak::SleepsOn) {
             self.ledger.session.look()?;
             self.looked = self.now();
         }
@@ -255,6 +263,7 @@ impl WindowVolume {
             }
             let mut window = self.ledger.engine.begin_window()?;
             self.ledger.run_window(&mut window)?;
+            self.report_window(false);
             any = true;
         }
         if any && !self.replaying { self.checkpoint() } else { Ok(()) }
@@ -312,6 +321,7 @@ impl WindowVolume {
         self.ledger.note_intent(window.intent());
         self.settle()?;
         self.ledger.run_window(&mut window)?;
+        self.report_window(true);
         self.checkpoint()
     }
 

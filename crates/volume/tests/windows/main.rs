@@ -7,8 +7,10 @@ mod costs;
 mod crashes;
 mod handover;
 mod outages;
+mod passed;
 mod traces;
 mod whole;
+mod workloads;
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};

@@ -8,10 +8,10 @@ use oblivio_volume::BlockSpace;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-type Shape = Vec<(u64, Op, String, u64)>;
+pub(crate) type Shape = Vec<(u64, Op, String, u64)>;
 
 /// Each event's kind, the kind of its object, and its length.
-fn shape(events: &[Event]) -> Shape {
+pub(crate) fn shape(events: &[Event]) -> Shape {
     let first = events.first().map_or(0, |event| event.call);
     let kind = |event: &Event| match event.object.split('-').collect::<Vec<_>>()[..] {
         // Level and window are public, the session is drawn.
@@ -25,7 +25,7 @@ fn shape(events: &[Event]) -> Shape {
 
 /// All calls but those that read paths: which buckets are there on a path, and which of them are
 /// still in memory, follows from its label. What a window reads, right before it writes, stays.
-fn without_paths(events: Shape) -> Shape {
+pub(crate) fn without_paths(events: Shape) -> Shape {
     let is_of_buckets =
         |event: &(u64, Op, String, u64), op| event.1 == op && event.2.starts_with("b-");
     let written: HashSet<u64> =
@@ -144,19 +144,21 @@ fn every_object_is_stored_once() {
     assert!(stored.len() > 200, "{}", stored.len());
 }
 
+/// What each call read of buckets: level, window, and the place there.
+pub(crate) fn paths(events: &[Event]) -> Vec<Vec<(String, u64)>> {
+    let mut calls: BTreeMap<u64, Vec<(String, u64)>> = BTreeMap::new();
+    for event in events.iter().filter(|it| it.op == Op::Read && it.object.starts_with("b-")) {
+        let name: Vec<&str> = event.object.split('-').collect();
+        let place = (format!("{}-{}", name[2], name[3]), event.offset);
+        calls.entry(event.call).or_default().push(place);
+    }
+    calls.into_values().collect()
+}
+
 /// A crashed session's batches are shown again by the next one, path for path, and after that
 /// no path comes again.
 #[test]
 fn what_was_shown_is_shown_again_and_nothing_else() {
-    let paths = |events: &[Event]| -> Vec<Vec<(String, u64)>> {
-        let mut calls: BTreeMap<u64, Vec<(String, u64)>> = BTreeMap::new();
-        for event in events.iter().filter(|it| it.op == Op::Read && it.object.starts_with("b-")) {
-            let name: Vec<&str> = event.object.split('-').collect();
-            let place = (format!("{}-{}", name[2], name[3]), event.offset);
-            calls.entry(event.call).or_default().push(place);
-        }
-        calls.into_values().collect()
-    };
     let store = Arc::new(RecordStore::new(MemoryStore::new()));
     let mut volume = create(store.clone(), true, 1);
     super::fill(&mut volume, &mut SplitMix64::new(4), 400);

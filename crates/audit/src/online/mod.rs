@@ -1,0 +1,376 @@
+//! Judges what an online store sees of a volume on the tree in windows.
+//!
+//! | what | must follow from |
+//! |---|---|
+//! | names, order, times of objects | counters: of windows, checkpoints, entries; the session |
+//! | which ranges a batch reads, in one call | the leaves drawn, the counter of the windows, and what the disk cache holds by level |
+//! | what a window reads and writes, and when | the counter: so many accesses after the one before; ahead only while the tree shrinks |
+//! | lengths | the level and the size class; of parts, public numbers; of entries, classes |
+//! | entries | batches, checkpoints, syncs, changes of size: one for each, and no other |
+//! | deletions | what a checkpoint replaced, after its pointer, all of it |
+//! | a call that failed | it comes again, the same |
+//! | the first batches of a session | what the session before showed since its commit, in order |
+//! | looks | one at least a minute before a batch |
+//! | leaves | chance: the tests of all trees |
+
+mod log;
+mod names;
+mod tree;
+
+use crate::checks::judge_chance;
+use crate::record::{Act, Call};
+use crate::report::{Finding, Options, Report};
+use crate::sight::{Odd, operations};
+use crate::trace::{Kind, Request, Rule, Trace, WindowRule};
+use log::{Log, PartKey};
+use names::Name;
+use std::collections::{BTreeSet, VecDeque};
+use tree::Tree;
+
+/// A session looks for a later one at least so often before it reads, in microseconds: once a
+/// minute, and the time of a request.
+const LOOK: u64 = 61_000_000;
+
+/// Deviations from each rule.
+#[derive(Clone, Debug, Default)]
+struct Findings {
+    reads: Odd,
+    windows: Odd,
+    parts: Odd,
+    entries: Odd,
+    deletes: Odd,
+    again: Odd,
+    retries: Odd,
+    looks: Odd,
+    others: Odd,
+}
+
+/// A batch that was shown: the checkpoints before it, and its leaves.
+type Shown = (u64, Vec<u64>);
+
+/// The view of the store, call by call, with the volume's statements of what it drew.
+#[derive(Clone, Debug, Default)]
+pub struct Online {
+    tree: Tree,
+    log: Log,
+    /// Calls that read buckets since the last statement.
+    reads: Vec<Vec<(Name, u64, u64)>>,
+    /// The window that is being written: levels and lengths.
+    writes: Vec<(u32, u64)>,
+    wrote: Vec<String>,
+    /// Whether the session under way stated its rule, and its number.
+    begun: bool,
+    /// Whether it may still carry out what earlier ones left: it makes no checkpoint before.
+    replaying: bool,
+    number: u64,
+    lists: u64,
+    /// Accesses left to the next window, and those beyond the last one.
+    left: u64,
+    over: u64,
+    /// Operations so far: every 256 of them, one more path is drawn.
+    requests: u64,
+    /// Since the last part: accesses, windows, and paths beyond operations.
+    since: (u64, u64, u64),
+    windows_uncommitted: u64,
+    looked: Option<u64>,
+    /// Batches since the commits that a later session may start from.
+    shown: VecDeque<Shown>,
+    /// How many of these, the last, the session under way has to show again.
+    owed: usize,
+    /// The batches that were drawn.
+    drawn: Vec<Request>,
+    odd: Findings,
+    /// A call that failed, which must come again.
+    failed: Option<Call>,
+    session: String,
+}
+
+impl Online {
+    /// A session begins.
+    pub fn begin(&mut self) {
+        self.end();
+        (self.begun, self.lists, self.looked) = (false, 0, None);
+        self.session.clear();
+        self.failed = None;
+    }
+
+    /// A session ends, by itself or not. Its last entry may be of an end.
+    pub fn end(&mut self) {
+        self.reads.clear();
+        self.writes.clear();
+        self.wrote.clear();
+    }
+
+    /// The last call failed: the store saw it, and it must come again.
+    pub fn fail(&mut self, call: &Call) {
+        self.failed = Some(call.clone());
+    }
+
+    /// Takes a call.
+    pub fn take(&mut self, call: &Call) {
+        if let Some(failed) = self.failed.take() {
+            let same = (failed.act, &failed.on) == (call.act, &call.on);
+            let wrong = || format!("{failed:?} failed, and then came {call:?}");
+            self.odd.retries.look((!same).then(wrong));
+        }
+        let wrong = match call.act {
+            Act::Read => self.read(call),
+            Act::Write | Act::Put => return self.write(call),
+            Act::Sync => {
+                call.ranges().for_each(|(name, ..)| self.log.synced(name));
+                None
+            }
+            Act::Len => self.look(call),
+            Act::List => {
+                self.lists += 1;
+                self.looked = Some(call.at);
+                let free = self.begun && self.tree.of().exclusive;
+                free.then(|| "a list, where objects are created exclusively".into())
+            }
+            Act::Delete => return self.delete(call),
+            Act::Lock | Act::Free if !self.begun => None,
+            act => Some(format!("{act:?} of {:?}", call.on.first())),
+        };
+        self.odd.others.look(wrong);
+    }
+
+    fn read(&mut self, call: &Call) -> Option<String> {
+        let ranges = call.ranges().map(|(name, offset, len)| (Name::of(name), offset, len));
+        let ranges: Vec<_> = ranges.collect();
+        if ranges.iter().any(|range| matches!(range.0, Name::Buckets { .. })) {
+            self.reads.push(ranges);
+            return None;
+        }
+        self.begun.then(|| format!("{:?} was read in the middle of a session", call.on.first()))
+    }
+
+    fn look(&mut self, call: &Call) -> Option<String> {
+        let names: Vec<Name> = call.ranges().map(|(name, ..)| Name::of(name)).collect();
+        let next = Name::Claim { number: self.number + 1 };
+        if names.iter().any(|name| matches!(name, Name::Claim { .. })) {
+            self.looked = Some(call.at);
+        }
+        let early = !self.begun;
+        (!early && names != [next]).then(|| format!("a question for {:?}", call.on.first()))
+    }
+
+    fn write(&mut self, call: &Call) {
+        let ranges: Vec<(String, u64, u64)> =
+            call.ranges().map(|(name, offset, len)| (name.to_owned(), offset, len)).collect();
+        for (object, offset, len) in ranges {
+            let wrong = (offset != 0).then(|| format!("{object} was written from {offset} on"));
+            self.odd.others.look(wrong);
+            match Name::of(&object) {
+                Name::Buckets { session, level, window } => {
+                    let wrong = (session != self.session || window != self.tree.done)
+                        .then(|| format!("{object} was stored in window {}", self.tree.done));
+                    self.odd.windows.look(wrong);
+                    self.writes.push((level, len));
+                    self.wrote.push(object);
+                }
+                Name::Part { session, number } => {
+                    let (accesses, windows, extras) = std::mem::take(&mut self.since);
+                    self.caught_up();
+                    (self.windows_uncommitted, self.replaying) = (0, false);
+                    let key = PartKey { shape: self.tree.shape(), accesses, extras, windows };
+                    let wrong = self.log.part(&object, number, len, key);
+                    let other = (session != self.session).then(|| format!("{object} is another's"));
+                    self.odd.parts.look(wrong.or(other));
+                }
+                Name::Entry { session, index } => {
+                    if index == 1 {
+                        self.session.clone_from(&session);
+                        self.log.restart(&session);
+                    }
+                    let wrong = self.log.entry(&session, index, len);
+                    self.odd.entries.look(wrong);
+                }
+                Name::Pointer { session, nth } => {
+                    let wrong = self.log.pointer(&session, nth, len);
+                    self.odd.deletes.look(wrong);
+                    // A later session starts from there at the earliest.
+                    let confirmed = self.log.confirmed();
+                    self.shown.retain(|shown| shown.0 >= confirmed);
+                }
+                Name::Header | Name::Claim { .. } => {}
+                Name::Other => self.odd.others.note(|| format!("{object} was stored")),
+            }
+        }
+    }
+
+    fn delete(&mut self, call: &Call) {
+        let names: BTreeSet<String> = call.ranges().map(|(name, ..)| name.to_owned()).collect();
+        let wrong = self.log.delete(&names);
+        self.odd.deletes.look(wrong);
+    }
+
+    /// Takes a statement of the volume. Whether it was of a batch that came again.
+    pub fn hear(&mut self, said: &Request) -> bool {
+        match (said.kind, &said.rule) {
+            (Kind::Rule, Some(rule)) => {
+                if let Some(of) = &rule.windows {
+                    self.take_rule(rule, of);
+                }
+            }
+            (Kind::Batch, _) => return self.batch(said),
+            (Kind::Maintenance, _) => self.window(said.sweep),
+            (Kind::Sync, _) => {
+                let wrong = self.log.synced_writes();
+                self.odd.entries.look(wrong);
+            }
+            _ => {}
+        }
+        false
+    }
+
+    fn take_rule(&mut self, rule: &Rule, of: &WindowRule) {
+        if self.begun {
+            self.tree.take(rule, of);
+            self.log.resized();
+            return;
+        }
+        (self.begun, self.number, self.left) = (true, of.session, of.left);
+        (self.requests, self.over) = (rule.requests, 0);
+        self.replaying = true;
+        self.windows_uncommitted = 0;
+        self.since = (0, 0, 0);
+        let wrong = of.exclusive && self.lists > 0;
+        self.odd.others.look(wrong.then(|| "a list, where objects are created exclusively".into()));
+        self.tree.begin(rule, of, &self.session);
+        self.log.begin(&self.session, of.commits, of.kept);
+        self.shown.retain(|shown| shown.0 >= of.commits);
+        self.owed = self.shown.len();
+    }
+
+    fn batch(&mut self, said: &Request) -> bool {
+        let wrong = self.log.take_unexplained();
+        self.odd.entries.look(wrong);
+        let expected = self.tree.of_paths(&said.leaves, said.depth);
+        self.compare(&expected);
+        let accesses = said.leaves.len() as u64;
+        let early = self.windows_uncommitted > 0 && !self.replaying;
+        let asked = operations(said, self.requests);
+        self.requests += asked;
+        let extras = accesses - asked;
+        let wrong = (asked > self.left).then(|| "a batch went beyond its window".to_owned());
+        let open = early.then(|| "a window had no checkpoint".to_owned());
+        self.odd.windows.look(wrong.or(open));
+        self.over = accesses.saturating_sub(self.left);
+        self.left = self.left.saturating_sub(accesses);
+        self.since.0 += accesses;
+        self.since.2 += extras;
+        let again = self.shown_again(said);
+        let late = |looked: u64| said.at.saturating_sub(looked) > LOOK;
+        let wrong = self.looked.is_none_or(late).then(|| "no look for a minute".to_owned());
+        self.odd.looks.look(wrong.filter(|_| !again));
+        if !again {
+            self.shown.push_back((self.log.commits, said.leaves.clone()));
+            let wrong = self.log.batch(said.leaves.len());
+            self.odd.entries.look(wrong);
+            self.drawn.push(Request { rule: None, ..said.clone() });
+        }
+        again
+    }
+
+    /// Whether a batch is one that the session before showed, as the volume says. Then it must be
+    /// the next of those.
+    fn shown_again(&mut self, said: &Request) -> bool {
+        if !said.sweep {
+            self.caught_up();
+            return false;
+        }
+        let next = self.shown.len().checked_sub(self.owed).and_then(|at| self.shown.get(at));
+        let right = self.owed > 0 && next.is_some_and(|next| next.1 == said.leaves);
+        let due = self.owed;
+        self.odd
+            .again
+            .look((!right).then(|| {
+                format!("{:?} came again, where {next:?} was due, of {due}", said.leaves)
+            }));
+        self.owed = self.owed.saturating_sub(1);
+        true
+    }
+
+    /// Nothing more comes again: what is missing may be lost.
+    fn caught_up(&mut self) {
+        if !self.replaying {
+            return;
+        }
+        let (owed, lost) = (std::mem::take(&mut self.owed), self.log.lost());
+        self.odd
+            .again
+            .look((owed > lost).then(|| {
+                format!("{owed} batches did not come again, of which {lost} may be lost")
+            }));
+        self.shown.truncate(self.shown.len() - owed);
+        self.log.caught_up();
+    }
+
+    /// Compares the calls since the last statement with what had to be read, in one call.
+    fn compare(&mut self, expected: &[tree::Spot]) {
+        let calls = std::mem::take(&mut self.reads);
+        let wrong = match &calls[..] {
+            [] => self.tree.compare(expected, &[]),
+            [one] => self.tree.compare(expected, one),
+            more => Some(format!("{} calls, where one was due", more.len())),
+        };
+        self.tree.cache(expected);
+        self.odd.reads.look(wrong);
+    }
+
+    fn window(&mut self, ahead: bool) {
+        let expected = self.tree.of_window();
+        self.compare(&expected);
+        let number = self.tree.done;
+        let due = if ahead { self.tree.is_shrinking() } else { self.left == 0 };
+        let writes = std::mem::take(&mut self.writes);
+        let (wrong, replaced) = match self.tree.window(&writes) {
+            Ok(replaced) => (None, replaced),
+            Err(wrong) => (Some(format!("window {number}: {wrong}")), Vec::new()),
+        };
+        let early = (!due).then(|| format!("window {number} came {} accesses early", self.left));
+        self.odd.windows.look(wrong.or(early));
+        if ahead {
+            self.log.ahead();
+        } else {
+            let all = u64::from(self.tree.of().every) << self.tree.of().log_turns;
+            self.left = all.saturating_sub(std::mem::take(&mut self.over));
+        }
+        self.since.1 += 1;
+        self.windows_uncommitted += 1;
+        let names = replaced.iter().filter_map(|(level, window)| self.tree.name(*level, *window));
+        let names = names.collect();
+        self.log.window(std::mem::take(&mut self.wrote), names);
+    }
+
+    /// Batches that were drawn, those shown again left out.
+    pub fn drawn(&self) -> Trace {
+        let depth = self.drawn.first().map_or(0, |request| request.depth);
+        Trace { depth, requests: self.drawn.clone() }
+    }
+
+    /// The findings that hold exactly.
+    pub fn exact(&self) -> Vec<Finding> {
+        let odd = &self.odd;
+        vec![
+            odd.reads.finding("reads", "batches and windows read what their leaves ask for"),
+            odd.windows.finding("windows", "came when due, in whole objects"),
+            odd.parts.finding("parts", "are as long as their public numbers say"),
+            odd.entries.finding("entries", "came when due, in their size classes"),
+            odd.deletes.finding("pointers and deletions", "follow from the checkpoints"),
+            odd.again.finding("shown again", "batches of sessions that broke off came again"),
+            odd.retries.finding("retries", "calls that failed came again, the same"),
+            odd.looks.finding("looks", "batches had one within a minute"),
+            odd.others.finding("other calls", "were looked at, none out of place"),
+        ]
+    }
+
+    /// Judges all of it.
+    pub fn judge(&self, options: &Options) -> Report {
+        let trace = self.drawn();
+        let mut report = judge_chance(&trace, options, Vec::new());
+        report.findings.splice(0..0, self.exact());
+        report.settle();
+        report
+    }
+}
