@@ -233,7 +233,8 @@ fn files_arrive_on_another_engine_however_often_the_copy_is_cut_off() {
             cut(&plan, 100 * runs, When::Before);
             let (source, id) = open(from.clone()).expect("sound");
             let done = open(to.clone()).and_then(|(target, _)| {
-                let files = Files::begin(&source, id, &target, &mut unheard)?;
+                let mut heard = unheard;
+                let files = Files::begin(&source, id, &target, &mut heard)?;
                 let counts = files.committing_every(64 << 10).run()?;
                 target.into_blocks()?;
                 Ok(counts)

@@ -140,7 +140,6 @@ impl StoreError {
 /// The words of a service on a network, or about it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-#[cfg_attr(not(feature = "online"), expect(dead_code, reason = "no such store is built"))]
 struct Service(String);
 
 /// A result of a store.

@@ -30,6 +30,8 @@ use tree::Tree;
 /// A session looks for a later one at least so often before it reads, in microseconds: once a
 /// minute, and the time of a request.
 const LOOK: u64 = 61_000_000;
+/// It looks whether others want the volume no more often than that.
+const HEED: u64 = 15_000_000;
 
 /// Deviations from each rule.
 #[derive(Clone, Debug, Default)]
@@ -67,12 +69,16 @@ pub struct Online {
     /// Accesses left to the next window, and those beyond the last one.
     left: u64,
     over: u64,
+    /// Paths since the last window that no operation asked for.
+    spare: u64,
     /// Operations so far: every 256 of them, one more path is drawn.
     requests: u64,
     /// Since the last part: accesses, windows, and paths beyond operations.
     since: (u64, u64, u64),
     windows_uncommitted: u64,
     looked: Option<u64>,
+    /// When the session last looked whether others want the volume.
+    heeded: u64,
     /// Batches since the commits that a later session may start from.
     shown: VecDeque<Shown>,
     /// How many of these, the last, the session under way has to show again.
@@ -104,6 +110,11 @@ impl Online {
     /// The last call failed: the store saw it, and it must come again.
     pub fn fail(&mut self, call: &Call) {
         self.failed = Some(call.clone());
+        // It comes again at once.
+        let wants = |name: &str| matches!(Name::of(name), Name::Want { .. });
+        if call.ranges().any(|(name, ..)| wants(name)) {
+            self.heeded = 0;
+        }
     }
 
     /// Takes a call.
@@ -146,6 +157,11 @@ impl Online {
 
     fn look(&mut self, call: &Call) -> Option<String> {
         let names: Vec<Name> = call.ranges().map(|(name, ..)| Name::of(name)).collect();
+        if self.begun && names == [Name::Want { session: self.session.clone() }] {
+            let after = call.at.saturating_sub(self.heeded);
+            self.heeded = call.at;
+            return (after < HEED).then(|| format!("it was asked who wants it after {after}"));
+        }
         let next = Name::Claim { number: self.number + 1 };
         if names.iter().any(|name| matches!(name, Name::Claim { .. })) {
             self.looked = Some(call.at);
@@ -192,7 +208,7 @@ impl Online {
                     let confirmed = self.log.confirmed();
                     self.shown.retain(|shown| shown.0 >= confirmed);
                 }
-                Name::Header | Name::Claim { .. } => {}
+                Name::Header | Name::Claim { .. } | Name::Want { .. } => {}
                 Name::Other => self.odd.others.note(|| format!("{object} was stored")),
             }
         }
@@ -209,7 +225,7 @@ impl Online {
         match (said.kind, &said.rule) {
             (Kind::Rule, Some(rule)) => {
                 if let Some(of) = &rule.windows {
-                    self.take_rule(rule, of);
+                    self.take_rule(rule, of, said.at);
                 }
             }
             (Kind::Batch, _) => return self.batch(said),
@@ -223,14 +239,14 @@ impl Online {
         false
     }
 
-    fn take_rule(&mut self, rule: &Rule, of: &WindowRule) {
+    fn take_rule(&mut self, rule: &Rule, of: &WindowRule, at: u64) {
         if self.begun {
             self.tree.take(rule, of);
             self.log.resized();
             return;
         }
         (self.begun, self.number, self.left) = (true, of.session, of.left);
-        (self.requests, self.over) = (rule.requests, 0);
+        (self.requests, self.over, self.spare, self.heeded) = (rule.requests, 0, 0, at);
         self.replaying = true;
         self.windows_uncommitted = 0;
         self.since = (0, 0, 0);
@@ -252,16 +268,21 @@ impl Online {
         let asked = operations(said, self.requests);
         self.requests += asked;
         let extras = accesses - asked;
-        let wrong = (asked > self.left).then(|| "a batch went beyond its window".to_owned());
+        let beyond = || format!("{asked} operations of a batch, {} before the window", self.left);
+        // What waits was accepted when each access was to be an operation.
+        let wrong = (asked > self.left + self.spare).then(beyond);
         let open = early.then(|| "a window had no checkpoint".to_owned());
         self.odd.windows.look(wrong.or(open));
         self.over = accesses.saturating_sub(self.left);
         self.left = self.left.saturating_sub(accesses);
         self.since.0 += accesses;
         self.since.2 += extras;
+        self.spare += extras;
         let again = self.shown_again(said);
         let late = |looked: u64| said.at.saturating_sub(looked) > LOOK;
+        let deaf = !self.replaying && said.at.saturating_sub(self.heeded) > LOOK;
         let wrong = self.looked.is_none_or(late).then(|| "no look for a minute".to_owned());
+        let wrong = wrong.or(deaf.then(|| "it was not asked who wants it".to_owned()));
         self.odd.looks.look(wrong.filter(|_| !again));
         if !again {
             self.shown.push_back((self.log.commits, said.leaves.clone()));
@@ -333,6 +354,7 @@ impl Online {
         if ahead {
             self.log.ahead();
         } else {
+            self.spare = 0;
             let all = u64::from(self.tree.of().every) << self.tree.of().log_turns;
             self.left = all.saturating_sub(std::mem::take(&mut self.over));
         }

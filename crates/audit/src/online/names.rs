@@ -11,6 +11,8 @@ pub(super) enum Name {
     Entry { session: String, index: u64 },
     /// A session's pointer to a commit.
     Pointer { session: String, nth: u64 },
+    /// Where others ask a session for its volume.
+    Want { session: String },
     /// A session's claim to its number.
     Claim { number: u64 },
     /// The header.
@@ -49,6 +51,7 @@ impl Name {
             ["p", by, number] => Self::Part { session: session(by)?, number: hex(number, 12)? },
             ["e", by, index] => Self::Entry { session: session(by)?, index: hex(index, 8)? },
             ["h", by, nth] => Self::Pointer { session: session(by)?, nth: hex(nth, 8)? },
+            ["w", by] => Self::Want { session: session(by)? },
             ["s", number] => Self::Claim { number: hex(number, 12)? },
             ["s", number, by] => {
                 session(by)?;

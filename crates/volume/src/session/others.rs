@@ -157,6 +157,9 @@ impl Asking<'_> {
 /// Those of the store.
 pub fn wanted(store: &dyn Store, vault: &mut Vault, session: SessionId) -> Result<Option<Who>> {
     let (name, mut buf) = (session.want(), [0; CLAIM_BYTES]);
+    if store.len(&name)?.is_none() {
+        return Ok(None);
+    }
     let read = store.read(&mut [ReadAt { object: &name, offset: 0, buf: &mut buf }]);
     if !found(read)? {
         return Ok(None);

@@ -20,8 +20,10 @@ use oblivio_store::WriteAt;
 impl Ledger {
     /// Makes the engine's state a checkpoint.
     pub fn checkpoint(&mut self) -> Result<()> {
-        if self.log.grouped > 0 && self.log.unsettled > self.log.grouped {
-            // As before any other group: or more batches could be shown twice than is said.
+        let confirms = self.commits.pending.len() >= MOST_PENDING;
+        if !confirms && self.log.grouped > 0 && self.log.unsettled > self.log.grouped {
+            // As before any other group, or more batches could be shown twice than is said. Where
+            // an earlier checkpoint is confirmed, that settles them.
             self.settle_sent()?;
         }
         self.send_intents()?;

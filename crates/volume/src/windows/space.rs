@@ -29,7 +29,7 @@ impl WindowVolume {
     }
 
     /// Accesses left to the next window.
-    fn left(&self) -> usize {
+    pub(super) fn left(&self) -> usize {
         self.ledger.engine.accesses_to_window().unwrap_or(0) as usize
     }
 

@@ -169,7 +169,8 @@ impl WindowVolume {
             }
         }
         while !self.waiting.deferred.is_empty() {
-            let ops = self.waiting.deferred.drain(self.batch_limit());
+            // They may be more than fit before a window.
+            let ops = self.waiting.deferred.drain(self.batch_limit().min(self.left()).max(1));
             self.serve_batch(ops)?;
         }
         self.replaying = false;

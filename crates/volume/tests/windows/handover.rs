@@ -207,7 +207,7 @@ fn who_asks_is_looked_up_whatever_is_done() {
             }
             holder.idle().expect("memory");
         }
-        let asks = |event: &&Event| event.op == Op::Read && event.object.starts_with("w-");
+        let asks = |event: &&Event| event.op == Op::Len && event.object.starts_with("w-");
         counts.push(store.take().iter().filter(asks).count());
     }
     assert_eq!(counts, [20, 20]);
