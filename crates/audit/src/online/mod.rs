@@ -119,7 +119,10 @@ impl Online {
 
     /// Takes a call.
     pub fn take(&mut self, call: &Call) {
-        if let Some(failed) = self.failed.take() {
+        // Before a read is repeated, the session looks whether another one began.
+        let looks = call.act == Act::Len && call.ranges().all(|(name, ..)| self.is_next(name));
+        let repeats = |failed: &mut Call| failed.act != Act::Read || !looks;
+        if let Some(failed) = self.failed.take_if(repeats) {
             let same = (failed.act, &failed.on) == (call.act, &call.on);
             let wrong = || format!("{failed:?} failed, and then came {call:?}");
             self.odd.retries.look((!same).then(wrong));
@@ -143,6 +146,11 @@ impl Online {
             act => Some(format!("{act:?} of {:?}", call.on.first())),
         };
         self.odd.others.look(wrong);
+    }
+
+    /// Whether a name is that of the next session's claim.
+    fn is_next(&self, name: &str) -> bool {
+        matches!(Name::of(name), Name::Claim { number } if number == self.number + 1)
     }
 
     fn read(&mut self, call: &Call) -> Option<String> {
@@ -273,7 +281,7 @@ impl Online {
         let wrong = (asked > self.left + self.spare).then(beyond);
         let open = early.then(|| "a window had no checkpoint".to_owned());
         self.odd.windows.look(wrong.or(open));
-        self.over = accesses.saturating_sub(self.left);
+        self.over += accesses.saturating_sub(self.left);
         self.left = self.left.saturating_sub(accesses);
         self.since.0 += accesses;
         self.since.2 += extras;

@@ -210,12 +210,15 @@ impl WindowVolume {
         self.heed_others()?;
         let now = self.now();
         let older = |since: Duration, seconds| now.saturating_sub(since).as_secs() >= seconds;
+        if planted(Leak::SleepsOn) {
+            return self.ledger.send_group();
+        }
         let waits = self.ledger.log.unsettled > 0 && older(self.sent, SETTLE_SECONDS);
         if waits {
             return self.settle();
         }
         self.ledger.send_group()?;
-        if older(self.looked, LOOK_SECONDS) && !planted(Leak::SleepsOn) {
+        if older(self.looked, LOOK_SECONDS) {
             self.ledger.session.look()?;
             self.looked = self.now();
         }
@@ -257,11 +260,12 @@ impl WindowVolume {
 
     /// Carries out the windows that are due, and commits.
     fn windows_due(&mut self) -> Result<()> {
+        if self.left() == 0 && !self.replaying {
+            // If writes wait, this carries the windows out too.
+            self.drain()?;
+        }
         let mut any = false;
-        while self.ledger.engine.accesses_to_window() == Some(0) {
-            if !any && !self.replaying {
-                self.drain()?;
-            }
+        while self.left() == 0 {
             let mut window = self.ledger.engine.begin_window()?;
             self.ledger.run_window(&mut window)?;
             self.report_window(false);

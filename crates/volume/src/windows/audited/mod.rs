@@ -79,7 +79,7 @@ fn all() -> Vec<Planted> {
         Planted { name, plan, leak: None, found_by }
     };
     vec![
-        wrong("puts of changed buckets only", Way::Any, Wrong::ChangedBucketsOnly, "windows"),
+        wrong("puts of changed buckets only", Way::Any, Wrong::ChangedBucketsOnly, "reads"),
         wrong("names from content", Way::Any, Wrong::NamesFromContent, "windows"),
         wrong("a cache kept by use", Way::FewOften, Wrong::CacheByUse, "reads"),
         wrong("no get on a hit", Way::FewOften, Wrong::NoGetOnAHit, "reads"),
@@ -94,7 +94,7 @@ fn all() -> Vec<Planted> {
         wrong("deletes of what is dead", Way::Any, Wrong::DeletesTheDead, "pointers and deletions"),
         Planted {
             name: "an opening without a replay",
-            plan: plan(Way::Any),
+            plan: Plan { session: Some(60), kills: true, ..plan(Way::Any) },
             leak: Some(Leak::NoReplay),
             found_by: "shown again",
         },
@@ -113,6 +113,7 @@ fn all() -> Vec<Planted> {
 fn every_planted_leak_is_found() {
     let leaks = all();
     assert_eq!(leaks.len(), 17, "the agent is the eighteenth");
+    let mut missed = Vec::new();
     for Planted { name, plan, leak, found_by } in leaks {
         // The same without the leak.
         let honest = Plan { wrong: None, odd: None, ..plan };
@@ -130,6 +131,9 @@ fn every_planted_leak_is_found() {
         eprintln!("{name}: found by {}", found.join(", "));
         assert_eq!(report.verdict, Verdict::Leak, "{name}: not found\n{report}");
         let finding = report.finding(found_by).expect("of the judge");
-        assert!(!finding.passed && finding.p_value < 1e-6, "{name}: by {found:?}\n{report}");
+        if finding.passed || finding.p_value >= 1e-6 {
+            missed.push(format!("{name}: not by {found_by}, but by {found:?}"));
+        }
     }
+    assert!(missed.is_empty(), "{missed:#?}");
 }
