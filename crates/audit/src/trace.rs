@@ -141,8 +141,9 @@ pub struct Request {
     /// How many of them follow a public schedule; these come last.
     #[serde(default)]
     pub scheduled: usize,
-    /// Whether the scheduled leaves are dropped instead of written: the tree is shrinking. Of a tree
-    /// in windows, whether a window came ahead of its turn, or a session before showed the batch.
+    /// Whether the scheduled leaves are dropped instead of written: the tree is shrinking. Of a
+    /// tree in windows, whether a window came ahead of its turn, or a session before showed the
+    /// batch.
     #[serde(default)]
     pub sweep: bool,
     /// The current leaf level. It may change along a trace.
@@ -164,7 +165,21 @@ pub struct Request {
     pub rule: Option<Rule>,
 }
 
+/// Operations between two extra paths.
+const EXTRA_EVERY: u64 = 256;
+
 impl Request {
+    /// Operations of a batch, after `before` others: its drawn paths, less the extra ones.
+    pub(crate) fn operations(&self, before: u64) -> u64 {
+        if self.kind != Kind::Batch {
+            return 0;
+        }
+        let drawn = self.parts().0.len() as u64;
+        let paths = |n: u64| n + (before + n) / EXTRA_EVERY - before / EXTRA_EVERY;
+        let least = drawn.saturating_sub(drawn / EXTRA_EVERY + 1);
+        (least..=drawn).find(|&n| paths(n) == drawn).unwrap_or(drawn)
+    }
+
     /// The drawn leaves, and those of the schedule.
     pub fn parts(&self) -> (&[u64], &[u64]) {
         self.leaves.split_at(self.leaves.len().saturating_sub(self.scheduled))

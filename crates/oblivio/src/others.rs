@@ -31,7 +31,7 @@ pub(crate) fn on_wait(time: Option<Duration>) -> Option<OnWait> {
     (!time.is_zero()).then(|| Box::new(move |waiting: &_| goes_on(waiting, time)) as OnWait)
 }
 
-/// Whether to wait longer for a computer that had so much time.
+/// Whether to wait longer for a computer that had this time.
 pub fn goes_on(waiting: &Waiting, time: Duration) -> bool {
     is_silent(waiting) || waiting.waited < time
 }

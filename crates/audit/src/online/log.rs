@@ -73,7 +73,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// A session begins, on so many checkpoints.
+    /// A session begins, on this number of checkpoints.
     pub(super) fn begin(&mut self, session: &str, commits: u64, kept: u64) {
         let lengths = std::mem::take(&mut self.lengths);
         let mut parts = std::mem::take(&mut self.parts);
@@ -147,7 +147,7 @@ impl Log {
         Some(format!("entry {} of {} bytes follows from nothing", first.0, first.1))
     }
 
-    /// A batch of so many accesses was carried out.
+    /// A batch of this number of accesses was carried out.
     pub(super) fn batch(&mut self, accesses: usize) -> Option<String> {
         self.unsent.push(accesses);
         let open = self.open_batches();

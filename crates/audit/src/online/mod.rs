@@ -3,8 +3,8 @@
 //! | what | must follow from |
 //! |---|---|
 //! | names, order, times of objects | counters: of windows, checkpoints, entries; the session |
-//! | which ranges a batch reads, in one call | the leaves drawn, the counter of the windows, and what the disk cache holds by level |
-//! | what a window reads and writes, and when | the counter: so many accesses after the one before; ahead only while the tree shrinks |
+//! | ranges that a batch reads, in one call | its leaves, the windows, what the disk cache holds |
+//! | what a window reads and writes, and when | the counter; ahead only while the tree shrinks |
 //! | lengths | the level and the size class; of parts, public numbers; of entries, classes |
 //! | entries | batches, checkpoints, syncs, changes of size: one for each, and no other |
 //! | deletions | what a checkpoint replaced, after its pointer, all of it |
@@ -20,7 +20,7 @@ mod tree;
 use crate::checks::judge_chance;
 use crate::record::{Act, Call};
 use crate::report::{Finding, Options, Report};
-use crate::sight::{Odd, operations};
+use crate::sight::Odd;
 use crate::trace::{Kind, Request, Rule, Trace, WindowRule};
 use log::{Log, PartKey};
 use names::Name;
@@ -273,7 +273,7 @@ impl Online {
         self.compare(&expected);
         let accesses = said.leaves.len() as u64;
         let early = self.windows_uncommitted > 0 && !self.replaying;
-        let asked = operations(said, self.requests);
+        let asked = said.operations(self.requests);
         self.requests += asked;
         let extras = accesses - asked;
         let beyond = || format!("{asked} operations of a batch, {} before the window", self.left);

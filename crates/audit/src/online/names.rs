@@ -21,7 +21,7 @@ pub(super) enum Name {
     Other,
 }
 
-/// A number in exactly so many lower hex digits.
+/// A number in exactly this number of lower hex digits.
 fn hex(text: &str, digits: usize) -> Option<u64> {
     let plain = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let fits = text.len() == digits && text.bytes().all(plain);

@@ -6,7 +6,7 @@
 use super::distortion::Distortion;
 use crate::record::{Act, Call, Line, Session, VolumeLine};
 use crate::schedule::Model;
-use crate::sight::{Since, ahead, intent, object_of, operations};
+use crate::sight::{Since, ahead, intent, object_of};
 use crate::trace::{Kind, Request};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -176,7 +176,7 @@ impl Tape {
         let mut said = request.clone();
         let late = secret && self.is(Distortion::LateIntent);
         let shows = matches!(request.kind, Kind::Batch | Kind::Maintenance);
-        let operations = operations(request, self.requests);
+        let operations = request.operations(self.requests);
         let more = if secret && self.is(Distortion::LongIntent) { 4096 } else { 0 };
         let bytes = intent(if request.kind == Kind::Batch { operations } else { 0 }) + more;
         if shows && announced && !late {

@@ -30,7 +30,6 @@ pub(crate) use journal::{ahead, intent, size_class};
 pub use judge::{compare_records, compare_where, contrast_records, judge_records};
 pub(crate) use odd::Odd;
 pub(crate) use places::object_of;
-pub(crate) use shown::operations;
 
 /// The engine of stores of whole objects.
 const WINDOWS: &str = "windows";

@@ -4,8 +4,6 @@ use super::places::{Places, object_of};
 use super::{Observer, WINDOWS, Window};
 use crate::trace::{Kind, Request};
 
-/// Operations between two extra paths.
-const EXTRA_EVERY: u64 = 256;
 /// Bytes of the journal's record of a change of size: a page.
 const RESIZE: u64 = 4096;
 
@@ -134,7 +132,7 @@ impl Observer {
             ..said.clone()
         };
         let replays = self.hear_intent(&request, &window);
-        let operations = operations(&request, self.requests);
+        let operations = request.operations(self.requests);
         let most = self.model.rule().slots;
         self.take_request(request.clone());
         let wrong = self.look_at_places(&window, most);
@@ -166,7 +164,7 @@ impl Observer {
         let operations = match request.kind {
             Kind::Map => return false,
             Kind::Maintenance => 0,
-            _ => operations(request, self.requests),
+            _ => request.operations(self.requests),
         };
         let wrong = self.journal.take_intent(operations);
         let late = !window.reads.is_empty() && !window.announced;
@@ -257,15 +255,4 @@ impl Observer {
             )
         }));
     }
-}
-
-/// Operations of a batch: its drawn paths, less the extra ones at every `EXTRA_EVERY` operations.
-pub(crate) fn operations(request: &Request, before: u64) -> u64 {
-    if request.kind != Kind::Batch {
-        return 0;
-    }
-    let drawn = request.parts().0.len() as u64;
-    let paths = |n: u64| n + (before + n) / EXTRA_EVERY - before / EXTRA_EVERY;
-    let least = drawn.saturating_sub(drawn / EXTRA_EVERY + 1);
-    (least..=drawn).find(|&n| paths(n) == drawn).unwrap_or(drawn)
 }

@@ -84,7 +84,7 @@ pub struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Waits until no other computer is at work with the volume, as far as that can be told.
+    /// Waits until no other computer is at work with the volume, as far as that shows.
     ///
     /// # Errors
     /// `Held` if `on_wait` has waited enough. Those of the store.

@@ -26,7 +26,7 @@ pub struct Collected {
 }
 
 impl WindowVolume {
-    /// Looks for objects that nothing needs, and deletes them unless told not to. Which they are
+    /// Looks for objects that nothing needs, and deletes them if `delete` is set. Which they are
     /// follows from counters and sessions alone. `progress` gets how many of all are deleted.
     ///
     /// # Errors

@@ -170,7 +170,7 @@ impl WindowCost {
         each
     }
 
-    /// Of a sync of so many bytes.
+    /// Of a sync of this number of bytes.
     pub fn sync(&self, bytes: u64) -> Traffic {
         let mut each = Traffic::default();
         let least = LEAST_SYNC.max(bytes as usize) + PAGE;

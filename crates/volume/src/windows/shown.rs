@@ -29,7 +29,7 @@ impl WindowVolume {
         self.report(Shown { kind, scheduled, sweep: ahead, ..Shown::default() });
     }
 
-    /// Reports that something was synced, in so many entries.
+    /// Reports that something was synced, in this number of entries.
     pub(super) fn report_sync(&mut self, entries: u64) {
         let writes = u32::try_from(entries).unwrap_or(u32::MAX);
         self.report(Shown { kind: ShownKind::Sync, writes, ..Shown::default() });

@@ -54,7 +54,7 @@ struct Heed {
     /// When that was last looked up, and the newest entry then.
     at: Duration,
     entry: u64,
-    /// Whether the caller was told.
+    /// Whether the caller knows.
     told: bool,
 }
 

@@ -212,7 +212,7 @@ fn pairs_look_the_same_before_and_after_a_crash() {
     assert!(pairs > workloads * 3, "{pairs}");
 }
 
-/// A pair that differs is told apart.
+/// A pair that differs is found.
 #[test]
 fn a_pair_that_differs_is_found() {
     let (disk, _) = begun();

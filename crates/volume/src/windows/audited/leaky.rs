@@ -2,7 +2,7 @@
 //! sees: it asks for less, more, or in another way, as a careless volume or store would, by what
 //! only the user's computer knows.
 
-use super::Truth;
+use super::truth::Truth;
 use oblivio_store::{
     Answer, Blobs, Call, Held, Layer, MemoryStore, ReadAt, RecordStore, Result, Slots, WriteAt,
 };

@@ -4,11 +4,12 @@
 mod leaky;
 mod recorded;
 mod run;
+mod truth;
 
 use super::planted::{Leak, PLANTED};
 use leaky::Wrong;
 use oblivio_audit::{Report, Verdict};
-use run::{Odd, Plan, Truth, WAYS, Way, judged};
+use run::{Odd, Plan, WAYS, Way, judged};
 
 fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))

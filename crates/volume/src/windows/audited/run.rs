@@ -2,6 +2,7 @@
 
 use super::leaky::{Leaky, Seen, Wrong};
 use super::recorded::Witness;
+use super::truth::Truth;
 use crate::environment::{Clock, Environment, SimulatedClock};
 use crate::options::{CacheOptions, OpenOptions};
 use crate::session::FIRST_KIND;
@@ -21,26 +22,6 @@ use std::time::Duration;
 const BYTES: usize = 64;
 /// Blocks that exist, and beside them as many that do not.
 const LIVE: u64 = 1500;
-
-/// What only the user's computer knows of the call that comes next.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Truth {
-    /// Whether the block is in memory anyway; whether it does not exist.
-    pub hit: bool,
-    pub absent: bool,
-    /// Operations of the batch, and those of them for blocks that exist.
-    pub asked: usize,
-    pub real: usize,
-    /// Whether something was written since the last window.
-    pub changed: bool,
-    /// Blocks that a part need not have; those in the stash, and when these are many.
-    pub dead: u64,
-    pub stash: usize,
-    pub full: usize,
-    pub dice: u64,
-    /// Bytes of a bucket.
-    pub bucket: usize,
-}
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
