@@ -178,10 +178,7 @@ impl Tree {
             }
             self.learned.entry(*window).or_insert(by);
         }
-        match expected.get(read.len()) {
-            Some(missing) => Some(format!("{missing:?} was not read")),
-            None => None,
-        }
+        expected.get(read.len()).map(|missing| format!("{missing:?} was not read"))
     }
 
     fn session_of(&self, window: u64) -> Option<&str> {

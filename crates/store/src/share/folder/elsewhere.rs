@@ -308,6 +308,7 @@ impl Deleting {
                 }
             }
         };
+        #[expect(clippy::disallowed_methods, reason = "the one thread that deletes behind")]
         let thread = thread::Builder::new().name("tables".into()).spawn(work);
         thread.map(drop).map_err(|error| StoreError::io("tables", error).into())
     }
