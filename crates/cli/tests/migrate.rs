@@ -160,8 +160,8 @@ fn a_volume_goes_round_all_services_and_comes_home() {
         // From WebDAV, where sessions are alone in a list, to any other: objects.
         go(rig.url("vault"), if dav.is_some() { "objects" } else { "files" });
     }
-    go("home".to_owned(), "files");
-    assert_eq!(computer.tree("home", "after"), wanted);
+    go("at-home".to_owned(), "files");
+    assert_eq!(computer.tree("at-home", "after"), wanted);
     // The volume where it began is whole.
     assert_eq!(computer.tree("v", "still"), wanted);
 }
