@@ -284,7 +284,13 @@ fn the_watch_sees_arguments_and_environments() {
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
-        let line = fs::read(format!("/proc/{}/cmdline", child.id())).unwrap();
+        let line = || fs::read(format!("/proc/{}/cmdline", child.id())).unwrap();
+        // The system needs a moment to show the arguments of a new program.
+        let begun = std::time::Instant::now();
+        while !line().starts_with(b"sh\0") && begun.elapsed().as_secs() < 20 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let line = line();
         let environment = fs::read(format!("/proc/{}/environ", child.id())).unwrap();
         assert_eq!(holds_canary(&line).is_some(), argument == secret);
         assert_eq!(holds_canary(&environment).is_some(), variable == secret);
