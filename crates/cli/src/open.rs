@@ -71,7 +71,7 @@ fn found(folder: &Path, store: Result<Arc<dyn Store>, PlaceError>) -> Result<Arc
             fault(Code::NotAVolume, error.to_string(), hint)
         }
         PlaceError::Url { .. } => {
-            let hint = "`oblivio init --help` shows URLs; secrets are never part of one.";
+            let hint = "`oblivio init --help` shows URLs; no password is part of one.";
             fault(Code::Usage, error.to_string(), hint)
         }
         PlaceError::OnlineOnly { .. } => {

@@ -269,7 +269,7 @@ fn no_secret_is_found_anywhere() {
     fail_with_it(&mut home);
     let mut files = 0;
     files_are_clean(&home.scratch.path(""), &mut files);
-    println!("{} commands, and {files} files that they left, without a secret", home.commands);
+    eprintln!("{} commands, and {files} files that they left, without a secret", home.commands);
     assert!(home.commands >= 45 && files >= 5);
 }
 

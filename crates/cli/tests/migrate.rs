@@ -175,7 +175,7 @@ fn a_migration_that_is_killed_goes_on_where_it_was() {
     let (one, other) = (rig.url("one"), rig.url("other"));
     let kills = killed_again_and_again(&computer, "v", &one);
     let more = killed_again_and_again(&computer, &one, &other);
-    println!("killed {kills} and {more} times");
+    eprintln!("killed {kills} and {more} times");
     assert_eq!(computer.tree(&other, "after"), wanted);
     assert!(computer.good(&["check", &other]).starts_with("clean"));
 }

@@ -19,7 +19,7 @@ pub(super) fn judge(error: &RemoteError) -> (Code, &'static str) {
             _ => (Code::General, ""),
         },
         RemoteError::Url(_) | RemoteError::Named => {
-            (Code::Usage, "`oblivio init --help` shows URLs; secrets are never part of one.")
+            (Code::Usage, "`oblivio init --help` shows URLs; no password is part of one.")
         }
         RemoteError::LogOn(error) => log_on(error),
         RemoteError::NoHome | RemoteError::System(_) => (Code::General, ""),

@@ -76,7 +76,7 @@ impl Life {
             assert!(begun.elapsed() < most, "{weather:?}: still {error}");
             std::thread::sleep(Duration::from_millis(100));
         }
-        println!("{weather:?}: well again after {:?}", begun.elapsed());
+        eprintln!("{weather:?}: well again after {:?}", begun.elapsed());
     }
 
     fn said(mut self) -> String {
@@ -131,7 +131,7 @@ fn a_mount_outlives_every_outage_and_loses_nothing() {
         assert!(found.stdout == *data, "{name}: {}", String::from_utf8_lossy(&found.stderr));
     }
     assert!(life.rig.good("two", &["check"], &[]).starts_with("clean"));
-    println!("{} files were acknowledged, and all are there", life.safe.len());
+    eprintln!("{} files were acknowledged, and all are there", life.safe.len());
     let said = life.said();
     assert!(said.contains("trying again until it works"), "{said}");
     assert!(said.contains("the store works again"), "{said}");

@@ -154,12 +154,12 @@ impl<'a> Files<'a> {
 
     fn remove(&mut self, parent: Ino, name: &[u8], kind: FileKind, ino: Ino) -> Result<()> {
         if kind != FileKind::Directory {
-            return Ok(self.to.unlink(parent, name)?);
+            return self.to.unlink(parent, name);
         }
         for entry in entries(self.to, ino)? {
             self.remove(ino, &entry.name, entry.kind, entry.ino)?;
         }
-        Ok(self.to.rmdir(parent, name)?)
+        self.to.rmdir(parent, name)
     }
 
     fn directory(&mut self, attr: &Attr, parent: Ino, name: &[u8]) -> Result<Ino> {
@@ -242,7 +242,7 @@ impl<'a> Files<'a> {
         }
         self.from.close(one)?;
         self.to.close(other)?;
-        Ok(same?)
+        same
     }
 
     fn make(&mut self, attr: &Attr, parent: Ino, name: &[u8]) -> Result<Ino> {
@@ -322,7 +322,7 @@ fn write_mark(fs: &FileSystem, volume: &[u8]) -> Result<()> {
     let written = fs.write(handle, 0, volume);
     fs.close(handle)?;
     written?;
-    Ok(fs.commit()?)
+    fs.commit()
 }
 
 fn there(fs: &FileSystem, parent: Ino, name: &[u8]) -> Result<Option<Attr>> {

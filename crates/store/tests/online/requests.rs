@@ -103,7 +103,7 @@ fn says_more(seen: &Seen) -> Option<String> {
         let right = fixed.contains(&(name.as_str(), value.as_str()));
         (!right && !of_the_call.contains(&name.as_str())).then(|| format!("{name}: {value}"))
     };
-    let agent = seen.headers.get("user-agent").is_none().then(|| "no agent".to_owned());
+    let agent = (!seen.headers.contains_key("user-agent")).then(|| "no agent".to_owned());
     seen.headers.iter().find_map(odd).or(agent)
 }
 
