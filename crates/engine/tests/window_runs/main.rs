@@ -10,6 +10,7 @@ use oblivio_engine::{Action, BlockId, BlockOp, Carrier, EngineError, carry_out};
 const BYTES: usize = 64;
 
 /// A number that a recipe sets, or else this one.
+#[expect(clippy::disallowed_methods, reason = "the recipe says how much in the environment")]
 fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
 }

@@ -194,7 +194,7 @@ fn every_bucket_is_where_the_counter_says() {
             run.window();
         }
         run.aim();
-        if run.rig.store.done % 4096 == 0 {
+        if run.rig.store.done.is_multiple_of(4096) {
             run.check();
         }
     }

@@ -15,6 +15,7 @@ type Model = Vec<Option<u8>>;
 /// Blocks that a workload uses: few, so that a look at all is quick.
 const USED: u64 = 40;
 
+#[expect(clippy::disallowed_methods, reason = "the recipe says how much in the environment")]
 fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
 }
