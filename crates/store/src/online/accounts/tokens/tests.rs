@@ -9,6 +9,12 @@ use std::sync::Mutex as Seen;
 const TOKENS: &str = r#"{"client_id": "us", "refresh_token": "canary-refresh-1",
     "access_token": "canary-access-1", "expires_at": 1}"#;
 
+/// A file that only its owner may read, or it is refused.
+fn keep(file: &std::path::Path, text: &str) {
+    fs::write(file, text).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
 fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(future)
 }
@@ -26,8 +32,7 @@ fn tokens(text: &str, file: Option<PathBuf>) -> Result<Tokens, &'static str> {
 fn an_old_token_is_renewed_once_and_written_back_for_its_owner_only() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("tokens.json");
-    fs::write(&file, TOKENS).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    keep(&file, TOKENS);
     let tokens = tokens(TOKENS, Some(file.clone())).unwrap();
     let asked = Seen::new(Vec::new());
     let send = |ask: Ask| {
@@ -52,7 +57,7 @@ fn who_was_refused_takes_what_another_process_has_got() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("tokens.json");
     let tokens = tokens(TOKENS, Some(file.clone())).unwrap();
-    fs::write(&file, TOKENS.replace("access-1", "theirs").replace(": 1}", ": 0}")).unwrap();
+    keep(&file, &TOKENS.replace("access-1", "theirs").replace(": 1}", ": 0}"));
     let send = |_: Ask| async { Err(Fault::Ended) };
     let token = run(tokens.renew(&Secret::new("canary-access-1".to_owned()), send)).unwrap();
     assert_eq!(token.reveal(), "canary-theirs");
@@ -62,11 +67,11 @@ fn who_was_refused_takes_what_another_process_has_got() {
 fn who_comes_second_with_a_token_that_is_good_for_once_takes_the_first_ones() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("tokens.json");
-    fs::write(&file, TOKENS).unwrap();
+    keep(&file, TOKENS);
     let tokens = tokens(TOKENS, Some(file.clone())).unwrap();
     let send = |_: Ask| {
         let newer = TOKENS.replace("access-1", "theirs").replace(": 1}", ": 0}");
-        fs::write(&file, newer).unwrap();
+        keep(&file, &newer);
         async { Err(Fault::of(Kind::LoggedOut)) }
     };
     assert_eq!(run(tokens.current(send)).unwrap().reveal(), "canary-theirs");
