@@ -113,6 +113,7 @@ fn says_more(seen: &Seen) -> Option<String> {
 fn an_agent_that_tells_of_the_client_is_found() {
     let listener = Listener::new(|_, seen| match seen.headers.contains_key("range") {
         true => (206, vec![b'x'; 4]),
+        false if seen.line.starts_with("DELETE") => (204, Vec::new()),
         false => (200, Vec::new()),
     });
     let store = listener.open();
