@@ -50,7 +50,7 @@ impl Trust {
         let was = noted.computer;
         // Acts not noted may have been hidden, and may be shown to others.
         if !noted.ended || accepted {
-            noted.computer = id;
+            noted.computer = ComputerId::generate(&mut randomness);
         }
         let before = before.filter(|_| !accepted);
         let table = Table::default();
