@@ -328,7 +328,11 @@ fn failed_cleanly(output: std::process::Output) -> String {
 /// A command that has fetched its secrets, and waits for the network, is killed by a fault.
 #[test]
 fn a_fault_leaves_no_core() {
-    let plain = Command::new("sh").args(["-c", "ulimit -c unlimited; kill -s ABRT $$"]).status();
+    // In a folder that goes: it leaves one where it stands.
+    let folder = Scratch::new();
+    let mut plain = Command::new("sh");
+    plain.args(["-c", "ulimit -c unlimited; kill -s ABRT $$"]).current_dir(folder.path(""));
+    let plain = plain.status();
     if !plain.unwrap().core_dumped() {
         return eprintln!("skipped: this system keeps no cores");
     }
