@@ -4,9 +4,9 @@ use crate::args::CpArgs;
 use crate::committer::{COMMIT_BYTES, Committer};
 use crate::exit::{Failures, usage};
 use crate::get::each_piece;
+use crate::inside::{self, Place, VolumePath, entries, in_words_of};
 use crate::open::{self, Session};
 use crate::progress::Progress;
-use crate::remote::{self, Place, VolumePath, entries, in_words_of};
 use crate::staging::Staging;
 use crate::tree::{check_paths, refuse_into_itself, sources_and_places};
 use anyhow::Result;
@@ -54,7 +54,7 @@ impl<'f> Copy<'f> {
     }
 
     fn named(&mut self, from: &VolumePath, place: Place, recursive: bool) -> Result<()> {
-        let attr = remote::find(self.fs, from)?;
+        let attr = inside::find(self.fs, from)?;
         if attr.kind == FileKind::Directory && !recursive {
             return Err(Error::IsADirectory(from.to_string()).into());
         }

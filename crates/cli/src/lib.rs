@@ -20,6 +20,7 @@ mod get;
 mod human;
 mod info;
 mod init;
+mod inside;
 mod list;
 mod manual;
 mod meeting;
@@ -36,7 +37,6 @@ mod price;
 mod progress;
 mod put;
 mod recorder;
-mod remote;
 #[cfg(feature = "online")]
 mod remotes;
 mod resize;

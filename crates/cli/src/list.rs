@@ -3,8 +3,8 @@
 use crate::args::{DuArgs, LsArgs, StatArgs};
 use crate::exit::Failures;
 use crate::human::{self, say, say_json};
+use crate::inside::{self, VolumePath, entries};
 use crate::open::{self, Session};
-use crate::remote::{self, VolumePath, entries};
 use anyhow::Result;
 use oblivio_volume::fs::{Attr, FileKind, FileSystem, Ino};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use std::collections::HashSet;
 
 /// Runs `ls`.
 pub fn ls(args: &LsArgs) -> Result<()> {
-    let paths = remote::parse_all(&args.remote)?;
+    let paths = inside::parse_all(&args.remote)?;
     each_path(&args.volume, &args.open, &paths, |session, path| {
         ls_one(args, &session.fs, path, paths.len() > 1)
     })
@@ -39,7 +39,7 @@ fn each_path(
 }
 
 fn ls_one(args: &LsArgs, fs: &FileSystem, path: &VolumePath, several: bool) -> Result<()> {
-    let attr = remote::find(fs, path)?;
+    let attr = inside::find(fs, path)?;
     if attr.kind != FileKind::Directory {
         return show(args, fs, &path.bytes(), path, &attr);
     }
@@ -113,9 +113,9 @@ fn as_json(fs: &FileSystem, path: &VolumePath, attr: &Attr) -> Result<Value> {
 
 /// Runs `stat`.
 pub fn stat(args: &StatArgs) -> Result<()> {
-    let paths = remote::parse_all(&args.remote)?;
+    let paths = inside::parse_all(&args.remote)?;
     each_path(&args.volume, &args.open, &paths, |session, path| {
-        let attr = remote::find(&session.fs, path)?;
+        let attr = inside::find(&session.fs, path)?;
         let value = as_json(&session.fs, path, &attr)?;
         if args.json { say_json(&value) } else { stat_in_words(session, path, &attr) }
     })
@@ -201,7 +201,7 @@ struct Open {
 
 /// Runs `du`.
 pub fn du(args: &DuArgs) -> Result<()> {
-    let paths = remote::parse_all(&args.remote)?;
+    let paths = inside::parse_all(&args.remote)?;
     let mut seen = HashSet::new();
     each_path(&args.volume, &args.open, &paths, |session, path| {
         du_one(args, &session.fs, path, &mut seen)
@@ -215,7 +215,7 @@ fn du_one(
     path: &VolumePath,
     seen: &mut HashSet<Ino>,
 ) -> Result<()> {
-    let attr = remote::find(fs, path)?;
+    let attr = inside::find(fs, path)?;
     if attr.kind != FileKind::Directory {
         return show_usage(args, path, of_one(&attr, seen));
     }

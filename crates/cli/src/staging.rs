@@ -5,7 +5,7 @@
 //! content. Only one process at a time has the volume open, so content found here at the start is a
 //! remnant of one that was killed.
 
-use crate::remote::entries;
+use crate::inside::entries;
 use anyhow::Result;
 use oblivio_volume::Error;
 use oblivio_volume::fs::{FileKind, FileSystem, Ino, NewNode, ROOT_INO, RenameMode};

@@ -3,10 +3,10 @@
 use crate::args::{MkdirArgs, MvArgs, OpenArgs, RmArgs};
 use crate::committer::Committer;
 use crate::exit::{Code, Failures, fault, usage};
-use crate::open::{self, Session, now};
-use crate::remote::{
+use crate::inside::{
     self, Destination, Place, VolumePath, ends_in_slash, entries, in_words_of, is_not_found,
 };
+use crate::open::{self, Session, now};
 use anyhow::{Context, Result};
 use oblivio_serve::watch::OrdinaryEvent;
 use oblivio_volume::Error;
@@ -37,7 +37,7 @@ fn each(
 
 /// Runs `mkdir`.
 pub fn mkdir(args: &MkdirArgs) -> Result<()> {
-    let paths = remote::parse_all(&args.remote)?;
+    let paths = inside::parse_all(&args.remote)?;
     each(&args.volume, &args.open, &paths, |session, committer, path| {
         let fs = &session.fs;
         committer.changed();
@@ -52,7 +52,7 @@ fn new_directory() -> NewNode {
 
 fn make_one(fs: &FileSystem, path: &VolumePath) -> Result<Ino> {
     let Some(name) = path.name() else { return Err(Error::Exists(path.to_string()).into()) };
-    let parent = remote::find_directory(fs, &path.parent())?.ino;
+    let parent = inside::find_directory(fs, &path.parent())?.ino;
     let made = fs.mkdir(parent, name, new_directory());
     Ok(made.map_err(|error| in_words_of(path, error))?.ino)
 }
@@ -62,7 +62,7 @@ pub fn make_all(fs: &FileSystem, path: &VolumePath) -> Result<()> {
     let mut here = VolumePath::root();
     for name in path.names() {
         here = here.join(name);
-        match remote::find_directory(fs, &here) {
+        match inside::find_directory(fs, &here) {
             Ok(_) => {}
             Err(Error::NotFound(_)) => drop(make_one(fs, &here)?),
             Err(error) => return Err(error.into()),
@@ -73,7 +73,7 @@ pub fn make_all(fs: &FileSystem, path: &VolumePath) -> Result<()> {
 
 /// Runs `rm`.
 pub fn rm(args: &RmArgs) -> Result<()> {
-    let paths = remote::parse_all(&args.remote)?;
+    let paths = inside::parse_all(&args.remote)?;
     if paths.iter().any(|path| path.name().is_none()) {
         let hint = "Name what is in it: `oblivio ls VOLUME /` shows that.";
         return Err(usage("the root of a volume cannot be removed", hint));
@@ -93,8 +93,8 @@ fn remove(
     recursive: bool,
 ) -> Result<()> {
     let fs = &session.fs;
-    let attr = remote::find(fs, path)?;
-    let parent = remote::find_directory(fs, &path.parent())?.ino;
+    let attr = inside::find(fs, path)?;
+    let parent = inside::find_directory(fs, &path.parent())?.ino;
     let name = path.name().context("the root")?;
     if attr.kind == FileKind::Directory {
         if !recursive {
@@ -163,8 +163,8 @@ fn remove_files(
 /// The sources, each with its place below the last path.
 pub fn sources_and_places(fs: &FileSystem, paths: &[OsString]) -> Result<Vec<(VolumePath, Place)>> {
     let (to, from) = paths.split_last().context("nothing to do")?;
-    let sources = remote::parse_all(from)?;
-    let target = remote::parse(to)?;
+    let sources = inside::parse_all(from)?;
+    let target = inside::parse(to)?;
     let single = sources.len() == 1;
     // A directory may be given a new name that ends in a slash.
     let slash = ends_in_slash(to) && !(single && is_directory(fs, &sources[0])?);
@@ -177,12 +177,12 @@ pub fn sources_and_places(fs: &FileSystem, paths: &[OsString]) -> Result<Vec<(Vo
 }
 
 fn is_directory(fs: &FileSystem, path: &VolumePath) -> Result<bool> {
-    Ok(remote::find(fs, path)?.kind == FileKind::Directory)
+    Ok(inside::find(fs, path)?.kind == FileKind::Directory)
 }
 
 /// Checks the paths before asking for a passphrase.
 pub fn check_paths(paths: &[OsString]) -> Result<()> {
-    remote::parse_all(paths).map(drop)
+    inside::parse_all(paths).map(drop)
 }
 
 /// Refuses to move or copy something into itself.
@@ -217,9 +217,9 @@ pub fn mv(args: &MvArgs) -> Result<()> {
 }
 
 fn rename(fs: &FileSystem, from: &VolumePath, to: &Place, no_clobber: bool) -> Result<()> {
-    remote::find(fs, from)?;
+    inside::find(fs, from)?;
     refuse_into_itself(from, to)?;
-    let parent = remote::find_directory(fs, &from.parent())?.ino;
+    let parent = inside::find_directory(fs, &from.parent())?.ino;
     let name = from.name().context("the root")?;
     let mode = if no_clobber { RenameMode::NoReplace } else { RenameMode::Replace };
     let moved = fs.rename(parent, name, to.parent, &to.name, mode);

@@ -44,7 +44,7 @@ impl Home {
         let remotes = format!(
             "[drop]\nurl = \"{}\"\nsecret_file = \"~/secrets/tokens.json\"\n[dav]\n\
              url = \"webdav://127.0.0.1:9/a\"\nuser = \"alice\"\nsecret = \"canary-dav-secret\"\n\
-             [told]\nurl = \"webdav://127.0.0.1:9/b\"\nuser = \"alice\"\n\
+             [asked]\nurl = \"webdav://127.0.0.1:9/b\"\nuser = \"alice\"\n\
              secret_command = \"cat ~/secrets/dav; sleep 0.1\"\n",
             dropbox.url("")
         );
@@ -210,10 +210,10 @@ fn use_it(home: &mut Home, url: &str) {
     assert_eq!(home.with("pass", &[&QUICK[..], &[url]].concat()), 3);
 }
 
-/// Commands that cannot reach what they name, or are told wrong things.
+/// Commands that cannot reach what they name, or whose arguments are wrong.
 fn fail_with_it(home: &mut Home) {
     let unreachable = "s3://bucket/vault?endpoint=http://127.0.0.1:9&region=us-east-1";
-    for url in [unreachable, "dav:x", "told:x", "webdav://127.0.0.1:9/x"] {
+    for url in [unreachable, "dav:x", "asked:x", "webdav://127.0.0.1:9/x"] {
         for args in [&["ls", "-l", url, "/"][..], &["info", "--json", url], &["check", url]] {
             assert_eq!(home.with("pass", args), 16, "{args:?}");
         }

@@ -232,7 +232,7 @@ impl NewVolume {
         self
     }
 
-    /// The same with objects of about so many bytes, if it is on a store of whole objects.
+    /// The same with objects of about this many bytes, if it is on a store of whole objects.
     #[must_use]
     pub fn with_objects_of(mut self, bytes: usize) -> Self {
         if let Options::Windows(create) = &mut self.engine {

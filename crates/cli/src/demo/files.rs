@@ -1,7 +1,7 @@
 //! The files that the demo works on: real ones if there are enough, else made-up ones.
 
 use crate::human;
-use crate::remote::{self, VolumePath};
+use crate::inside::{self, VolumePath};
 use anyhow::{Context, Result};
 use oblivio_volume::fs::{FileSystem, NewNode};
 use std::ffi::OsStr;
@@ -107,7 +107,7 @@ impl Source {
         for (path, content) in &self.files {
             let remote = remote(path)?;
             crate::tree::make_all(fs, &remote.parent())?;
-            let parent = remote::find_directory(fs, &remote.parent())?.ino;
+            let parent = inside::find_directory(fs, &remote.parent())?.ino;
             let node = NewNode { mode: 0o600, mtime: crate::open::now(), ..NewNode::default() };
             let (_, handle) = fs.create(parent, remote.name().context("a name")?, node)?;
             fs.write(handle, 0, content)?;
@@ -159,5 +159,5 @@ pub fn remote(path: &Path) -> Result<VolumePath> {
             bytes.extend(name.as_bytes());
         }
     }
-    remote::parse(OsStr::from_bytes(&bytes))
+    inside::parse(OsStr::from_bytes(&bytes))
 }

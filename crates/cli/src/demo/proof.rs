@@ -20,7 +20,7 @@ pub fn comes_back(stage: &Stage) -> Result<()> {
     let volume = stage.open(&stage.volume, OpenOptions::default())?;
     let fs = FileSystem::open(Box::new(volume))?;
     for (path, content) in &stage.source.files {
-        let attr = crate::remote::find(&fs, &remote(path)?)?;
+        let attr = crate::inside::find(&fs, &remote(path)?)?;
         let handle = fs.open_file(attr.ino)?;
         let back = fs.read(handle, 0, content.len() + 1)?;
         fs.close(handle)?;

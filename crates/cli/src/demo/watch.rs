@@ -56,7 +56,7 @@ fn read(stage: &Stage, files: &[usize]) -> Result<Trace> {
         let (path, content) = &stage.source.files[at];
         let volume = stage.open_watched(&stage.volume, &recorder)?;
         let fs = FileSystem::open(Box::new(volume))?;
-        let attr = crate::remote::find(&fs, &remote(path)?)?;
+        let attr = crate::inside::find(&fs, &remote(path)?)?;
         let handle = fs.open_file(attr.ino)?;
         let back = fs.read(handle, 0, content.len())?;
         anyhow::ensure!(back == *content, "{} did not come back as it was", path.display());

@@ -7,10 +7,10 @@ mod tree;
 use crate::args::{CatArgs, GetArgs};
 use crate::exit::{Failures, usage};
 use crate::human;
+use crate::inside::{self, VolumePath};
 use crate::open::{self, Session};
 use crate::progress::{self, Progress};
 use crate::put::{Summary, in_words};
-use crate::remote::{self, VolumePath};
 use anyhow::{Context, Result};
 use local::Folder;
 use oblivio_volume::fs::FileKind;
@@ -24,7 +24,7 @@ pub use pieces::each_piece;
 
 /// Runs `get`.
 pub fn run(args: &GetArgs) -> Result<()> {
-    let remote = remote::parse(&args.remote)?;
+    let remote = inside::parse(&args.remote)?;
     if args.local == "-" {
         return open::with(&args.volume, &args.open, |session| {
             to_stdout(session, &remote, args.open.quiet)
@@ -41,7 +41,7 @@ pub fn run(args: &GetArgs) -> Result<()> {
 
 /// Runs `cat`.
 pub fn cat(args: &CatArgs) -> Result<()> {
-    let paths = remote::parse_all(&args.remote)?;
+    let paths = inside::parse_all(&args.remote)?;
     open::with(&args.volume, &args.open, |session| {
         let mut failures = Failures::default();
         let mut done = 0;
@@ -56,7 +56,7 @@ pub fn cat(args: &CatArgs) -> Result<()> {
 }
 
 fn to_stdout(session: &Session, path: &VolumePath, quiet: bool) -> Result<()> {
-    let attr = remote::follow(&session.fs, path)?;
+    let attr = inside::follow(&session.fs, path)?;
     if attr.kind == FileKind::Directory {
         return Err(usage(
             format!("{path} is a directory"),
@@ -76,7 +76,7 @@ fn to_stdout(session: &Session, path: &VolumePath, quiet: bool) -> Result<()> {
 
 fn get(args: &GetArgs, session: &Session, path: &VolumePath) -> Result<Summary> {
     let begun = Instant::now();
-    let attr = remote::find(&session.fs, path)?;
+    let attr = inside::find(&session.fs, path)?;
     if attr.kind == FileKind::Directory && !args.recursive {
         return Err(usage(
             format!("{path} is a directory"),

@@ -7,9 +7,9 @@ mod tree;
 use crate::args::PutArgs;
 use crate::exit::usage;
 use crate::human;
+use crate::inside::{self, Destination, VolumePath, ends_in_slash};
 use crate::open::{self, Session};
 use crate::progress::{self, Progress};
-use crate::remote::{self, Destination, VolumePath, ends_in_slash};
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -22,7 +22,7 @@ pub use summary::{Summary, in_words};
 /// Runs the command.
 pub fn run(args: &PutArgs) -> Result<()> {
     let (to, locals) = args.paths.split_last().context("nothing to store")?;
-    let remote = remote::parse(to)?;
+    let remote = inside::parse(to)?;
     check_sources(args, locals)?;
     let summary = open::with(&args.volume, &args.open, |session| {
         put_all(args, session, locals, &remote, ends_in_slash(to))
@@ -99,7 +99,7 @@ fn begin_progress(args: &PutArgs, locals: &[OsString]) -> Progress {
 }
 
 /// Where standard input goes: to that very name, or to `--name` in a directory.
-fn stdin_place(args: &PutArgs, to: &Destination, remote: &VolumePath) -> Result<remote::Place> {
+fn stdin_place(args: &PutArgs, to: &Destination, remote: &VolumePath) -> Result<inside::Place> {
     match (to, &args.name) {
         (Destination::Into(..), Some(name)) if !name.as_bytes().contains(&b'/') => {
             Ok(to.place(name.as_bytes()))

@@ -18,7 +18,7 @@ fn outage() -> Duration {
     Duration::from_secs(seconds.and_then(|it| it.parse().ok()).unwrap_or(6))
 }
 
-/// A mount, and what its programs were told is safe.
+/// A mount, and what was acknowledged to its programs.
 struct Life {
     rig: Rig,
     child: Child,
@@ -147,7 +147,7 @@ fn a_take_over_during_an_outage_is_told() {
     life.rig.good("two", &["mkdir", "--take-over"], &["/taken"]);
     life.rig.network.set(Weather::Fair);
     let begun = Instant::now();
-    // The mount looks before anything else, and is told.
+    // The mount looks before anything else, and finds the other session.
     let mut child = life.child;
     let umount = || life.rig.scratch.run(["umount", "--lazy", "m"]);
     while begun.elapsed() < Duration::from_secs(5) {

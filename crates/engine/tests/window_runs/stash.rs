@@ -39,7 +39,7 @@ struct Life {
     absent: Vec<u64>,
     next: u64,
     grows: bool,
-    /// How often a window left so many blocks.
+    /// How many windows left each number of blocks.
     left: Vec<u64>,
 }
 

@@ -102,7 +102,7 @@ impl<'a> Files<'a> {
         })
     }
 
-    /// Makes what was written durable after so many bytes: an interruption costs no more.
+    /// Makes what was written durable after this many bytes: an interruption costs no more.
     #[must_use]
     pub fn committing_every(self, commit_bytes: u64) -> Self {
         Self { commit_bytes, ..self }

@@ -3,12 +3,16 @@
 //! A secret goes through a pipe, never through an argument. Why a program and not a library:
 //! docs/decisions/0031-remotes.md.
 
-use super::secrets::Secret;
+use super::secrets::{Secret, keep_from};
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 use zeroize::Zeroizing;
 
-const PROGRAM: &str = "secret-tool";
+fn program() -> Command {
+    let mut command = Command::new("secret-tool");
+    keep_from(&mut command);
+    command
+}
 
 /// What names the secret of a remote.
 fn attributes(remote: &str) -> [&str; 4] {
@@ -27,7 +31,7 @@ fn failed(error: io::Error) -> String {
 
 /// The secret of a remote.
 pub(super) fn lookup(remote: &str) -> Result<Secret, String> {
-    let mut command = Command::new(PROGRAM);
+    let mut command = program();
     command.arg("lookup").args(attributes(remote)).stdin(Stdio::null());
     let output = command.output().map_err(failed)?;
     let text = Zeroizing::new(output.stdout);
@@ -41,7 +45,7 @@ pub(super) fn lookup(remote: &str) -> Result<Secret, String> {
 /// Keeps the secret of a remote, in place of an earlier one.
 pub(super) fn store(remote: &str, secret: &str) -> Result<(), String> {
     let label = format!("--label=Oblivio: {remote}");
-    let mut command = Command::new(PROGRAM);
+    let mut command = program();
     command.args(["store", &label]).args(attributes(remote));
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(failed)?;
@@ -59,7 +63,7 @@ pub(super) fn store(remote: &str, secret: &str) -> Result<(), String> {
 
 /// Removes the secret of a remote. A missing one is no error.
 pub(super) fn clear(remote: &str) -> Result<(), String> {
-    let mut command = Command::new(PROGRAM);
+    let mut command = program();
     command.arg("clear").args(attributes(remote));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().map(drop).map_err(failed)

@@ -39,6 +39,6 @@ pub use config::{ConfigError, NewRemote, NewSecret, Remote, Remotes, SecretFrom}
 pub use open::{OpenError, in_memory, open};
 pub use probe::{Begin, Connect, Effort, Lost, Race, Speed, Torn, Verdict, probe};
 pub use runtime::Runtime;
-pub use secrets::{Ambient, Lookup, Secret};
+pub use secrets::{Ambient, Lookup, Secret, keep_from};
 pub use store::OnlineStore;
 pub use url::{Place, Service, Url, UrlError};

@@ -2,8 +2,30 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use zeroize::Zeroizing;
+
+/// Variables of the environment that may hold a secret.
+const VARIABLES: [&str; 10] = [
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "B2_APPLICATION_KEY_ID",
+    "B2_APPLICATION_KEY",
+    "AZURE_STORAGE_ACCOUNT_KEY",
+    "AZURE_STORAGE_KEY",
+    "AZURE_STORAGE_SAS_TOKEN",
+    "OBLIVIO_PASSPHRASE",
+    "OBLIVIO_NEW_PASSPHRASE",
+];
+
+/// Keeps the secrets of this program's environment from one that it starts and that needs none.
+pub fn keep_from(program: &mut Command) {
+    for name in VARIABLES {
+        program.env_remove(name);
+    }
+}
 
 /// A password, a key or a token. It does not print, and is wiped when dropped.
 #[derive(Clone)]

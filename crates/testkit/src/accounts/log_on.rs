@@ -70,7 +70,7 @@ pub(super) fn exchange(state: &mut State, request: &Request, kind: Kind) -> Repl
     {
         return refused("invalid_client");
     }
-    // Whoever tries it wrongly has used it up.
+    // A wrong attempt uses it up.
     let Some(code) = state.codes.given.remove(&value("code")) else {
         return refused("invalid_grant");
     };

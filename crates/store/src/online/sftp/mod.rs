@@ -104,8 +104,8 @@ impl Shared {
         }
     }
 
-    /// Makes the folder before the first object. Who may not make what is there already is told by
-    /// the request that follows.
+    /// Makes the folder before the first object. If that is refused and the folder is missing, the
+    /// request that follows fails.
     async fn make_folder(&self, files: &mut Fs) -> Result<(), Said> {
         let make = async {
             for (at, _) in self.root.match_indices('/').skip(1) {

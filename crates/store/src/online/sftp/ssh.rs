@@ -5,6 +5,7 @@
 //! input does. Nothing stays for later commands: no shared connection, no socket.
 
 use super::super::failure::Fault;
+use super::super::secrets::keep_from;
 use crate::waits;
 use openssh_sftp_client::{Sftp, SftpOptions};
 use std::path::PathBuf;
@@ -19,20 +20,6 @@ use tokio::time::timeout;
 const SAID: usize = 4096;
 /// A line is given up after three questions that far apart, in seconds, that nobody answers.
 const ALIVE: u64 = 10;
-
-/// Variables of the environment that may hold a secret, of which `ssh` needs none.
-const SECRETS: [&str; 10] = [
-    "AWS_ACCESS_KEY_ID",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "B2_APPLICATION_KEY_ID",
-    "B2_APPLICATION_KEY",
-    "AZURE_STORAGE_ACCOUNT_KEY",
-    "AZURE_STORAGE_KEY",
-    "AZURE_STORAGE_SAS_TOKEN",
-    "OBLIVIO_PASSPHRASE",
-    "OBLIVIO_NEW_PASSPHRASE",
-];
 
 /// Where a server is, and who asks.
 #[derive(Clone, Debug)]
@@ -70,9 +57,7 @@ impl Host {
         }
         let inner = self.name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
         ssh.args(["-s", "--", inner.unwrap_or(&self.name), "sftp"]);
-        for secret in SECRETS {
-            ssh.env_remove(secret);
-        }
+        keep_from(ssh.as_std_mut());
         ssh.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         ssh.kill_on_drop(true);
         ssh
