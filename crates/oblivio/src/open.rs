@@ -175,6 +175,9 @@ impl CreateOptions {
             ));
         }
         let url = place.to_string_lossy();
+        if let Some(name) = crate::moving::stranger(&place::open(place)?.list()?) {
+            return Err(Error::Exists(format!("{name}, which is of no volume,")));
+        }
         let verdict = try_out(&url, Effort::SMALL);
         let exclusive = match verdict.map_err(|error| Error::NotAVolume(error.to_string()))?.begin {
             Begin::Exclusive => true,

@@ -37,7 +37,7 @@ pub use error::{Result, StoreError};
 pub use layer::{Answer, Call, Layer};
 pub use local::LocalStore;
 pub use memory::MemoryStore;
-pub use name::{MAX_NAME, check_name};
+pub use name::{MAX_NAME, check_name, is_of_trial};
 pub use objects::{FolderObjects, MemoryObjects, ObjectsOf};
 pub use on_objects::OnObjects;
 pub use partition::{Kind, PartitionStore, Place};

@@ -24,6 +24,19 @@ pub fn check_name(name: &str) -> Result<()> {
     Err(StoreError::Io { object: name.to_owned(), source })
 }
 
+/// How the names of objects begin with which a service is tried out.
+pub(crate) const TRIALS: &str = "probe-";
+
+/// Whether an object was left by a trial of the service that was killed: its name is
+/// `probe-`, sixteen hex digits, a dash and more.
+#[must_use]
+pub fn is_of_trial(name: &str) -> bool {
+    let Some((tag, more)) = name.strip_prefix(TRIALS).and_then(|it| it.split_once('-')) else {
+        return false;
+    };
+    tag.len() == 16 && tag.bytes().all(|byte| byte.is_ascii_hexdigit()) && !more.is_empty()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,6 +50,15 @@ mod tests {
         let longer = "x".repeat(MAX_NAME + 1);
         for bad in ["", ".", "..", ".lock", "a/b", "/", "a b", "é", "a\0", longer.as_str()] {
             assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_of_trials() {
+        assert!(is_of_trial("probe-0123456789abcdef-a0-0"));
+        for other in ["probe-0123456789abcdef", "probe-letter-1", "probe-0123456789abcdef-", "b-1"]
+        {
+            assert!(!is_of_trial(other), "{other}");
         }
     }
 }

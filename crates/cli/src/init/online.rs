@@ -59,9 +59,8 @@ fn refuse_what_is_there(args: &InitArgs) -> Result<()> {
         let what = format!("there is a volume in {shown} already");
         return Err(fault(Code::Path, what, "Choose another path; this one was left as it is."));
     }
-    // Claims to a volume that did not come about do no harm.
-    match there.iter().find(|(name, _)| !name.starts_with("s-")) {
-        Some((name, _)) => {
+    match oblivio::moving::stranger(&there) {
+        Some(name) => {
             let what = format!("{shown} is not empty: it holds {name}");
             Err(fault(Code::Path, what, "Add a path of its own to the URL."))
         }

@@ -2,8 +2,9 @@
 
 use super::places::{accepting, opened, tell};
 use super::requests::Counted;
-use super::target::{Target, refuse_disk};
+use super::target::{Into, refuse_disk};
 use crate::args::{MigrateArgs, OpenArgs};
+use crate::exit::{Code, fault};
 use crate::human::{count, size};
 use crate::open;
 use crate::progress::Progress;
@@ -12,41 +13,29 @@ use oblivio::moving::{Files, Moved};
 use oblivio::place::{self, Made};
 use oblivio_crypto::{Passphrase, VolumeId};
 use oblivio_volume::fs::FileSystem;
-use oblivio_volume::{BlockSpace, disk};
+use oblivio_volume::{BlockSpace, Error, NewVolume, disk};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Copies them, and ends both sessions.
-pub fn run(
-    args: &MigrateArgs,
-    passphrase: &Passphrase,
-    from: &Counted,
-    target: Target,
-) -> Result<()> {
+/// Advice when there are files at the new place.
+const AT_ITS_END: &str = "If an earlier run was cut off at its very end, the copy is whole: \
+     compare with `oblivio ls -l`. Otherwise choose another place.";
+
+/// Copies them into the volume at the new place, and ends both sessions.
+pub fn run(args: &MigrateArgs, passphrase: &Passphrase, from: &Counted, into: Into) -> Result<()> {
     let (old, volume) = files(from, &args.from, &args.open, passphrase)?;
-    let to = match target {
-        Target::Objects(store) | Target::There(store) => Counted::over(store),
-        Target::New(new) => {
-            let made = match place::is_online(&args.to) {
-                true => Made::at_url(&args.to)?,
-                false => Made::in_folder(&args.to)?,
-            };
-            let counted = Counted::over(made.store());
-            let options = open::options(&args.to, &accepting(args), None)?;
-            let store = Arc::new(counted.clone());
-            let volume = new.create(store, passphrase, options, &mut |_, _| {});
-            let formatted = volume.and_then(|it| FileSystem::format(Box::new(it))?.into_blocks());
-            if let Err(error) = formatted {
-                made.undo();
-                return Err(error.into());
-            }
-            counted
-        }
+    let to = match into {
+        Into::There(store) => Counted::over(store),
+        Into::New(new) => make(args, passphrase, new)?,
     };
     let (new, _) = files(&to, &args.to, &accepting(args), passphrase)?;
     let mut progress = Progress::bytes(args.open.quiet, Some(0));
     let mut hear = |moved: Moved| progress.at(moved.bytes, moved.total.unwrap_or(0));
-    let done = Files::begin(&old, volume, &new, &mut hear)?.run()?;
+    let begun = Files::begin(&old, volume, &new, &mut hear).map_err(|error| match error {
+        Error::Exists(what) => fault(Code::Path, format!("{what}: already exists"), AT_ITS_END),
+        error => error.into(),
+    });
+    let done = begun?.run()?;
     drop(progress);
     new.into_blocks()?;
     old.into_blocks()?;
@@ -60,6 +49,24 @@ pub fn run(
         what += &format!(" ({} of an earlier try were there)", done.kept);
     }
     tell(args, &what, from, &to)
+}
+
+/// Makes a volume without files at the new place.
+fn make(args: &MigrateArgs, passphrase: &Passphrase, new: NewVolume) -> Result<Counted> {
+    let made = match place::is_online(&args.to) {
+        true => Made::at_url(&args.to)?,
+        false => Made::in_folder(&args.to)?,
+    };
+    let counted = Counted::over(made.store());
+    let options = open::options(&args.to, &accepting(args), None)?;
+    let store = Arc::new(counted.clone());
+    let volume = new.create(store, passphrase, options, &mut |_, _| {});
+    let formatted = volume.and_then(|it| FileSystem::format(Box::new(it))?.into_blocks());
+    if let Err(error) = formatted {
+        made.undo();
+        return Err(error.into());
+    }
+    Ok(counted)
 }
 
 fn files(

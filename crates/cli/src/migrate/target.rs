@@ -18,9 +18,17 @@ use std::sync::Arc;
 pub enum Target {
     /// Objects, as they are.
     Objects(Arc<dyn Store>),
-    /// Files, in the volume that is there.
+    /// Objects, all of which are there.
+    Done(Arc<dyn Store>),
+    /// Files.
+    Files(Into),
+}
+
+/// The volume that files get into.
+pub enum Into {
+    /// One that is there.
     There(Arc<dyn Store>),
-    /// Files, in a new volume.
+    /// A new one.
     New(NewVolume),
 }
 
@@ -32,7 +40,10 @@ impl Target {
         }
         let store = open::store(&args.to)?;
         if store.len(HEADER_OBJECT)?.is_some() {
-            return Ok(Self::There(store));
+            return Ok(match Objects::is_done(from, &*store)? {
+                true => Self::Done(store),
+                false => Self::Files(Into::There(store)),
+            });
         }
         let verdict = probed(args)?;
         // Objects that are written once are alike in all stores of whole objects.
@@ -51,17 +62,17 @@ impl Target {
         let (size, kdf) = (header.capacity_bytes, args.kdf.params()?);
         let new = NewVolume::on_windows(shape.block_bytes, size, exclusive, kdf)
             .with_objects_of(shape.object_bytes);
-        Ok(Self::New(new))
+        Ok(Self::Files(Into::New(new)))
     }
 }
 
 fn folder(args: &MigrateArgs, header: &PublicHeader) -> Result<Target> {
     if holds_something(&args.to) {
-        return Ok(Target::There(open::store(&args.to)?));
+        return Ok(Target::Files(Into::There(open::store(&args.to)?)));
     }
     let (size, kdf) = (header.capacity_bytes, args.kdf.params()?);
     let new = NewVolume::new(SeenBy::Storage, SeenBy::Storage.block_bytes(), size, kdf);
-    Ok(Target::New(new))
+    Ok(Target::Files(Into::New(new)))
 }
 
 fn holds_something(to: &Path) -> bool {

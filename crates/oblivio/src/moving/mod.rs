@@ -9,6 +9,9 @@ mod objects;
 pub use files::{FileCounts, Files, MARK, unfinished};
 pub use objects::{Claims, ObjectCounts, Objects};
 
+use oblivio_store::is_of_trial;
+use oblivio_volume::{HEADER_OBJECT, is_of_session};
+
 /// What has been moved so far, for a person who waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
@@ -20,3 +23,11 @@ pub struct Moved {
 
 /// Hears of it.
 pub type Hear<'a> = &'a mut dyn FnMut(Moved);
+
+/// The first of the objects at a new place that is neither a volume's nor left by a trial of the
+/// service. Objects of a volume that did not come about, or of a copy, do no harm.
+#[must_use]
+pub fn stranger(listed: &[(String, u64)]) -> Option<&str> {
+    let own = |name: &str| is_of_session(name) || is_of_trial(name);
+    listed.iter().map(|it| it.0.as_str()).find(|name| *name != HEADER_OBJECT && !own(name))
+}

@@ -3,7 +3,7 @@
 //! No name ever has two contents there, so a copy that was interrupted goes on where it was. The
 //! header comes last: before it there is no volume.
 
-use super::{Hear, Moved};
+use super::{Hear, Moved, stranger};
 use oblivio_store::{PutMode, ReadAt, Store, WriteAt};
 use oblivio_volume::{Error, HEADER_OBJECT, Result};
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 /// Bytes on their way at the same time, and objects.
 const BYTES_AT_ONCE: u64 = 64 << 20;
 const AT_ONCE: usize = 32;
-/// The longest header that is copied.
-const HEADER_BYTES: u64 = 1 << 16;
+/// The longest header or claim.
+const SMALL_BYTES: u64 = 1 << 16;
 
 /// How sessions begin, which the names of their claims show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub struct Objects<'a> {
 }
 
 impl<'a> Objects<'a> {
-    /// Looks at both places.
+    /// Looks at the new place.
     ///
     /// # Errors
     /// `Exists` if there is a volume or something else at the new place.
@@ -54,14 +54,22 @@ impl<'a> Objects<'a> {
         if listed.iter().any(|(name, _)| name == HEADER_OBJECT) {
             return Err(Error::Exists("a volume".into()));
         }
-        // Objects of sessions have names that nobody else gives.
-        let foreign = listed.iter().find(|(name, _)| !is_of_volume(name));
-        if let Some((name, _)) = foreign {
+        if let Some(name) = stranger(&listed) {
             return Err(Error::Exists(format!("{name}, which is of no volume,")));
         }
         let there = listed.into_iter().map(|(name, len)| (name, (len, false))).collect();
         let (counts, moved) = (ObjectCounts::default(), Moved::default());
         Ok(Self { from, to, there, counts, moved })
+    }
+
+    /// Whether an earlier copy got to its end, and the old place has no session since: the header
+    /// and the newest claim are there as they are.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub fn is_done(from: &dyn Store, to: &dyn Store) -> Result<bool> {
+        let Some((newest, _)) = from.list_under("s-")?.pop() else { return Ok(false) };
+        Ok(alike(from, to, HEADER_OBJECT)? && alike(from, to, &newest)?)
     }
 
     /// How sessions of the volume begin; `None` without any.
@@ -148,37 +156,21 @@ impl<'a> Objects<'a> {
     /// # Errors
     /// Those of the stores; `Exists` if there is one now.
     pub fn finish(self) -> Result<ObjectCounts> {
-        let len = self.from.len(HEADER_OBJECT)?.filter(|&len| len <= HEADER_BYTES);
-        let len = len.ok_or_else(|| Error::Unsupported("the header is gone".into()))?;
-        let mut header = vec![0; len as usize];
-        self.from.read(&mut [ReadAt { object: HEADER_OBJECT, offset: 0, buf: &mut header }])?;
+        let header = small(self.from, HEADER_OBJECT)?;
+        let header = header.ok_or_else(|| Error::Unsupported("the header is gone".into()))?;
         match self.to.put(HEADER_OBJECT, &header, PutMode::IfAbsent) {
             Ok(()) => Ok(self.counts),
             // Perhaps it was done, and only the answer was lost.
-            Err(error) if error.may_pass() && self.has(&header)? => Ok(self.counts),
+            Err(error) if error.may_pass() && alike(self.from, self.to, HEADER_OBJECT)? => {
+                Ok(self.counts)
+            }
             Err(error) => Err(error.into()),
         }
-    }
-
-    fn has(&self, header: &[u8]) -> Result<bool> {
-        if self.to.len(HEADER_OBJECT)? != Some(header.len() as u64) {
-            return Ok(false);
-        }
-        let mut found = vec![0; header.len()];
-        self.to.read(&mut [ReadAt { object: HEADER_OBJECT, offset: 0, buf: &mut found }])?;
-        Ok(found == header)
     }
 }
 
 fn digest(bytes: &[u8]) -> [u8; 32] {
     oblivio_crypto::digest(bytes)
-}
-
-/// Whether an object may be a volume's: claims, entries, pointers, buckets and parts.
-fn is_of_volume(name: &str) -> bool {
-    let (kind, rest) = name.split_once('-').unwrap_or(("", ""));
-    let plain = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
-    ["s", "e", "h", "b", "p"].contains(&kind) && rest.len() >= 12 && rest.bytes().all(plain)
 }
 
 /// How many of the first objects go together.
@@ -192,6 +184,20 @@ fn first_of(objects: &[(String, u64)]) -> usize {
         count += 1;
     }
     count
+}
+
+/// The bytes of a header or a claim; `None` if it is not there, or longer than any.
+fn small(store: &dyn Store, object: &str) -> Result<Option<Vec<u8>>> {
+    let Some(len) = store.len(object)?.filter(|&len| len <= SMALL_BYTES) else { return Ok(None) };
+    let mut bytes = vec![0; len as usize];
+    store.read(&mut [ReadAt { object, offset: 0, buf: &mut bytes }])?;
+    Ok(Some(bytes))
+}
+
+/// Whether two stores have the same header or claim.
+fn alike(one: &dyn Store, other: &dyn Store, object: &str) -> Result<bool> {
+    let bytes = small(one, object)?;
+    Ok(bytes.is_some() && bytes == small(other, object)?)
 }
 
 fn read_all(store: &dyn Store, objects: &[&(String, u64)]) -> Result<Vec<Vec<u8>>> {
@@ -210,20 +216,6 @@ fn read_all(store: &dyn Store, objects: &[&(String, u64)]) -> Result<Vec<Vec<u8>
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_a_volumes_names_are_its_own() {
-        for own in
-            ["s-000000000001", "e-0000000000001234-00000011", "b-0000000000001234-0a-000000000001"]
-        {
-            assert!(is_of_volume(own), "{own}");
-        }
-        for other in
-            ["header", "letter.txt", "s-", "b-xyz", "probe-0123456789ab-1", "e-letter-000000000"]
-        {
-            assert!(!is_of_volume(other), "{other}");
-        }
-    }
 
     #[test]
     fn objects_go_together_within_limits() {

@@ -11,8 +11,9 @@ use crate::Result;
 use std::time::Duration;
 pub use verdict::{Begin, Connect, Effort, Lost, Race, Speed, Torn, Verdict};
 
-/// Tries a service out, under names that begin with `probe-`, the tag and a dash. It removes them
-/// again. `clock` tells the time since any moment.
+/// Tries a service out, under names that begin with `probe-`, the tag (sixteen hex digits) and a
+/// dash. It removes them again, and what a trial left that was killed: one that is at work at the
+/// same place finds that objects are lost. `clock` tells the time since any moment.
 ///
 /// # Errors
 /// When a request fails for another reason than what is tried.

@@ -33,7 +33,7 @@ mod writer;
 pub use claim::{Way, Who};
 pub use entry::{COMMIT, FIRST_KIND, Mark};
 pub use history::History;
-pub use names::{SessionId, hex, is_object};
+pub use names::{SessionId, hex, is_object, is_of_session};
 pub use planted::Planted;
 pub use vault::Vault;
 pub use writer::{Opening, Session};

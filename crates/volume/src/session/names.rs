@@ -63,6 +63,12 @@ pub fn is_object(name: &str) -> bool {
     plain && hex(session, 16).is_some() && matches!(name.as_bytes().get(18), None | Some(b'-'))
 }
 
+/// Whether a session of a volume may have given an object its name: nobody else gives such names.
+pub fn is_of_session(name: &str) -> bool {
+    let claims = || name.strip_prefix(CLAIMS).is_some_and(|number| hex(number, 12).is_some());
+    is_object(name) || claims() || parse_claim(name).is_some()
+}
+
 /// A number in exactly `digits` lower hex digits.
 pub fn hex(text: &str, digits: usize) -> Option<u64> {
     let plain = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
@@ -103,6 +109,12 @@ mod tests {
         for name in [&id.claim(), &claim(5), "header", "b-letter", "x-000000000000feed-0", "", "b-"]
         {
             assert!(!is_object(name), "{name}");
+        }
+        for name in [id.entry(3), id.pointer(4), id.want(), id.claim(), claim(5)] {
+            assert!(is_of_session(&name), "{name}");
+        }
+        for name in ["header", "b-letter", "s-5", "s-letter", "e-letter-000000000", "letter.txt"] {
+            assert!(!is_of_session(name), "{name}");
         }
     }
 

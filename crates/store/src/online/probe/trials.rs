@@ -1,6 +1,7 @@
 //! The trials of a probe, over several connections.
 
 use super::verdict::{Begin, Connect, Effort, Lost, Race, Speed, Torn, Verdict, begin};
+use crate::name::{TRIALS, is_of_trial};
 use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt};
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::Duration;
@@ -54,23 +55,28 @@ impl<'a> Trials<'a> {
         Ok(verdict)
     }
 
-    /// Removes what the trials stored.
+    /// Removes what these trials stored, and what earlier ones left.
     pub(super) fn clean(&self) -> Result<()> {
-        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        let own = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let listed = self.stores[0].list_under(TRIALS)?;
+        let mut names: Vec<_> = own.iter().map(String::as_str).collect();
+        let left = listed.iter().map(|it| it.0.as_str()).filter(|name| is_of_trial(name));
+        names.extend(left);
+        names.sort_unstable();
+        names.dedup();
         self.stores[0].delete(&names)
     }
 
     /// A name of the trials.
     fn name(&self, of: &str) -> String {
-        let name = format!("probe-{}-{of}", self.tag);
+        let name = format!("{TRIALS}{}-{of}", self.tag);
         self.names.lock().unwrap_or_else(PoisonError::into_inner).push(name.clone());
         name
     }
 
     /// What one stores, another reads and lists at once.
     fn at_once(&self, verdict: &mut Verdict) -> Result<()> {
-        let prefix = format!("probe-{}-r", self.tag);
+        let prefix = format!("{TRIALS}{}-r", self.tag);
         for round in 0..self.effort.rounds {
             let (one, two) = (&self.stores[round % 2], &self.stores[1 - round % 2]);
             let (name, data) = (self.name(&format!("r{round}")), pattern(64 + round, round));
@@ -148,7 +154,7 @@ impl<'a> Trials<'a> {
     /// Each stores an object of its own at the same moment, and then looks who else has.
     fn alone(&self, round: usize, verdict: &mut Verdict) -> Result<()> {
         let racers = self.stores.len();
-        let prefix = &format!("probe-{}-a{round}-", self.tag);
+        let prefix = &format!("{TRIALS}{}-a{round}-", self.tag);
         let seen = self.all_at_once(|racer, store| {
             let name = self.name(&format!("a{round}-{racer}"));
             store.put(&name, b"here", PutMode::Replace)?;
