@@ -4,7 +4,7 @@ use crate::admin;
 use crate::connection;
 use crate::ending::Ending;
 use crate::error::{Doing, Result};
-use crate::hub::{Hub, TablesOf};
+use crate::hub::{Hub, TablesOf, Volume};
 use crate::identity::{self, Fingerprint};
 use crate::line;
 use crate::strangers::Strangers;
@@ -13,7 +13,7 @@ use rustls::ServerConfig;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,8 @@ const STRANGERS: usize = 256;
 const GREETING: Duration = Duration::from_secs(10);
 /// How soon answers are durable for which nobody waits.
 const SETTLING: Duration = Duration::from_millis(50);
+/// How long the threads of connections that were cut are waited for.
+const LEAVING: Duration = Duration::from_secs(1);
 /// The stack of a connection's thread. Frames are on the heap.
 const STACK: usize = 256 << 10;
 
@@ -120,10 +122,21 @@ impl Server {
         for thread in self.threads {
             let _ = thread.join();
         }
-        for (_, volume) in self.hub.volumes() {
-            volume.share.settle()?;
-        }
+        let volumes = self.hub.volumes();
+        drop(self.hub);
+        volumes.iter().try_for_each(|(_, volume)| volume.share.settle())?;
+        leave(volumes.into_iter().map(|it| it.1));
         Ok(())
+    }
+}
+
+/// Waits until the threads of connections that were cut have left the volumes: then another server
+/// can have them. One that waits for somebody's record takes longer than anybody should wait.
+fn leave(volumes: impl Iterator<Item = Arc<Volume>>) {
+    let held: Vec<Weak<Volume>> = volumes.map(|volume| Arc::downgrade(&volume)).collect();
+    let until = Instant::now() + LEAVING;
+    while held.iter().any(|it| it.strong_count() > 0) && Instant::now() < until {
+        thread::sleep(Duration::from_millis(1));
     }
 }
 
