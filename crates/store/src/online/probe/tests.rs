@@ -75,7 +75,7 @@ fn verdict(lies: Lies) -> Verdict {
     let runtime = Runtime::new().unwrap();
     let store = in_memory(&runtime).unwrap();
     // What a trial left that was killed goes as well.
-    store.put("probe-0123456789abcdef-a0-0", b"left", PutMode::Replace).unwrap();
+    crate::Blobs::put(&store, "probe-0123456789abcdef-a0-0", b"left", PutMode::Replace).unwrap();
     let said_absent = Arc::default();
     let connect = || {
         let (below, said_absent) = (store.clone(), Arc::clone(&said_absent));
