@@ -25,6 +25,7 @@ mod online;
 mod papers;
 mod plot;
 mod privatefs;
+mod processor;
 mod profile;
 mod pyramid;
 mod recursive;
@@ -71,6 +72,8 @@ enum Experiment {
     Stash(stash::Args),
     /// PMMAC beside the tag tree
     Integrity(integrity::Args),
+    /// Freecursive's evaluation in a processor (Table 2)
+    Processor(processor::Args),
     /// Bytes moved by the named configurations (Freecursive, Figure 7)
     Figure7(figure7::Args),
     /// Files on a local disk, beside plain sealed files
@@ -105,6 +108,7 @@ fn main() -> anyhow::Result<()> {
         Experiment::Growth(args) => growth::run(args, cli.write),
         Experiment::Stash(args) => stash::run(args, cli.write),
         Experiment::Integrity(args) => integrity::run(args, cli.write),
+        Experiment::Processor(args) => processor::run(args, cli.write),
         Experiment::Figure7(args) => figure7::run(args, cli.write),
         Experiment::Files(args) => files::run(args, cli.write),
         Experiment::Mounted(args) => mounted::run(args, cli.write),
