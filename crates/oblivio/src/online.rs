@@ -111,6 +111,9 @@ pub(crate) fn runtime() -> io::Result<&'static Runtime> {
     Ok(RUNTIME.get_or_init(|| made))
 }
 
+/// How often a service is tried out whose line fails meanwhile.
+const TRIES: u32 = 3;
+
 /// Tries out what the store at a URL really does: races, lists and speed. It takes some seconds,
 /// and leaves nothing behind.
 ///
@@ -123,13 +126,20 @@ pub fn try_out(text: &str, effort: Effort) -> Result<Verdict, NoStore> {
     let connected = || -> oblivio_store::Result<Box<dyn Store>> {
         Ok(Box::new(connect(text).map_err(|error| failed(&error))?))
     };
-    let mut tag = [0; 8];
-    OsEntropy.fill(&mut tag);
-    let tag = format!("{:016x}", u64::from_le_bytes(tag));
-    #[expect(clippy::disallowed_methods, reason = "the speed of the line is measured")]
-    let begun = Instant::now();
-    let verdict = probe(&connected, effort, &tag, &|| begun.elapsed());
-    verdict.map_err(|error| refused(text, &error))
+    let mut tries = 1;
+    loop {
+        let mut tag = [0; 8];
+        OsEntropy.fill(&mut tag);
+        let tag = format!("{:016x}", u64::from_le_bytes(tag));
+        #[expect(clippy::disallowed_methods, reason = "the speed of the line is measured")]
+        let begun = Instant::now();
+        match probe(&connected, effort, &tag, &|| begun.elapsed()) {
+            // No request of a trial is repeated: what it finds would mean nothing. So all begins
+            // anew when one was lost.
+            Err(error) if error.may_pass() && tries < TRIES => tries += 1,
+            verdict => return verdict.map_err(|error| refused(text, &error)),
+        }
+    }
 }
 
 fn refused(text: &str, error: &dyn std::error::Error) -> NoStore {

@@ -1,5 +1,6 @@
 //! Freecursive's evaluation in a processor (section 7.1): what its memory costs.
 
+mod constants;
 mod dram;
 mod layout;
 mod table2;
@@ -29,8 +30,3 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
         Part::Table2(args) => table2::run(args, write),
     }
 }
-
-/// The page of all parts.
-const PAGE: &str = "processor.md";
-/// Gigahertz of the processor, in whose cycles the paper gives all times (Table 1).
-const PROCESSOR_GHZ: f64 = 1.3;

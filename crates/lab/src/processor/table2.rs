@@ -1,8 +1,8 @@
 //! The time of a path by the number of channels (Table 2), in the model of `dram.rs`.
 
+use super::constants::{PAGE, PROCESSOR_GHZ};
 use super::dram::{Dram, Shape, Timing, Way};
 use super::layout::Layout;
-use super::{PAGE, PROCESSOR_GHZ};
 use crate::report::{Report, Table};
 use anyhow::Result;
 use oblivio_testkit::SplitMix64;
@@ -61,9 +61,10 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     ];
     for (name, access) in rows {
         let means = CHANNELS.map(|channels| access.mean(channels, args.leaves));
-        let cells = means.iter().zip(PAPER).map(|(mean, paper)| {
-            format!("{mean:.0} ({:+.1} %)", 100.0 * (mean / paper - 1.0))
-        });
+        let cells = means
+            .iter()
+            .zip(PAPER)
+            .map(|(mean, paper)| format!("{mean:.0} ({:+.1} %)", 100.0 * (mean / paper - 1.0)));
         table.row(std::iter::once(name.to_owned()).chain(cells));
     }
     report.table(&table);
