@@ -13,7 +13,7 @@ use rustls::ServerConfig;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -125,17 +125,18 @@ impl Server {
         let volumes = self.hub.volumes();
         drop(self.hub);
         volumes.iter().try_for_each(|(_, volume)| volume.share.settle())?;
-        leave(volumes.into_iter().map(|it| it.1));
+        leave(&volumes);
         Ok(())
     }
 }
 
-/// Waits until the threads of connections that were cut have left the volumes: then another server
-/// can have them. One that waits for somebody's record takes longer than anybody should wait.
-fn leave(volumes: impl Iterator<Item = Arc<Volume>>) {
-    let held: Vec<Weak<Volume>> = volumes.map(|volume| Arc::downgrade(&volume)).collect();
+/// Waits until the threads of connections that were cut have left the volumes, so that the caller
+/// closes them itself: then another server can have them. One that waits for somebody's record
+/// takes longer than anybody should wait.
+fn leave(volumes: &[(String, Arc<Volume>)]) {
     let until = Instant::now() + LEAVING;
-    while held.iter().any(|it| it.strong_count() > 0) && Instant::now() < until {
+    let held = || volumes.iter().any(|(_, volume)| Arc::strong_count(volume) > 1);
+    while held() && Instant::now() < until {
         thread::sleep(Duration::from_millis(1));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::places::{accepting, opened, tell};
 use super::requests::Counted;
-use super::target::{Into, refuse_disk};
+use super::target::{FilesTo, refuse_disk};
 use crate::args::{MigrateArgs, OpenArgs};
 use crate::exit::{Code, fault};
 use crate::human::{count, size};
@@ -22,11 +22,16 @@ const AT_ITS_END: &str = "If an earlier run was cut off at its very end, the cop
      compare with `oblivio ls -l`. Otherwise choose another place.";
 
 /// Copies them into the volume at the new place, and ends both sessions.
-pub fn run(args: &MigrateArgs, passphrase: &Passphrase, from: &Counted, into: Into) -> Result<()> {
+pub fn run(
+    args: &MigrateArgs,
+    passphrase: &Passphrase,
+    from: &Counted,
+    into: FilesTo,
+) -> Result<()> {
     let (old, volume) = files(from, &args.from, &args.open, passphrase)?;
     let to = match into {
-        Into::There(store) => Counted::over(store),
-        Into::New(new) => make(args, passphrase, new)?,
+        FilesTo::There(store) => Counted::over(store),
+        FilesTo::New(new) => make(args, passphrase, new)?,
     };
     let (new, _) = files(&to, &args.to, &accepting(args), passphrase)?;
     let mut progress = Progress::bytes(args.open.quiet, Some(0));

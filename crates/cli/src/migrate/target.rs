@@ -21,11 +21,11 @@ pub enum Target {
     /// Objects, all of which are there.
     Done(Arc<dyn Store>),
     /// Files.
-    Files(Into),
+    Files(FilesTo),
 }
 
 /// The volume that files get into.
-pub enum Into {
+pub enum FilesTo {
     /// One that is there.
     There(Arc<dyn Store>),
     /// A new one.
@@ -42,7 +42,7 @@ impl Target {
         if store.len(HEADER_OBJECT)?.is_some() {
             return Ok(match Objects::is_done(from, &*store)? {
                 true => Self::Done(store),
-                false => Self::Files(Into::There(store)),
+                false => Self::Files(FilesTo::There(store)),
             });
         }
         let verdict = probed(args)?;
@@ -62,17 +62,17 @@ impl Target {
         let (size, kdf) = (header.capacity_bytes, args.kdf.params()?);
         let new = NewVolume::on_windows(shape.block_bytes, size, exclusive, kdf)
             .with_objects_of(shape.object_bytes);
-        Ok(Self::Files(Into::New(new)))
+        Ok(Self::Files(FilesTo::New(new)))
     }
 }
 
 fn folder(args: &MigrateArgs, header: &PublicHeader) -> Result<Target> {
     if holds_something(&args.to) {
-        return Ok(Target::Files(Into::There(open::store(&args.to)?)));
+        return Ok(Target::Files(FilesTo::There(open::store(&args.to)?)));
     }
     let (size, kdf) = (header.capacity_bytes, args.kdf.params()?);
     let new = NewVolume::new(SeenBy::Storage, SeenBy::Storage.block_bytes(), size, kdf);
-    Ok(Target::Files(Into::New(new)))
+    Ok(Target::Files(FilesTo::New(new)))
 }
 
 fn holds_something(to: &Path) -> bool {
