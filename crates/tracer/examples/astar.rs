@@ -46,9 +46,8 @@ impl Grid {
     /// The cost and the steps of the best way, if there is one.
     fn way(&mut self, from: usize, to: usize, search: u32) -> Option<(u32, u64)> {
         let side = self.side;
-        let guess = |at: usize| {
-            ((at % side).abs_diff(to % side) + (at / side).abs_diff(to / side)) as u32
-        };
+        let guess =
+            |at: usize| ((at % side).abs_diff(to % side) + (at / side).abs_diff(to / side)) as u32;
         let mut open = BinaryHeap::new();
         self.fields[from] = Field { search, so_far: 0, ..self.fields[from] };
         open.push((u32::MAX - guess(from), from));

@@ -334,7 +334,9 @@ mod tests {
     fn the_paper_s_sizes_are_valid_and_odd_ones_are_not() {
         assert!(Geometry::paper(64).is_valid() && Geometry::paper(128).is_valid());
         assert!(!Geometry::paper(96).is_valid());
-        assert!(!Geometry { l2: Size { bytes: 3 << 20, ways: 16 }, ..Geometry::paper(64) }.is_valid());
+        assert!(
+            !Geometry { l2: Size { bytes: 3 << 20, ways: 16 }, ..Geometry::paper(64) }.is_valid()
+        );
         assert!(!Geometry { l2: Size { bytes: 0, ways: 0 }, ..Geometry::paper(64) }.is_valid());
     }
 }

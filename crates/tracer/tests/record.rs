@@ -34,15 +34,14 @@ fn read(bytes: &[u8]) -> Result<Vec<Record>, Error> {
 }
 
 fn records() -> impl Strategy<Value = Vec<Record>> {
-    let kinds = prop_oneof![
-        Just(Kind::Load),
-        Just(Kind::Store),
-        Just(Kind::Eviction),
-        Just(Kind::Fetch)
-    ];
+    let kinds =
+        prop_oneof![Just(Kind::Load), Just(Kind::Store), Just(Kind::Eviction), Just(Kind::Fetch)];
     let numbers = (0..64_u32, any::<u64>()).prop_map(|(shift, number)| number >> shift);
-    let record = (numbers.clone(), kinds, numbers)
-        .prop_map(|(cycles, kind, line)| Record { cycles: cycles >> 2, kind, line });
+    let record = (numbers.clone(), kinds, numbers).prop_map(|(cycles, kind, line)| Record {
+        cycles: cycles >> 2,
+        kind,
+        line,
+    });
     prop::collection::vec(record, 0..60)
 }
 

@@ -64,7 +64,8 @@ impl Layout {
             Order::Subtrees { levels, lines } => {
                 // The level of its subtree's root: the first subtree is the smaller one.
                 let first = (self.levels - 1) % levels + 1;
-                let root = if level < first { 0 } else { (level - first) / levels * levels + first };
+                let root =
+                    if level < first { 0 } else { (level - first) / levels * levels + first };
                 let depth = level - root;
                 let (subtree, below) = (number >> depth, number & ((1 << depth) - 1));
                 (subtrees_before(root, first, levels) + subtree) * lines

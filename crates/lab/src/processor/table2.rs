@@ -61,9 +61,10 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     ];
     for (name, access) in rows {
         let means = CHANNELS.map(|channels| access.mean(channels, args.leaves));
-        let cells = means.iter().zip(PAPER).map(|(mean, paper)| {
-            format!("{mean:.0} ({:+.1} %)", 100.0 * (mean / paper - 1.0))
-        });
+        let cells = means
+            .iter()
+            .zip(PAPER)
+            .map(|(mean, paper)| format!("{mean:.0} ({:+.1} %)", 100.0 * (mean / paper - 1.0)));
         table.row(std::iter::once(name.to_owned()).chain(cells));
     }
     report.table(&table);
