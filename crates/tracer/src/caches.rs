@@ -3,7 +3,18 @@
 //! Neither level includes the other: a line may leave the second and stay in the first. So a line
 //! that the first writes back may have to go straight on to memory.
 
-use crate::record::Kind;
+/// Why memory was asked. Numbers are those of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A load missed.
+    Load = 0,
+    /// A store missed. The line is read; it is written when it is evicted.
+    Store = 1,
+    /// A dirty line was evicted, and is written.
+    Eviction = 2,
+    /// A fetch of instructions missed.
+    Fetch = 3,
+}
 
 /// The size of one cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +135,7 @@ pub struct Counts {
     pub evictions: u64,
 }
 
-/// Where it goes what neither level has.
+/// What answers when neither level can.
 pub trait Memory {
     /// A line is read or written. `cycle` is what the access was given.
     fn line(&mut self, cycle: u64, kind: Kind, line: u64);

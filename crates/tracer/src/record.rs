@@ -1,7 +1,7 @@
 //! The format of a trace: a header, then a record for each line that is read or written.
 //! `docs/traces.md` has it byte by byte.
 
-use crate::caches::{Counts, Geometry, Size};
+use crate::caches::{Counts, Geometry, Kind, Size};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 /// The first bytes of a trace.
@@ -13,19 +13,8 @@ const FIXED: usize = 120;
 /// Longest text in a header.
 const MOST_TEXT: usize = 4096;
 const SUM_BYTES: usize = 8;
-
-/// Why memory was asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A load missed.
-    Load,
-    /// A store missed. The line is read; it is written when it is evicted.
-    Store,
-    /// A dirty line was evicted, and is written.
-    Eviction,
-    /// A fetch of instructions missed.
-    Fetch,
-}
+/// Kinds by their numbers in a record.
+const KINDS: [Kind; 4] = [Kind::Load, Kind::Store, Kind::Eviction, Kind::Fetch];
 
 /// One line that is read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -376,12 +365,7 @@ impl<R: Read> Reader<R> {
         }
         self.records += 1;
         let (first, step) = (self.varint()?, self.varint()?);
-        let kind = match first & 3 {
-            0 => Kind::Load,
-            1 => Kind::Store,
-            2 => Kind::Eviction,
-            _ => Kind::Fetch,
-        };
+        let kind = KINDS[(first & 3) as usize];
         let before = self.before.of(kind);
         *before = before.wrapping_add(step >> 1 ^ (step & 1).wrapping_neg());
         Ok(Some(Record { cycles: first >> 2, kind, line: *before }))

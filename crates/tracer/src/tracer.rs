@@ -1,9 +1,9 @@
 //! What happens while a program runs: caches warm up, then their misses are written.
 
-use crate::caches::{Caches, Counts, Memory};
+use crate::caches::{Caches, Counts, Kind, Memory};
 use crate::core::{Block, DATA, SECOND_LEVEL};
 use crate::options::Options;
-use crate::record::{About, Error, Kind, Record, Totals, Writer};
+use crate::record::{About, Error, Record, Totals, Writer};
 use std::io::{Seek, Write};
 
 /// A program's trace in the making. `W` is where it goes.

@@ -1,7 +1,7 @@
 //! The trace format: what is written is read again, and nothing else is taken for a trace.
 
-use oblivio_tracer::caches::{Counts, Geometry};
-use oblivio_tracer::record::{About, Error, Kind, Reader, Record, Totals, Writer};
+use oblivio_tracer::caches::{Counts, Geometry, Kind};
+use oblivio_tracer::record::{About, Error, Reader, Record, Totals, Writer};
 use proptest::prelude::*;
 use std::io::Cursor;
 

@@ -172,7 +172,7 @@ pub const SHORT: [Program; 3] = [
         inputs: &[("mixed-short", Input::Mixed(3 << 20))],
         ..ALL[0]
     },
-    Program { arguments: "1400 4", ..ALL[9] },
+    Program { arguments: "1400 6", ..ALL[9] },
     Program {
         arguments: "--cpu 0 profile.hmm proteins-short.fasta",
         inputs: &[("profile.hmm", Input::Profile), ("proteins-short.fasta", Input::Proteins(500))],
