@@ -201,10 +201,19 @@ nbd-strangers strangers="500" tries="50":
 # total.
 # One of docs/privatefs-paper.md: `just lab privatefs-paper figure3`, figure6 to figure11, ratio, trips;
 # beside, which needs the command as well.
+# Two of docs/processor.md: `just lab processor table2` and, after `just trace`, check-tracer.
 # One of docs/share-benchmarks.md, with the command beside it (`cargo build --release -p oblivio-cli`):
 # `just lab share speed`, memory, files. `--keep DIR` keeps the volume, which takes long to fill.
 lab experiment *args:
     cargo run --release -p oblivio-lab --features rivals -- {{experiment}} --write {{args}}
+
+# The memory that a program asks for, in target/traces, or of all ten for docs/processor.md (needs
+# qemu-user and the programs; what is missing is named). `just lab processor check-tracer` compares
+# the tracer with cachegrind.
+trace program="all" *args:
+    cargo build --release -p oblivio-lab
+    cargo build --release -p oblivio-tracer --lib --examples
+    target/release/oblivio-lab processor trace {{program}} --write {{args}}
 
 # All figures of docs/privatefs-paper.md: Figures 3 and 6 to 11 of the PrivateFS paper. Then real mounts,
 # and UtahFS, if its two programs are in the folder given (`just figures-pyramid DIR`).

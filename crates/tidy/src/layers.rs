@@ -4,7 +4,7 @@ use crate::finding::Finding;
 use crate::source::Source;
 
 /// Each crate of the product and what it may depend on, tests apart.
-const LAYERS: [(&str, &[&str]); 16] = [
+const LAYERS: [(&str, &[&str]); 17] = [
     ("crypto", &[]),
     // The store never sees a key: it is the adversary's view.
     ("store", &[]),
@@ -40,9 +40,14 @@ const LAYERS: [(&str, &[&str]); 16] = [
     // What ships uses it in tests only, which are not looked at here.
     ("testkit", &["splitmix", "store"]),
     ("tidy", &[]),
+    // A plugin of QEMU, and the format of its traces.
+    ("tracer", &[]),
     (
         "lab",
-        &["crypto", "engine", "store", "volume", "audit", "serve", "share", "client", "testkit"],
+        &[
+            "crypto", "engine", "store", "volume", "audit", "serve", "share", "client", "testkit",
+            "tracer",
+        ],
     ),
 ];
 

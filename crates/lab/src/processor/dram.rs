@@ -213,11 +213,6 @@ impl Dram {
         Self { timing, shape, channels }
     }
 
-    /// Its shape.
-    pub fn shape(&self) -> &Shape {
-        &self.shape
-    }
-
     /// Serves lines that are asked for from this cycle on, one in a cycle and channel, in order.
     /// The cycle after the last data.
     pub fn serve(&mut self, lines: impl IntoIterator<Item = u64>, way: Way, start: u64) -> u64 {
@@ -402,7 +397,7 @@ mod tests {
     #[test]
     fn a_refresh_holds_a_rank_up_and_no_other() {
         let mut dram = memory(8);
-        assert_eq!(dram.shape().ranks, 1);
+        assert_eq!(Shape::paper(8).ranks, 1);
         let begin = T.refi + 1;
         let took = dram.serve([0], Way::Read, begin) - begin;
         assert_eq!(took, T.rfc - 1 + T.rcd + T.cl + T.burst);

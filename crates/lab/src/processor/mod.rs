@@ -1,9 +1,14 @@
 //! Freecursive's evaluation in a processor (section 7.1): what its memory costs.
 
+mod check;
 mod constants;
 mod dram;
+mod inputs;
 mod layout;
+mod programs;
+mod qemu;
 mod table2;
+mod trace;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -17,6 +22,10 @@ pub struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Part {
+    /// Programs under QEMU: the lines that their caches do not have
+    Trace(trace::Args),
+    /// The tracer beside cachegrind
+    CheckTracer(check::Args),
     /// The time of a path by the number of memory channels
     Table2(table2::Args),
 }
@@ -27,6 +36,8 @@ enum Part {
 /// Those of the page.
 pub fn run(args: &Args, write: bool) -> Result<()> {
     match &args.part {
+        Part::Trace(args) => trace::run(args, write),
+        Part::CheckTracer(args) => check::run(args, write),
         Part::Table2(args) => table2::run(args, write),
     }
 }
