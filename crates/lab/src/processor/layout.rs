@@ -1,8 +1,8 @@
 //! Where the buckets of a tree are in memory: subtrees in rows, or heap order.
 //!
 //! "Design Space Exploration and Optimization of Path Oblivious RAM in Secure Processors" (Ren et
-//! al., ISCA 2013, the paper's reference 26) puts a subtree into a row of all channels, so that a path
-//! opens few rows.
+//! al., ISCA 2013, the paper's reference 26) puts a subtree into a row of all channels, so that a
+//! path opens few rows.
 
 use super::dram::Shape;
 
