@@ -1,6 +1,6 @@
 //! The tracer beside Valgrind's cachegrind, with the same caches.
 
-use super::PAGE;
+use super::paper::PAGE;
 use super::programs::{Program, SHORT};
 use super::qemu::{Extent, Qemu, clean, run as run_command};
 use crate::report::{Report, Table, count};

@@ -4,6 +4,7 @@ mod check;
 mod dram;
 mod inputs;
 mod layout;
+mod paper;
 mod programs;
 mod qemu;
 mod table2;
@@ -40,8 +41,3 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
         Part::Table2(args) => table2::run(args, write),
     }
 }
-
-/// The page of all parts.
-const PAGE: &str = "processor.md";
-/// Gigahertz of the processor, in whose cycles the paper gives all times (Table 1).
-const PROCESSOR_GHZ: f64 = 1.3;

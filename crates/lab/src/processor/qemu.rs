@@ -135,8 +135,8 @@ pub fn clean(name: &str, folder: &Path) -> Command {
     command
 }
 
-/// Runs a command to its end. What is typed into it stays open as long: a program that reads the end
-/// of its input might stop. Returns what it said of errors, and its seconds of processor time.
+/// Runs a command to its end. What is typed into it stays open as long: a program that reads the
+/// end of its input might stop. Returns what it said of errors, and its seconds of processor time.
 pub fn run(command: &mut Command, typed: Option<PathBuf>) -> Result<(String, f64)> {
     let name = command.get_program().to_string_lossy().into_owned();
     command.stdout(Stdio::null()).stderr(Stdio::piped());

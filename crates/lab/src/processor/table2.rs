@@ -2,7 +2,7 @@
 
 use super::dram::{Dram, Shape, Timing, Way};
 use super::layout::Layout;
-use super::{PAGE, PROCESSOR_GHZ};
+use super::paper::{PAGE, PROCESSOR_GHZ};
 use crate::report::{Report, Table};
 use anyhow::Result;
 use oblivio_testkit::SplitMix64;

@@ -1,6 +1,6 @@
 //! Traces of programs: what memory is asked for when the caches of Table 1 do not have it.
 
-use super::PAGE;
+use super::paper::PAGE;
 use super::programs::{ALL, Program};
 use super::qemu::{Extent, Qemu, Traced};
 use crate::report::{Report, Table, bytes, count};
