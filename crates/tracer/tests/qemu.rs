@@ -22,7 +22,7 @@ fn plugin() -> PathBuf {
 fn has_qemu() -> bool {
     let there = Command::new("qemu-x86_64").arg("--version").stdout(Stdio::null()).status().is_ok();
     if !there {
-        println!("skipped: qemu-x86_64 is missing (apt install qemu-user)");
+        eprintln!("skipped: qemu-x86_64 is missing (apt install qemu-user)");
     }
     there
 }
