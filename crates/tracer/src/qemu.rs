@@ -27,8 +27,8 @@ const COPIES_BYTES: c_int = 3;
 const MOST_BYTES: usize = 15;
 /// No register of the guest is looked at in a callback.
 const NO_REGISTERS: c_int = 0;
-const READS: c_int = 1;
-const WRITES: c_int = 2;
+/// Loads and stores. Asked for only one of them, QEMU 7.2 also calls for the other.
+const BOTH: c_int = 3;
 
 /// What QEMU reads before it calls anything.
 #[unsafe(no_mangle)]
@@ -92,6 +92,7 @@ struct Api {
     size: unsafe extern "C" fn(*const Instruction) -> usize,
     address: unsafe extern "C" fn(*const Instruction) -> u64,
     size_shift: unsafe extern "C" fn(u32) -> c_uint,
+    is_store: unsafe extern "C" fn(u32) -> bool,
 }
 
 /// A function of the process, by its name.
@@ -129,6 +130,7 @@ impl Api {
                 size: function(c"qemu_plugin_insn_size")?,
                 address: function(c"qemu_plugin_insn_vaddr")?,
                 size_shift: function(c"qemu_plugin_mem_size_shift")?,
+                is_store: function(c"qemu_plugin_mem_is_store")?,
             })
         }
     }
@@ -220,8 +222,7 @@ extern "C" fn translate(_: u64, translated: *mut Translated) {
             let line = |address| plugin().line_of(address);
             let last = line(address + size.saturating_sub(1) as u64);
             let offset = block.instruction(bytes, line(address), last) as *mut c_void;
-            (api.on_data)(instruction, load, NO_REGISTERS, READS, offset);
-            (api.on_data)(instruction, store, NO_REGISTERS, WRITES, offset);
+            (api.on_data)(instruction, data, NO_REGISTERS, BOTH, offset);
         }
         let block: *mut Block = Box::leak(Box::new(block.finish()));
         (api.on_block)(translated, run, NO_REGISTERS, block.cast());
@@ -238,22 +239,15 @@ extern "C" fn run(_: c_uint, block: *mut c_void) {
     }
 }
 
-extern "C" fn load(_: c_uint, info: u32, address: u64, offset: *mut c_void) {
-    data(info, address, offset, false);
-}
-
-extern "C" fn store(_: c_uint, info: u32, address: u64, offset: *mut c_void) {
-    data(info, address, offset, true);
-}
-
-#[inline]
-fn data(info: u32, address: u64, offset: *mut c_void, writes: bool) {
+/// An instruction loads or stores.
+extern "C" fn data(_: c_uint, info: u32, address: u64, offset: *mut c_void) {
+    let Some(api) = API.get() else { return };
     let plugin = plugin();
+    // SAFETY: QEMU's own number.
+    let writes = unsafe { (api.is_store)(info) };
     let mut bytes = 1;
-    if plugin.may_cross(address)
-        && let Some(api) = API.get()
-    {
-        // SAFETY: QEMU's own number.
+    if plugin.may_cross(address) {
+        // SAFETY: the same.
         bytes = 1 << unsafe { (api.size_shift)(info) };
     }
     plugin.data(offset as u64, address, bytes, writes);

@@ -2,6 +2,7 @@
 //! skipped.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+use oblivio_tracer::caches::Kind;
 use oblivio_tracer::record::{Header, Reader, Record};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -21,7 +22,7 @@ fn plugin() -> PathBuf {
 fn has_qemu() -> bool {
     let there = Command::new("qemu-x86_64").arg("--version").stdout(Stdio::null()).status().is_ok();
     if !there {
-        println!("skipped: qemu-x86_64 is missing (apt install qemu-user)");
+        eprintln!("skipped: qemu-x86_64 is missing (apt install qemu-user)");
     }
     there
 }
@@ -80,6 +81,27 @@ fn a_program_is_traced_to_its_end() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("steps"), "it ran as always");
     let (header, _) = read(&folder.join("t"));
     assert!(header.totals.skipped == 0 && header.totals.instructions > 100_000);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// A table of 4 MiB is filled once and read eight times.
+#[test]
+fn loads_are_no_stores() {
+    if !has_qemu() {
+        return;
+    }
+    const LINES: usize = 1 << 16;
+    let folder = scratch("strides");
+    let program = built().join("examples/strides");
+    let output = traced(&folder, "t", "", &program, &[&LINES.to_string(), "8"]);
+    assert!(output.status.success(), "{output:?}");
+    let (_, records) = read(&folder.join("t"));
+    let count = |kind| records.iter().filter(|it| it.kind == kind).count();
+    // What starts and ends a program asks for some hundred lines besides.
+    let near = |number: usize, wanted: usize| (wanted..wanted + 4000).contains(&number);
+    assert!(near(count(Kind::Load), 8 * LINES), "{}", count(Kind::Load));
+    assert!(near(count(Kind::Store), LINES), "{}", count(Kind::Store));
+    assert!(near(count(Kind::Eviction), LINES), "{}", count(Kind::Eviction));
     std::fs::remove_dir_all(folder).unwrap();
 }
 

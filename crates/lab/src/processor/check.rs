@@ -1,10 +1,14 @@
 //! The tracer beside Valgrind's cachegrind, with the same caches.
 
-use super::constants::PAGE;
+use super::paper::PAGE;
 use super::programs::{Program, SHORT};
 use super::qemu::{Extent, Qemu, clean, run as run_command};
 use crate::report::{Report, Table, count};
 use anyhow::{Context, Result, ensure};
+use oblivio_tracer::caches::Kind;
+use oblivio_tracer::record::Reader;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 /// What to compare.
@@ -24,10 +28,12 @@ struct Counted {
     instructions: u64,
     l1d: u64,
     l2: u64,
+    /// Of those of L2, the stores.
+    stores: u64,
 }
 
 /// The most that they may differ by, in percent: instructions, then misses.
-const MOST: [f64; 3] = [0.1, 1.0, 1.0];
+const MOST: [f64; 4] = [0.1, 1.0, 1.0, 1.0];
 /// A program with fewer instructions says little.
 const LEAST_INSTRUCTIONS: u64 = 1_000_000_000;
 
@@ -65,6 +71,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
             instructions: totals.instructions,
             l1d: totals.counts.l1d_misses,
             l2: totals.counts.l2_misses,
+            stores: stores(&names[0])?,
         };
         let theirs = cachegrind(program, &ready.path, &qemu.inputs)?;
         ensure!(ours.instructions >= LEAST_INSTRUCTIONS, "{}: too short", program.name);
@@ -72,6 +79,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
             ("instructions", ours.instructions, theirs.instructions),
             ("L1D misses", ours.l1d, theirs.l1d),
             ("L2 misses", ours.l2, theirs.l2),
+            ("L2 misses of stores", ours.stores, theirs.stores),
         ];
         for ((what, ours, theirs), most) in pairs.into_iter().zip(MOST) {
             let difference = 100.0 * (ours as f64 / theirs as f64 - 1.0);
@@ -109,9 +117,23 @@ fn cachegrind(program: &Program, path: &Path, folder: &Path) -> Result<Counted> 
         let number = number.and_then(|text| text.replace(',', "").parse().ok());
         number.with_context(|| format!("cachegrind says nothing of {name}"))
     };
+    // `LL misses: 3 ( 2 rd + 1 wr)`
+    let stores = said.lines().find(|line| line.contains("LL misses:"));
+    let stores = stores.and_then(|line| line.split('+').nth(1)?.split_whitespace().next());
+    let stores = stores.and_then(|text| text.replace(',', "").parse().ok());
     Ok(Counted {
         instructions: read("I   refs:")?,
         l1d: read("D1  misses:")?,
         l2: read("LL misses:")?,
+        stores: stores.context("cachegrind says nothing of stores")?,
     })
+}
+
+/// Misses of stores in a trace.
+fn stores(path: &Path) -> Result<u64> {
+    let mut stores = 0;
+    for record in Reader::new(BufReader::new(File::open(path)?))? {
+        stores += u64::from(record?.kind == Kind::Store);
+    }
+    Ok(stores)
 }

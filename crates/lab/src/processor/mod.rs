@@ -1,10 +1,10 @@
 //! Freecursive's evaluation in a processor (section 7.1): what its memory costs.
 
 mod check;
-mod constants;
 mod dram;
 mod inputs;
 mod layout;
+mod paper;
 mod programs;
 mod qemu;
 mod table2;

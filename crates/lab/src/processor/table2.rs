@@ -1,8 +1,8 @@
 //! The time of a path by the number of channels (Table 2), in the model of `dram.rs`.
 
-use super::constants::{PAGE, PROCESSOR_GHZ};
 use super::dram::{Dram, Shape, Timing, Way};
 use super::layout::Layout;
+use super::paper::{PAGE, PROCESSOR_GHZ};
 use crate::report::{Report, Table};
 use anyhow::Result;
 use oblivio_testkit::SplitMix64;

@@ -1,4 +1,4 @@
-//! What all parts of the study share.
+//! What all parts share.
 
 /// The page of all parts.
 pub const PAGE: &str = "processor.md";
