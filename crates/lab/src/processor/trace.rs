@@ -168,8 +168,9 @@ fn page(
         "These are open programs on generated inputs, for x86-64 and by today's compilers, where \
          the paper has SPEC06 with reference inputs. There is no TLB, no prefetch and no operating \
          system. What a program reads before its own work is skipped besides (`dimacs-solver`). \
-         `x264`, `gnugo` and `toga2` read the clock: their misses vary by some 0.02 % from run to \
-         run, and those of the others not at all. Addresses are virtual: whoever replays a trace chooses the frames. Of the \
+         `x264`, `gnugo`, `perltidy` and `toga2` ask for the time: two runs had misses that differ \
+         by up to 0.03 %. Those of `bzip2`, `cc1`, `hmm2search`, `quantum` and `astar` were equal. \
+         Addresses are virtual: whoever replays a trace chooses the frames. Of the \
          paper's benchmarks omnetpp has no stand-in.",
     );
     let mut what = Table::new(["program", "package", "arguments"]);
