@@ -329,7 +329,7 @@ mod tests {
             assert_eq!(made(input), made(input), "{input:?}");
         }
         assert_eq!(made(Input::Mixed(100_000)).len(), 100_000);
-        assert_eq!(made(Input::Film(2)).len(), 45 + 2 * (6 + 1280 * 720 * 3 / 2));
+        assert_eq!(made(Input::Film(2)).len(), 40 + 2 * (6 + 1280 * 720 * 3 / 2));
     }
 
     /// What flows in flows out, and every arc is between nodes.
