@@ -2,11 +2,17 @@
 
 mod check;
 mod dram;
+mod figure5;
+mod figure6;
+mod frames;
+mod front;
 mod inputs;
 mod layout;
 mod paper;
 mod programs;
 mod qemu;
+mod replay;
+mod scheme;
 mod table2;
 mod trace;
 
@@ -28,6 +34,10 @@ enum Part {
     CheckTracer(check::Args),
     /// The time of a path by the number of memory channels
     Table2(table2::Args),
+    /// Runtime by the size of the PLB
+    Figure5(replay::Args),
+    /// Slowdown of the schemes over a machine without ORAM
+    Figure6(replay::Args),
 }
 
 /// Runs the experiment.
@@ -39,5 +49,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
         Part::Trace(args) => trace::run(args, write),
         Part::CheckTracer(args) => check::run(args, write),
         Part::Table2(args) => table2::run(args, write),
+        Part::Figure5(args) => figure5::run(args, write),
+        Part::Figure6(args) => figure6::run(args, write),
     }
 }

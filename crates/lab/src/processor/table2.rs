@@ -1,11 +1,11 @@
 //! The time of a path by the number of channels (Table 2), in the model of `dram.rs`.
 
-use super::dram::{Dram, Shape, Timing, Way};
+use super::dram::{Shape, WINDOW};
 use super::layout::Layout;
-use super::paper::{PAGE, PROCESSOR_GHZ};
+use super::paper::PAGE;
+use super::scheme::{LEVELS, PIPELINE, mean_path};
 use crate::report::{Report, Table};
 use anyhow::Result;
-use oblivio_testkit::SplitMix64;
 
 /// What to compute.
 #[derive(clap::Args, Debug)]
@@ -20,12 +20,6 @@ const PAPER: [f64; 4] = [2147.0, 1208.0, 697.0, 463.0];
 const CHANNELS: [usize; 4] = [1, 2, 4, 8];
 /// Lines of a bucket with four blocks of 64 bytes, and one with their addresses and leaves.
 const BUCKET_LINES: u64 = 5;
-/// The paper's arithmetic. Half of the space in use for 2^26 blocks would give one less.
-const LEVELS: u32 = 26;
-/// Memory cycles in a controller before the first request and after the last answer of a phase: the
-/// one constant that is fitted to the table.
-const PIPELINE: u64 = 8;
-
 /// A path that is read, then written.
 #[derive(Clone, Copy)]
 struct Access {
@@ -49,7 +43,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
          Nothing is fitted in the second row; the third adds {PIPELINE} memory cycles of controller \
          to each of the two phases, which is a fit to the first.",
         args.leaves,
-        super::dram::WINDOW
+        WINDOW
     ));
     let mut table = Table::new(["channels", "1", "2", "4", "8"]);
     table.row(std::iter::once("the paper".to_owned()).chain(PAPER.map(|it| format!("{it:.0}"))));
@@ -80,17 +74,7 @@ impl Access {
     fn mean(&self, channels: usize, leaves: u64) -> f64 {
         let shape = Shape::paper(channels);
         let layout = (self.layout)(self.levels, BUCKET_LINES, &shape);
-        let mut dram = Dram::new(Timing::DDR3_1333, shape);
-        let mut dice = SplitMix64::new(1);
-        let (mut now, mut sum) = (0, 0);
-        for _ in 0..leaves {
-            let leaf = dice.below(layout.leaves());
-            let read = dram.serve(layout.path(leaf), Way::Read, now) + self.pipeline;
-            let written = dram.serve(layout.path(leaf), Way::Write, read) + self.pipeline;
-            sum += written - now;
-            now = written;
-        }
-        sum as f64 / leaves as f64 * Timing::NANOSECONDS * PROCESSOR_GHZ
+        mean_path(&layout, shape, leaves, self.pipeline)
     }
 }
 
