@@ -1,6 +1,6 @@
 //! The core's clock: Table 1 of the Freecursive paper, one instruction at a time and in order.
 //!
-//! Waiting for memory is not in it: whoever replays a trace adds that.
+//! Waiting for memory is not in it: a replay adds that.
 
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 

@@ -2,7 +2,7 @@
 
 use super::places::{accepting, opened, tell};
 use super::requests::Counted;
-use super::target::{FilesTo, refuse_disk};
+use super::target::{AT_ITS_END, FilesTo, refuse_disk};
 use crate::args::{MigrateArgs, OpenArgs};
 use crate::exit::{Code, fault};
 use crate::human::{count, size};
@@ -16,10 +16,6 @@ use oblivio_volume::fs::FileSystem;
 use oblivio_volume::{BlockSpace, Error, NewVolume, disk};
 use std::path::Path;
 use std::sync::Arc;
-
-/// Advice when there are files at the new place.
-const AT_ITS_END: &str = "If an earlier run was cut off at its very end, the copy is whole: \
-     compare with `oblivio ls -l`. Otherwise choose another place.";
 
 /// Copies them into the volume at the new place, and ends both sessions.
 pub fn run(

@@ -27,7 +27,6 @@ pub fn run(args: &MigrateArgs) -> Result<()> {
     let passphrase = passphrase::known(&args.open.passphrase)?;
     match target {
         Target::Objects(to) => objects::run(args, &passphrase, &from, &Counted::over(to)),
-        Target::Done(to) => objects::look(args, &passphrase, &from, &Counted::over(to)),
         Target::Files(into) => files::run(args, &passphrase, &from, into),
     }
 }

@@ -33,26 +33,11 @@ pub fn run(
     }
     let done = objects.finish()?;
     drop(progress);
-    opens_there(args, passphrase, to)?;
+    // It must open there, on this computer too, which remembers its newest state.
+    opened(to, &args.to, &accepting(args), passphrase)?.finish()?;
     let mut what = format!("Copied {}, {}", count(done.copied, "object"), size(done.bytes));
     if done.kept > 0 {
         what += &format!(" ({} of an earlier try were there)", done.kept);
     }
     tell(args, &what, from, to)
-}
-
-/// An earlier run was cut off after its last object: it only looks whether the volume opens.
-pub fn look(
-    args: &MigrateArgs,
-    passphrase: &Passphrase,
-    from: &Counted,
-    to: &Counted,
-) -> Result<()> {
-    opens_there(args, passphrase, to)?;
-    tell(args, "An earlier run copied everything", from, to)
-}
-
-/// It must open there, on this computer too, which remembers its newest state.
-fn opens_there(args: &MigrateArgs, passphrase: &Passphrase, to: &Counted) -> Result<()> {
-    Ok(opened(to, &args.to, &accepting(args), passphrase)?.finish()?)
 }

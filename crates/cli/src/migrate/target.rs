@@ -14,12 +14,14 @@ use oblivio_volume::{HEADER_OBJECT, NewVolume, PublicHeader, SeenBy};
 use std::path::Path;
 use std::sync::Arc;
 
+/// Advice when a volume is at the new place.
+pub const AT_ITS_END: &str = "If an earlier run was cut off at its very end, the copy is whole: \
+     look with `oblivio check` and `oblivio ls -l`. Otherwise choose another place.";
+
 /// What a volume becomes at the new place.
 pub enum Target {
     /// Objects, as they are.
     Objects(Arc<dyn Store>),
-    /// Objects, all of which are there.
-    Done(Arc<dyn Store>),
     /// Files.
     Files(FilesTo),
 }
@@ -40,10 +42,11 @@ impl Target {
         }
         let store = open::store(&args.to)?;
         if store.len(HEADER_OBJECT)?.is_some() {
-            return Ok(match Objects::is_done(from, &*store)? {
-                true => Self::Done(store),
-                false => Self::Files(FilesTo::There(store)),
-            });
+            if Objects::is_copy(from, &*store)? {
+                let what = "there is a copy of this volume at the new place already";
+                return Err(fault(Code::Path, what, AT_ITS_END));
+            }
+            return Ok(Self::Files(FilesTo::There(store)));
         }
         let verdict = probed(args)?;
         // Objects that are written once are alike in all stores of whole objects.

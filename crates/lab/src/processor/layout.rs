@@ -20,7 +20,7 @@ pub struct Layout {
 pub enum Order {
     /// Level by level.
     Heap,
-    /// Subtrees of so many levels, each from the beginning of a row.
+    /// Subtrees, each at the beginning of a row.
     Subtrees {
         /// Levels of a subtree; the first one has what is left over.
         levels: u32,

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 /// Bytes on their way at the same time, and objects.
 const BYTES_AT_ONCE: u64 = 64 << 20;
 const AT_ONCE: usize = 32;
-/// The longest header or claim.
-const SMALL_BYTES: u64 = 1 << 16;
+/// The longest header.
+const HEADER_BYTES: u64 = 1 << 16;
 
 /// How sessions begin, which the names of their claims show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,14 +62,13 @@ impl<'a> Objects<'a> {
         Ok(Self { from, to, there, counts, moved })
     }
 
-    /// Whether an earlier copy got to its end, and the old place has no session since: the header
-    /// and the newest claim are there as they are.
+    /// Whether there is a copy of this volume at the new place: it has the same header. How much of
+    /// the volume is there that does not say.
     ///
     /// # Errors
     /// Those of the stores.
-    pub fn is_done(from: &dyn Store, to: &dyn Store) -> Result<bool> {
-        let Some((newest, _)) = from.list_under("s-")?.pop() else { return Ok(false) };
-        Ok(alike(from, to, HEADER_OBJECT)? && alike(from, to, &newest)?)
+    pub fn is_copy(from: &dyn Store, to: &dyn Store) -> Result<bool> {
+        alike(from, to)
     }
 
     /// How sessions of the volume begin; `None` without any.
@@ -156,14 +155,12 @@ impl<'a> Objects<'a> {
     /// # Errors
     /// Those of the stores; `Exists` if there is one now.
     pub fn finish(self) -> Result<ObjectCounts> {
-        let header = small(self.from, HEADER_OBJECT)?;
+        let header = header_of(self.from)?;
         let header = header.ok_or_else(|| Error::Unsupported("the header is gone".into()))?;
         match self.to.put(HEADER_OBJECT, &header, PutMode::IfAbsent) {
             Ok(()) => Ok(self.counts),
             // Perhaps it was done, and only the answer was lost.
-            Err(error) if error.may_pass() && alike(self.from, self.to, HEADER_OBJECT)? => {
-                Ok(self.counts)
-            }
+            Err(error) if error.may_pass() && alike(self.from, self.to)? => Ok(self.counts),
             Err(error) => Err(error.into()),
         }
     }
@@ -186,18 +183,20 @@ fn first_of(objects: &[(String, u64)]) -> usize {
     count
 }
 
-/// The bytes of a header or a claim; `None` if it is not there, or longer than any.
-fn small(store: &dyn Store, object: &str) -> Result<Option<Vec<u8>>> {
-    let Some(len) = store.len(object)?.filter(|&len| len <= SMALL_BYTES) else { return Ok(None) };
+/// The bytes of a header; `None` if it is not there, or longer than any.
+fn header_of(store: &dyn Store) -> Result<Option<Vec<u8>>> {
+    let Some(len) = store.len(HEADER_OBJECT)?.filter(|&len| len <= HEADER_BYTES) else {
+        return Ok(None);
+    };
     let mut bytes = vec![0; len as usize];
-    store.read(&mut [ReadAt { object, offset: 0, buf: &mut bytes }])?;
+    store.read(&mut [ReadAt { object: HEADER_OBJECT, offset: 0, buf: &mut bytes }])?;
     Ok(Some(bytes))
 }
 
-/// Whether two stores have the same header or claim.
-fn alike(one: &dyn Store, other: &dyn Store, object: &str) -> Result<bool> {
-    let bytes = small(one, object)?;
-    Ok(bytes.is_some() && bytes == small(other, object)?)
+/// Whether two stores have the same header.
+fn alike(one: &dyn Store, other: &dyn Store) -> Result<bool> {
+    let header = header_of(one)?;
+    Ok(header.is_some() && header == header_of(other)?)
 }
 
 fn read_all(store: &dyn Store, objects: &[&(String, u64)]) -> Result<Vec<Vec<u8>>> {
