@@ -15,6 +15,7 @@ mod exercise;
 mod figure7;
 mod files;
 mod growth;
+mod hardware;
 mod hold;
 mod integrity;
 mod latency;
