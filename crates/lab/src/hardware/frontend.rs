@@ -105,6 +105,11 @@ impl<L: Labels> Controller<L> {
         self.walk(request).inspect_err(|&fault| self.dead = Some(fault))
     }
 
+    /// Whether the port ended.
+    pub fn is_dead(&self) -> bool {
+        self.dead.is_some()
+    }
+
     fn walk(&mut self, request: Request) -> Result<Block, Fault> {
         self.labels.begin();
         let top = self.shape.recursion;
@@ -116,9 +121,7 @@ impl<L: Labels> Controller<L> {
         for level in (1..first).rev() {
             self.fetch(request.block, level, first)?;
         }
-        let before = self.data(request)?;
-        self.maintain()?;
-        Ok(before)
+        self.data(request)
     }
 
     fn in_plb(&self, id: Address) -> bool {
@@ -129,7 +132,7 @@ impl<L: Labels> Controller<L> {
     fn fetch(&mut self, data: u64, level: usize, first: usize) -> Result<(), Fault> {
         let id = self.shape.at_level(data, level);
         let counts = self.advance(data, level)?;
-        let (block, _) = self.read(id, counts.old)?;
+        let block = self.read(id, counts.old)?;
         self.backend.remove();
         self.backend.write_path();
         self.counts.map_paths += 1;
@@ -222,16 +225,16 @@ impl<L: Labels> Controller<L> {
     }
 
     /// Reads the path of a block and checks it (section 6.2.1). A block that was never accessed is
-    /// not there. Its content, and whether it was there.
-    fn read(&mut self, id: Address, count: u64) -> Result<(Block, bool), Fault> {
+    /// not there.
+    fn read(&mut self, id: Address, count: u64) -> Result<Block, Fault> {
         let leaf = self.shape.leaf(self.labels.label(id, count));
         self.note(leaf);
         match self.backend.read_path(leaf, short(id))? {
             Some(held) if self.tag(id, count, &held.content) == held.tag => {
-                Ok((held.content, true))
+                Ok(held.content)
             }
             None if !self.shape.macs || count == self.first_count(id) => {
-                Ok((self.fresh(id), false))
+                Ok(self.fresh(id))
             }
             _ => Err(Fault::Tampered),
         }
@@ -246,11 +249,13 @@ impl<L: Labels> Controller<L> {
         Ok(())
     }
 
+    /// The answer comes before the path is written, and is right, whatever happens then.
     fn data(&mut self, request: Request) -> Result<Block, Fault> {
         let id = self.shape.at_level(request.block, 0);
         let counts = self.advance(request.block, 0)?;
-        let (before, _) = self.read(id, counts.old)?;
-        self.write(id, counts.new, request.write.unwrap_or(before))?;
+        let before = self.read(id, counts.old)?;
+        let written = self.write(id, counts.new, request.write.unwrap_or(before));
+        self.dead = written.and_then(|()| self.maintain()).err();
         Ok(before)
     }
 
@@ -281,7 +286,7 @@ impl<L: Labels> Controller<L> {
             self.backend.write_path();
             return Ok(());
         };
-        let (content, _) = self.read(id, counts.old)?;
+        let content = self.read(id, counts.old)?;
         self.write(id, counts.new, content)
     }
 

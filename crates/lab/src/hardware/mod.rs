@@ -3,10 +3,14 @@
 
 mod backend;
 mod backlog;
-mod frontend;
-mod memory;
-mod secrets;
-mod shape;
-
+mod bench;
+mod cosim;
 #[cfg(test)]
 mod engine;
+mod frontend;
+mod memory;
+mod scheme;
+mod secrets;
+mod shape;
+#[cfg(test)]
+mod tests;

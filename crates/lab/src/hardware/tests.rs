@@ -1,0 +1,28 @@
+//! The circuit and the model, on few requests. `just hardware cosim` has many.
+
+use super::bench::{Bench, is_there};
+use super::cosim::compare;
+use super::scheme::{requests, scheme};
+use oblivio_engine::tree::MapFormat;
+
+#[test]
+fn the_circuit_does_what_the_model_does() {
+    if !is_there() {
+        eprintln!("skipped: verilator is not installed");
+        return;
+    }
+    for (name, depth, channels) in [("PI_X8", 8, 2), ("PIC_X32", 10, 1), ("PC_X32", 10, 4)] {
+        let mut shape = scheme(name, depth, 16).expect("a name of the paper");
+        if name == "PIC_X32" {
+            // So that groups roll over.
+            shape.map = MapFormat::Compressed { individual_bits: 6 };
+        }
+        let bench = Bench::build(&shape, channels, 18).expect("it builds");
+        let asks = requests(&shape, 1000, 1);
+        let outcome = compare(&bench, shape, &asks, 4, 1).expect(name);
+        eprintln!("{name}: {outcome:?}");
+        assert_eq!((outcome.answered, outcome.failed), (1000, false));
+        assert!(outcome.paths > 1100, "{outcome:?}");
+        assert_eq!(outcome.roll_overs > 2, name == "PIC_X32", "{outcome:?}");
+    }
+}
