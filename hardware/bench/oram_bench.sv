@@ -11,8 +11,9 @@
 //   R LINE DATA, W LINE DATA   a line read or written, when its last beat moves
 //   A DATA CYCLES              the answer to a read; cycles since the request was taken
 //   D CYCLES                   a write was taken
-//   F                          the port failed: nothing follows
-//   C CYCLE WRITE              with +times: a command was valid, this many cycles after `t`
+//   F                          the port failed
+//   E CYCLES                   the end, and the cycles since reset
+//   C CYCLE WRITE              with +times: a command was valid in this cycle
 // `stall` of 16 cycles, each ready or valid of the memory is low; N is 0 to 15.
 `timescale 1ns / 1ps
 module oram_bench #(
@@ -109,7 +110,6 @@ module oram_bench #(
   // Stalls change at the falling edge, so that they do not race with the clock.
   integer stall = 0, seed = 1;
   reg times = 0;
-  reg [63:0] since = 0;
   always @(negedge clk) begin
     command_open <= $unsigned($random(seed)) % 16 >= stall && command_end + 10'd2 != command_first;
     read_open <= $unsigned($random(seed)) % 16 >= stall;
@@ -117,7 +117,7 @@ module oram_bench #(
   end
 
   always @(posedge clk) if (!reset) begin
-    if (times && command_valid) $write("C %0h %0h\n", cycle - since, command_write);
+    if (times && command_valid) $write("C %0h %0h\n", cycle, command_write);
     if (command_valid && command_open) begin
       commands[command_end] <= {command_write, command_line};
       command_end <= command_end + 1'b1;
@@ -149,7 +149,8 @@ module oram_bench #(
 
   task finish;
     begin
-      $write("F\n");
+      if (failed) $write("F\n");
+      $write("E %0h\n", cycle);
       $finish;
     end
   endtask
@@ -195,12 +196,13 @@ module oram_bench #(
   initial begin
     if ($value$plusargs("stall=%d", stall)) ;
     if ($value$plusargs("seed=%d", seed)) ;
+    if ($test$plusargs("times")) times = 1;
     got = $value$plusargs("requests=%s", name);
     file = $fopen(name, "r");
     repeat (4) @(negedge clk);
     reset = 0;
     while ($fscanf(file, " %c", letter) == 1) begin
-      if (letter != "t") got = $fscanf(file, "%h", number);
+      got = $fscanf(file, "%h", number);
       if (letter == "w" || letter == "x") got = $fscanf(file, "%h", bytes);
       if (letter == "r" || letter == "w") serve(letter == "w");
       else settle;
@@ -208,9 +210,9 @@ module oram_bench #(
         lines[place(number)] = stored(number) ^ bytes;
         keys[place(number)] = {1'b1, number};
       end
-      if (letter == "t") begin
-        times = 1;
-        since = cycle;
+      if (letter == "z") begin
+        lines[place(number)] = 0;
+        keys[place(number)] = {1'b1, number};
       end
       if (letter == "k") begin
         kept[kept_count] = stored(number);
@@ -225,7 +227,6 @@ module oram_bench #(
           end
     end
     settle;
-    if (failed) finish;
-    $finish;
+    finish;
   end
 endmodule

@@ -75,6 +75,8 @@ enum Experiment {
     Integrity(integrity::Args),
     /// Freecursive's evaluation in a processor (Table 2)
     Processor(processor::Args),
+    /// Freecursive's controller as a circuit, beside its model
+    Hardware(hardware::Args),
     /// Bytes moved by the named configurations (Freecursive, Figure 7)
     Figure7(figure7::Args),
     /// Files on a local disk, beside plain sealed files
@@ -110,6 +112,7 @@ fn main() -> anyhow::Result<()> {
         Experiment::Stash(args) => stash::run(args, cli.write),
         Experiment::Integrity(args) => integrity::run(args, cli.write),
         Experiment::Processor(args) => processor::run(args, cli.write),
+        Experiment::Hardware(args) => hardware::run(args, cli.write),
         Experiment::Figure7(args) => figure7::run(args, cli.write),
         Experiment::Files(args) => files::run(args, cli.write),
         Experiment::Mounted(args) => mounted::run(args, cli.write),

@@ -198,9 +198,8 @@ impl Backend {
         for slot in 0..SLOTS {
             let from = self.placed[level].get(slot);
             let held = from.and_then(|&from| self.stash[from].take());
-            let header = held.map_or(u64::from(EMPTY), |it| {
-                u64::from(it.leaf) << 32 | u64::from(it.address)
-            });
+            let header = held
+                .map_or(u64::from(EMPTY), |it| u64::from(it.leaf) << 32 | u64::from(it.address));
             bytes[16 + 8 * slot..][..8].copy_from_slice(&header.to_le_bytes());
             let Some(held) = held else { continue };
             if self.shape.macs {

@@ -21,8 +21,8 @@ pub enum Ask {
     Keep(u64),
     /// Put the kept line back.
     PutBack(u64),
-    /// Say from now on when the memory gets commands.
-    Times,
+    /// Make a line zeros.
+    Zero(u64),
 }
 
 /// What the bench says.
@@ -38,6 +38,8 @@ pub enum Said {
     Failed,
     /// A command was valid in this cycle; whether it writes.
     Command(u64, bool),
+    /// The end, and the cycles since the beginning.
+    End(u64),
 }
 
 /// A built circuit.
@@ -133,7 +135,7 @@ fn write_ask(text: &mut String, ask: &Ask) {
         Ask::Flip(line, mask) => writeln!(text, "x {line:x} {}", hex(mask)),
         Ask::Keep(line) => writeln!(text, "k {line:x}"),
         Ask::PutBack(line) => writeln!(text, "b {line:x}"),
-        Ask::Times => writeln!(text, "t"),
+        Ask::Zero(line) => writeln!(text, "z {line:x}"),
     };
     done.expect("memory");
 }
@@ -179,6 +181,7 @@ impl Run {
             "D" => Said::Taken(number()?),
             "C" => Said::Command(number()?, number()? == 1),
             "F" => Said::Failed,
+            "E" => Said::End(number()?),
             // The simulator's own farewell.
             "-" => return Ok(None),
             _ => bail!("the bench says {line:?}"),

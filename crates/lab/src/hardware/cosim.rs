@@ -25,6 +25,8 @@ pub struct Outcome {
     /// Whether the port failed, in the circuit and in the model.
     pub failed: bool,
     /// Cycles of all requests, from when each was taken to its answer.
+    pub waited: u64,
+    /// Cycles in all.
     pub cycles: u64,
     /// Paths.
     pub paths: u64,
@@ -36,6 +38,21 @@ pub struct Outcome {
     pub forced: u64,
 }
 
+impl Outcome {
+    /// Adds another run's.
+    pub fn add(&mut self, other: &Outcome) {
+        self.answered += other.answered;
+        self.lines += other.lines;
+        self.failed |= other.failed;
+        self.waited += other.waited;
+        self.cycles += other.cycles;
+        self.paths += other.paths;
+        self.stash_peak = self.stash_peak.max(other.stash_peak);
+        self.roll_overs += other.roll_overs;
+        self.forced += other.forced;
+    }
+}
+
 /// The model's side: it is as far as the circuit's words need.
 struct Expected<'a> {
     model: Controller<AesLabels>,
@@ -45,6 +62,10 @@ struct Expected<'a> {
     lines: VecDeque<Transfer>,
     /// Answers to reads; `None` for a write.
     answers: VecDeque<Option<Block>>,
+    /// What was written to each block.
+    truth: HashMap<u64, Block>,
+    /// The last bucket's seed.
+    seed: u64,
     failed: bool,
 }
 
@@ -53,8 +74,17 @@ impl<'a> Expected<'a> {
         let keys = keys();
         let mut model = Controller::new(shape, &keys, AesLabels::new(&keys.label));
         model.backend.memory.trace = Some(Vec::new());
-        let (lines, answers) = (VecDeque::new(), VecDeque::new());
-        Self { model, shape, asks: asks.iter(), kept: HashMap::new(), lines, answers, failed: false }
+        Self {
+            model,
+            shape,
+            asks: asks.iter(),
+            kept: HashMap::new(),
+            lines: VecDeque::new(),
+            answers: VecDeque::new(),
+            truth: HashMap::new(),
+            seed: 0,
+            failed: false,
+        }
     }
 
     /// Serves what is asked next. False at the end.
@@ -77,18 +107,35 @@ impl<'a> Expected<'a> {
                 let bytes = self.kept[&line];
                 self.line(line).copy_from_slice(&bytes);
             }
-            Ask::Times => {}
+            Ask::Zero(line) => self.line(line).fill(0),
         }
         true
     }
 
     fn serve(&mut self, request: Request) {
         match self.model.serve(request) {
-            Ok(before) => self.answers.push_back(request.write.is_none().then_some(before)),
+            Ok(before) => {
+                let right = self.truth.get(&request.block).unwrap_or(&[0; LINE]);
+                assert_eq!(&before, right, "a wrong answer of the model's");
+                self.answers.push_back(request.write.is_none().then_some(before));
+            }
             Err(_) => self.failed = true,
+        }
+        if let Some(content) = request.write {
+            self.truth.insert(request.block, content);
         }
         let trace = &mut self.model.backend.memory.trace;
         self.lines.extend(trace.as_mut().map(std::mem::take).unwrap_or_default());
+    }
+
+    /// A pad depends on its bucket's seed alone. No seed comes twice, whatever was read (section 6.4).
+    fn note_seed(&mut self, line: &Transfer) -> Result<()> {
+        if line.write && line.line % self.shape.bucket_lines() as u64 == 0 {
+            let seed = u64::from_le_bytes(line.bytes[..8].try_into().expect("8 bytes"));
+            ensure!(seed > self.seed, "seed {seed} after {}", self.seed);
+            self.seed = seed;
+        }
+        Ok(())
     }
 
     fn line(&mut self, line: u64) -> &mut [u8] {
@@ -127,21 +174,23 @@ pub fn compare(
             Said::Line(line) => {
                 let wanted = expected.next_line();
                 ensure!(Some(line) == wanted, "request {at}: line {line:x?}, model {wanted:x?}");
+                expected.note_seed(&line)?;
                 outcome.lines += 1;
             }
             Said::Answer(data, cycles) => {
                 let wanted = expected.next_answer();
                 ensure!(Some(Some(data)) == wanted, "request {at}: {data:x?}, model {wanted:x?}");
                 outcome.answered += 1;
-                outcome.cycles += cycles;
+                outcome.waited += cycles;
             }
             Said::Taken(cycles) => {
                 ensure!(expected.next_answer() == Some(None), "request {at}: an answer is missing");
                 outcome.answered += 1;
-                outcome.cycles += cycles;
+                outcome.waited += cycles;
             }
             Said::Failed => outcome.failed = true,
             Said::Command(..) => {}
+            Said::End(cycles) => outcome.cycles = cycles,
         }
     }
     while expected.step() {}

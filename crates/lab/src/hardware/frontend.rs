@@ -230,12 +230,8 @@ impl<L: Labels> Controller<L> {
         let leaf = self.shape.leaf(self.labels.label(id, count));
         self.note(leaf);
         match self.backend.read_path(leaf, short(id))? {
-            Some(held) if self.tag(id, count, &held.content) == held.tag => {
-                Ok(held.content)
-            }
-            None if !self.shape.macs || count == self.first_count(id) => {
-                Ok(self.fresh(id))
-            }
+            Some(held) if self.tag(id, count, &held.content) == held.tag => Ok(held.content),
+            None if !self.shape.macs || count == self.first_count(id) => Ok(self.fresh(id)),
             _ => Err(Fault::Tampered),
         }
     }

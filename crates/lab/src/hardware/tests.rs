@@ -1,8 +1,10 @@
 //! The circuit and the model, on few requests. `just hardware cosim` has many.
 
+use super::attacks::{self, ATTACKS};
 use super::bench::{Bench, is_there};
 use super::cosim::compare;
 use super::scheme::{requests, scheme};
+use super::timing;
 use oblivio_engine::tree::MapFormat;
 
 #[test]
@@ -24,5 +26,31 @@ fn the_circuit_does_what_the_model_does() {
         assert_eq!((outcome.answered, outcome.failed), (1000, false));
         assert!(outcome.paths > 1100, "{outcome:?}");
         assert_eq!(outcome.roll_overs > 2, name == "PIC_X32", "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_memory_that_was_tampered_with_ends_the_port_as_in_the_model() {
+    if !is_there() {
+        eprintln!("skipped: verilator is not installed");
+        return;
+    }
+    let bench = attacks::builds().expect("it builds");
+    for attack in ATTACKS {
+        let ended = (0..10).filter(|&seed| attacks::one(&bench, attack, seed).expect("equal"));
+        assert!(ended.count() > 0, "{attack:?} is never found");
+    }
+}
+
+#[test]
+fn commands_come_in_the_same_cycles_whatever_is_asked() {
+    if !is_there() {
+        eprintln!("skipped: verilator is not installed");
+        return;
+    }
+    let [(name, shape, channels), _] = timing::shapes();
+    let bench = Bench::build(&shape, channels, 16).expect("it builds");
+    for seed in 0..3 {
+        assert!(timing::pair(&bench, &shape, seed).expect(name) > 1000);
     }
 }
