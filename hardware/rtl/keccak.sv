@@ -1,9 +1,9 @@
 // The permutation keccak-f[1600] (FIPS 202, 3.3), two rounds a cycle, 12 cycles.
 //
-// `start` takes `in` (it need not stay) and already does the first two rounds; `done` is high for one
-// cycle, 12 cycles later, and `out` is good in THAT cycle only. A `start` while it works starts anew.
-// Nothing holds the state when it rests: that saves a multiplexer a bit. It is then fed with zeros, so
-// that after a cycle nothing toggles.
+// `start` takes `in` (it need not stay) and already does the first two rounds; `done` is high for
+// one cycle, 12 cycles later, and `out` is good in THAT cycle only. A `start` while it works starts
+// anew. Nothing holds the state when it rests: that saves a multiplexer a bit. It is then fed with
+// zeros, so that after a cycle nothing toggles.
 //
 // The paper's MAC is SHA3-224, 18 cycles (sections 6.1 and 7.2.1, Table 1).
 module keccak (
@@ -20,7 +20,8 @@ module keccak (
   wire [1599:0] first = start ? in : (busy ? state : 1600'd0);
   wire [1599:0] middle, second;
 
-  // The constant of a round has ones in bits 0, 1, 3, 7, 15, 31 and 63 only: {63, 31, 15, 7, 3, 1, 0}.
+  // The constant of a round has ones in bits 0, 1, 3, 7, 15, 31 and 63 only: {63, 31, 15, 7, 3, 1,
+  // 0}.
   function [63:0] spread(input [6:0] bits);
     spread = {
       bits[6], 31'd0, bits[5], 15'd0, bits[4], 7'd0, bits[3], 3'd0, bits[2], 1'd0, bits[1:0]
