@@ -1,9 +1,12 @@
 // One round of keccak-f[1600] (FIPS 202, 3.2): theta, rho, pi, chi, iota. No clock.
 //
+// A round's constant has ones in bits 0, 1, 3, 7, 15, 31 and 63 only; these are `constant`, bit 0
+// lowest.
+//
 // Lane (x, y) lies at bits 64(5y+x)+63..64(5y+x), its bit z at z; so byte k is at 8k+7..8k.
 module keccak_round (
     input  [1599:0] in,
-    input  [63:0]   constant,
+    input  [6:0]    constant,
     output [1599:0] out
 );
   // How far rho turns lane 5y+x, a byte each, lane 0 lowest: (t+1)(t+2)/2 mod 64 along the walk
@@ -43,5 +46,11 @@ module keccak_round (
     end
   endfunction
 
-  assign out = permute(in) ^ {1536'd0, constant};
+  function [63:0] spread(input [6:0] bits);
+    spread = {
+      bits[6], 31'd0, bits[5], 15'd0, bits[4], 7'd0, bits[3], 3'd0, bits[2], 1'd0, bits[1:0]
+    };
+  endfunction
+
+  assign out = permute(in) ^ {1536'd0, spread(constant)};
 endmodule
