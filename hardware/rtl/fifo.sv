@@ -20,6 +20,11 @@ module fifo #(
     output     [WIDTH-1:0]       out,
     output                       empty,
     output reg [$clog2(DEPTH):0] used
+`ifdef FORMAL
+    // What proof/fifo.sv has to see of the inside: all words, and where the oldest lies.
+    , output [WIDTH*DEPTH-1:0] formal_words
+    , output [$clog2(DEPTH)-1:0] formal_first
+`endif
 );
   localparam BITS = $clog2(DEPTH);
 
@@ -47,4 +52,14 @@ module fifo #(
     end
     if (pushes) words[free] <= in;
   end
+
+`ifdef FORMAL
+  genvar k;
+  generate
+    for (k = 0; k < DEPTH; k = k + 1) begin : seen
+      assign formal_words[WIDTH*k+:WIDTH] = words[k];
+    end
+  endgenerate
+  assign formal_first = first;
+`endif
 endmodule
