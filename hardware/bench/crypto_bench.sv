@@ -13,14 +13,13 @@
 //   m KEY COUNT ADDRESS DATA    pmmac                                 m CYCLES MAC
 //   q PUSH POP WORD             one cycle of the queue                q FULL EMPTY USED OUT
 //   r WRITE AT WORD READ_AT     one cycle of the memory               r OUT
-// The queue's line shows it before the clock edge (OUT is 0 when it is empty), the memory's after it.
-// Inputs change at the falling edge. Numbers in results are in hex, too.
-`timescale 1ns / 1ps
+// The queue's line shows it before the clock edge (OUT is 0 when it is empty), the memory's after
+// it. Inputs change at the falling edge. Numbers in results are in hex, too.
 module crypto_bench;
   reg clk = 0;
   reg reset = 1;
   reg [31:0] cycle = 0;
-  always #5 clk = !clk;
+  initial forever #5 clk = !clk;
   always @(posedge clk) cycle <= cycle + 1;
 
   reg [127:0] key, block;
@@ -154,6 +153,7 @@ module crypto_bench;
         $finish;
       end
     endcase
+    if (got < 1) $display("crypto_bench: a line ends early");
   endtask
 
   initial begin

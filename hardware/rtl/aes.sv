@@ -1,7 +1,7 @@
 // Pipelined AES-128 encryption (FIPS 197): one block a cycle, one round a stage.
 //
-// A block given with `in_valid` comes out with `out_valid` LATENCY = 11 cycles later, always; there is
-// no back-pressure, so whoever feeds it has room for what is in flight. `round_keys` comes from
+// A block given with `in_valid` comes out with `out_valid` LATENCY = 11 cycles later, always; there
+// is no back-pressure, so whoever feeds it has room for what is in flight. `round_keys` comes from
 // `aes_key.sv` and must not change while blocks are in flight. `reset` only clears the valid bits.
 // Byte k of a block lies at bits 8k+7..8k.
 //

@@ -1,8 +1,8 @@
-// AES-128 encryption of one block at a time, one round a cycle, with the key schedule made beside it
-// (FIPS 197). Twenty S-boxes: sixteen for the round, four for the next round key.
+// AES-128 encryption of one block at a time, one round a cycle, with the key schedule made beside
+// it (FIPS 197). Twenty S-boxes: sixteen for the round, four for the next round key.
 //
-// `start` takes `key` and `in` (neither need stay); `done` is high for one cycle, 11 cycles later, and
-// `out` is good from then until the next `start`. A `start` while it works starts anew.
+// `start` takes `key` and `in` (neither need stay); `done` is high for one cycle, 11 cycles later,
+// and `out` is good from then until the next `start`. A `start` while it works starts anew.
 //
 // The paper's PRF uses "a non-pipelined 12 cycle core" (sections 5.1 and 7.2.1).
 module aes_iterative (
@@ -44,7 +44,7 @@ module aes_iterative (
     end
     // Powers of x, as in aes_key.sv.
     constant <= start ? 8'h01 : {constant[6:0], 1'b0} ^ (constant[7] ? 8'h1b : 8'h00);
-    round_key <= start ? key : next_key;
+    if (start || busy) round_key <= start ? key : next_key;
     if (start) state <= in ^ key;
     else if (busy) state <= turned ^ next_key;
   end

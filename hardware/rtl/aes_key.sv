@@ -1,8 +1,8 @@
 // Expands a 128-bit AES key into its eleven round keys once, one a cycle (FIPS 197, 5.2).
 //
-// `start` takes `key` (it need not stay); 11 cycles later `ready` rises and `round_keys` is good until
-// the next `start` or `reset`. Round key i lies at bits 128i+127..128i. A `start` while it works starts
-// anew. One such schedule serves all pipelines of `aes.sv` that share a key.
+// `start` takes `key` (it need not stay); 11 cycles later `ready` rises and `round_keys` is good
+// until the next `start` or `reset`. Round key i lies at bits 128i+127..128i. A `start` while it
+// works starts anew. One such schedule serves all pipelines of `aes.sv` that share a key.
 //
 // The paper encrypts each path by AES-128 in counter mode (sections 3.1, 6.4 and 7.2.1).
 module aes_key (
@@ -23,12 +23,12 @@ module aes_key (
       .next    (next)
   );
 
-  // The constants are the powers of x modulo x^8 + x^4 + x^3 + x + 1: 01, 02 .. 80, 1b, 36. The tenth
-  // and last key is made with 36.
+  // The constants are the powers of x modulo x^8 + x^4 + x^3 + x + 1: 01, 02 .. 80, 1b, 36. The
+  // tenth and last key is made with 36.
   wire [7:0] doubled = {constant[6:0], 1'b0} ^ (constant[7] ? 8'h1b : 8'h00);
 
-  // New keys enter at the top and push the others down: the newest, from which the next one is made,
-  // is always in the same place, and after ten steps the first one lies lowest.
+  // New keys enter at the top and push the others down: the newest, from which the next one is
+  // made, is always in the same place, and after ten steps the first one lies lowest.
   always @(posedge clk) begin
     if (reset) begin
       busy  <= 0;

@@ -1,5 +1,5 @@
-// One step of AES-128's key schedule (FIPS 197, 5.2): from round key i and the constant of round i + 1
-// to round key i + 1. No clock: `next` follows `key`. Four S-boxes.
+// One step of AES-128's key schedule (FIPS 197, 5.2): from round key i and the constant of round i
+// + 1 to round key i + 1. No clock: `next` follows `key`. Four S-boxes.
 //
 // Word w of the key lies at bits 32w+31..32w, its first byte lowest.
 module aes_next_key (
@@ -11,15 +11,12 @@ module aes_next_key (
   wire [31:0] turned = {last[7:0], last[31:8]};
   wire [31:0] boxed;
 
-  genvar k;
-  generate
-    for (k = 0; k < 4; k = k + 1) begin : box
-      aes_sbox sbox (
-          .in (turned[8*k+:8]),
-          .out(boxed[8*k+:8])
-      );
-    end
-  endgenerate
+  aes_sbox #(
+      .BYTES(4)
+  ) boxes (
+      .in (turned),
+      .out(boxed)
+  );
 
   wire [31:0] word0 = key[31:0] ^ boxed ^ {24'd0, constant};
   wire [31:0] word1 = key[63:32] ^ word0;

@@ -1,73 +1,97 @@
-// The S-box of AES (FIPS 197, 5.1.1) as a table. No clock: `out` follows `in`.
-module aes_sbox (
-    input      [7:0] in,
-    output reg [7:0] out
+// The S-box of AES (FIPS 197, 5.1.1) in composite fields, for BYTES bytes side by side. No clock:
+// `out` follows `in`. Bit i of all bytes is one vector, so that a simulator has one operation where
+// the hardware has BYTES equal gates; a function, so that it runs once for each change of `in`.
+//
+// The S-box inverts in GF(256) and applies an affine map. Written over small fields, the inverse is
+// products of few bits. The steps (numbers in hex are elements of FIPS 197's field):
+//
+//  1. Y = ff and Y^16 = fe are conjugate over GF(16), and Y + Y^16 = 1. Let N = Y^17 be their
+//     product. Write x = a Y^16 + b Y with a, b in GF(16). Then x^16 = b Y^16 + a Y; the norm is
+//         n = x x^16 = (a^2 + b^2) N + a b (Y^32 + Y^2) = N (a + b)^2 + a b,
+//     since Y^32 + Y^2 = (Y^16 + Y)^2 = 1. It lies in GF(16), and 1 / x = x^16 / n:
+//         1 / x = (b / n) Y^16 + (a / n) Y.
+//  2. In GF(16) the basis is Z, Z W, Z^4, Z^4 W with Z = 5c, Z + Z^4 = 1, and W = bc in GF(4). A
+//     product of u = u1 Z^4 + u0 Z and v = v1 Z^4 + v0 Z is, with c = Z^5 (u1 + u0) (v1 + v0),
+//         (u1 v1 + c) Z^4 + (u0 v0 + c) Z,
+//     three products in GF(4), each three products of bits by the same trick. So it takes nine ANDs
+//     of nine sums of each factor, in this order: bits 0, 1, 0+1, 2, 3, 2+3, 0+2, 1+3, all four.
+//  3. 1 / n is a function of four bits. Squares and the changes of basis are linear.
+//
+// There are 1,024 towers of this kind (each field by a normal or a polynomial basis). The 24 whose
+// linear layers take the fewest XORs (shared greedily) were mapped with abc and osu018's cells, and
+// this one has the least area x delay: 220 GE and 2.9 ns. The table of 256 entries, mapped the same
+// way, has 533 GE and 2.0 ns: faster by a third, and 2.4 times as large.
+module aes_sbox #(
+    parameter BYTES = 16
+) (
+    input  [8*BYTES-1:0] in,
+    output [8*BYTES-1:0] out
 );
-  always @*
-    case (in)
-      8'd0: out = 8'h63; 8'd1: out = 8'h7c; 8'd2: out = 8'h77; 8'd3: out = 8'h7b;
-      8'd4: out = 8'hf2; 8'd5: out = 8'h6b; 8'd6: out = 8'h6f; 8'd7: out = 8'hc5;
-      8'd8: out = 8'h30; 8'd9: out = 8'h01; 8'd10: out = 8'h67; 8'd11: out = 8'h2b;
-      8'd12: out = 8'hfe; 8'd13: out = 8'hd7; 8'd14: out = 8'hab; 8'd15: out = 8'h76;
-      8'd16: out = 8'hca; 8'd17: out = 8'h82; 8'd18: out = 8'hc9; 8'd19: out = 8'h7d;
-      8'd20: out = 8'hfa; 8'd21: out = 8'h59; 8'd22: out = 8'h47; 8'd23: out = 8'hf0;
-      8'd24: out = 8'had; 8'd25: out = 8'hd4; 8'd26: out = 8'ha2; 8'd27: out = 8'haf;
-      8'd28: out = 8'h9c; 8'd29: out = 8'ha4; 8'd30: out = 8'h72; 8'd31: out = 8'hc0;
-      8'd32: out = 8'hb7; 8'd33: out = 8'hfd; 8'd34: out = 8'h93; 8'd35: out = 8'h26;
-      8'd36: out = 8'h36; 8'd37: out = 8'h3f; 8'd38: out = 8'hf7; 8'd39: out = 8'hcc;
-      8'd40: out = 8'h34; 8'd41: out = 8'ha5; 8'd42: out = 8'he5; 8'd43: out = 8'hf1;
-      8'd44: out = 8'h71; 8'd45: out = 8'hd8; 8'd46: out = 8'h31; 8'd47: out = 8'h15;
-      8'd48: out = 8'h04; 8'd49: out = 8'hc7; 8'd50: out = 8'h23; 8'd51: out = 8'hc3;
-      8'd52: out = 8'h18; 8'd53: out = 8'h96; 8'd54: out = 8'h05; 8'd55: out = 8'h9a;
-      8'd56: out = 8'h07; 8'd57: out = 8'h12; 8'd58: out = 8'h80; 8'd59: out = 8'he2;
-      8'd60: out = 8'heb; 8'd61: out = 8'h27; 8'd62: out = 8'hb2; 8'd63: out = 8'h75;
-      8'd64: out = 8'h09; 8'd65: out = 8'h83; 8'd66: out = 8'h2c; 8'd67: out = 8'h1a;
-      8'd68: out = 8'h1b; 8'd69: out = 8'h6e; 8'd70: out = 8'h5a; 8'd71: out = 8'ha0;
-      8'd72: out = 8'h52; 8'd73: out = 8'h3b; 8'd74: out = 8'hd6; 8'd75: out = 8'hb3;
-      8'd76: out = 8'h29; 8'd77: out = 8'he3; 8'd78: out = 8'h2f; 8'd79: out = 8'h84;
-      8'd80: out = 8'h53; 8'd81: out = 8'hd1; 8'd82: out = 8'h00; 8'd83: out = 8'hed;
-      8'd84: out = 8'h20; 8'd85: out = 8'hfc; 8'd86: out = 8'hb1; 8'd87: out = 8'h5b;
-      8'd88: out = 8'h6a; 8'd89: out = 8'hcb; 8'd90: out = 8'hbe; 8'd91: out = 8'h39;
-      8'd92: out = 8'h4a; 8'd93: out = 8'h4c; 8'd94: out = 8'h58; 8'd95: out = 8'hcf;
-      8'd96: out = 8'hd0; 8'd97: out = 8'hef; 8'd98: out = 8'haa; 8'd99: out = 8'hfb;
-      8'd100: out = 8'h43; 8'd101: out = 8'h4d; 8'd102: out = 8'h33; 8'd103: out = 8'h85;
-      8'd104: out = 8'h45; 8'd105: out = 8'hf9; 8'd106: out = 8'h02; 8'd107: out = 8'h7f;
-      8'd108: out = 8'h50; 8'd109: out = 8'h3c; 8'd110: out = 8'h9f; 8'd111: out = 8'ha8;
-      8'd112: out = 8'h51; 8'd113: out = 8'ha3; 8'd114: out = 8'h40; 8'd115: out = 8'h8f;
-      8'd116: out = 8'h92; 8'd117: out = 8'h9d; 8'd118: out = 8'h38; 8'd119: out = 8'hf5;
-      8'd120: out = 8'hbc; 8'd121: out = 8'hb6; 8'd122: out = 8'hda; 8'd123: out = 8'h21;
-      8'd124: out = 8'h10; 8'd125: out = 8'hff; 8'd126: out = 8'hf3; 8'd127: out = 8'hd2;
-      8'd128: out = 8'hcd; 8'd129: out = 8'h0c; 8'd130: out = 8'h13; 8'd131: out = 8'hec;
-      8'd132: out = 8'h5f; 8'd133: out = 8'h97; 8'd134: out = 8'h44; 8'd135: out = 8'h17;
-      8'd136: out = 8'hc4; 8'd137: out = 8'ha7; 8'd138: out = 8'h7e; 8'd139: out = 8'h3d;
-      8'd140: out = 8'h64; 8'd141: out = 8'h5d; 8'd142: out = 8'h19; 8'd143: out = 8'h73;
-      8'd144: out = 8'h60; 8'd145: out = 8'h81; 8'd146: out = 8'h4f; 8'd147: out = 8'hdc;
-      8'd148: out = 8'h22; 8'd149: out = 8'h2a; 8'd150: out = 8'h90; 8'd151: out = 8'h88;
-      8'd152: out = 8'h46; 8'd153: out = 8'hee; 8'd154: out = 8'hb8; 8'd155: out = 8'h14;
-      8'd156: out = 8'hde; 8'd157: out = 8'h5e; 8'd158: out = 8'h0b; 8'd159: out = 8'hdb;
-      8'd160: out = 8'he0; 8'd161: out = 8'h32; 8'd162: out = 8'h3a; 8'd163: out = 8'h0a;
-      8'd164: out = 8'h49; 8'd165: out = 8'h06; 8'd166: out = 8'h24; 8'd167: out = 8'h5c;
-      8'd168: out = 8'hc2; 8'd169: out = 8'hd3; 8'd170: out = 8'hac; 8'd171: out = 8'h62;
-      8'd172: out = 8'h91; 8'd173: out = 8'h95; 8'd174: out = 8'he4; 8'd175: out = 8'h79;
-      8'd176: out = 8'he7; 8'd177: out = 8'hc8; 8'd178: out = 8'h37; 8'd179: out = 8'h6d;
-      8'd180: out = 8'h8d; 8'd181: out = 8'hd5; 8'd182: out = 8'h4e; 8'd183: out = 8'ha9;
-      8'd184: out = 8'h6c; 8'd185: out = 8'h56; 8'd186: out = 8'hf4; 8'd187: out = 8'hea;
-      8'd188: out = 8'h65; 8'd189: out = 8'h7a; 8'd190: out = 8'hae; 8'd191: out = 8'h08;
-      8'd192: out = 8'hba; 8'd193: out = 8'h78; 8'd194: out = 8'h25; 8'd195: out = 8'h2e;
-      8'd196: out = 8'h1c; 8'd197: out = 8'ha6; 8'd198: out = 8'hb4; 8'd199: out = 8'hc6;
-      8'd200: out = 8'he8; 8'd201: out = 8'hdd; 8'd202: out = 8'h74; 8'd203: out = 8'h1f;
-      8'd204: out = 8'h4b; 8'd205: out = 8'hbd; 8'd206: out = 8'h8b; 8'd207: out = 8'h8a;
-      8'd208: out = 8'h70; 8'd209: out = 8'h3e; 8'd210: out = 8'hb5; 8'd211: out = 8'h66;
-      8'd212: out = 8'h48; 8'd213: out = 8'h03; 8'd214: out = 8'hf6; 8'd215: out = 8'h0e;
-      8'd216: out = 8'h61; 8'd217: out = 8'h35; 8'd218: out = 8'h57; 8'd219: out = 8'hb9;
-      8'd220: out = 8'h86; 8'd221: out = 8'hc1; 8'd222: out = 8'h1d; 8'd223: out = 8'h9e;
-      8'd224: out = 8'he1; 8'd225: out = 8'hf8; 8'd226: out = 8'h98; 8'd227: out = 8'h11;
-      8'd228: out = 8'h69; 8'd229: out = 8'hd9; 8'd230: out = 8'h8e; 8'd231: out = 8'h94;
-      8'd232: out = 8'h9b; 8'd233: out = 8'h1e; 8'd234: out = 8'h87; 8'd235: out = 8'he9;
-      8'd236: out = 8'hce; 8'd237: out = 8'h55; 8'd238: out = 8'h28; 8'd239: out = 8'hdf;
-      8'd240: out = 8'h8c; 8'd241: out = 8'ha1; 8'd242: out = 8'h89; 8'd243: out = 8'h0d;
-      8'd244: out = 8'hbf; 8'd245: out = 8'he6; 8'd246: out = 8'h42; 8'd247: out = 8'h68;
-      8'd248: out = 8'h41; 8'd249: out = 8'h99; 8'd250: out = 8'h2d; 8'd251: out = 8'h0f;
-      8'd252: out = 8'hb0; 8'd253: out = 8'h54; 8'd254: out = 8'hbb; default: out = 8'h16;
-    endcase
+  function [8*BYTES-1:0] substitute(input [8*BYTES-1:0] bytes);
+    integer k;
+    reg [BYTES-1:0] x0, x1, x2, x3, x4, x5, x6, x7;
+    reg [BYTES-1:0] s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, s12, s13, s14, s15, s16,
+        s17, s18, s19, s20, s21, s22, s23, s24, s25;
+    reg [BYTES-1:0] a0, a1, a2, a3, a4, a5, a6, a7, a8;
+    reg [BYTES-1:0] b0, b1, b2, b3, b4, b5, b6, b7, b8;
+    reg [BYTES-1:0] l0, l1, l2, l3;
+    reg [BYTES-1:0] m0, m1, m2, m3, m4, m5, m6, m7, m8;
+    reg [BYTES-1:0] c0, c1;
+    reg [BYTES-1:0] d0, d1, d2, d3;
+    reg [BYTES-1:0] g0, g1, g2, g3;
+    reg [BYTES-1:0] e0, e1, e2, e3, e4, e5, e6, e7, e8;
+    reg [BYTES-1:0] p0, p1, p2, p3, p4, p5, p6, p7, p8;
+    reg [BYTES-1:0] q0, q1, q2, q3, q4, q5, q6, q7, q8;
+    reg [BYTES-1:0] u0, u1, u2, u3, u4, u5, u6, u7, u8, u9, u10, u11, u12, u13, u14, u15, u16,
+        u17, u18, u19, u20, u21, u22, u23, u24, u25, u26, u27, u28, u29, u30, u31, u32, u33;
+    begin
+      for (k = 0; k < BYTES; k = k + 1)
+        {x7[k], x6[k], x5[k], x4[k], x3[k], x2[k], x1[k], x0[k]} = bytes[8*k+:8];
+
+      // Sums of input bits, each used more than once or an entry of a, b or l.
+      s0 = x1 ^ x3; s1 = x5 ^ x6; s2 = x4 ^ x7; s3 = x0 ^ s1; s4 = x2 ^ s0; s5 = s0 ^ s2;
+      s6 = x1 ^ x2; s7 = x5 ^ x7; s8 = x6 ^ s4; s9 = x7 ^ s3; s10 = x0 ^ s5; s11 = x0 ^ s8;
+      s12 = x1 ^ x7; s13 = x1 ^ s3; s14 = x2 ^ x4; s15 = x2 ^ x5; s16 = x2 ^ x7; s17 = x4 ^ s1;
+      s18 = x4 ^ s3; s19 = x5 ^ s4; s20 = s1 ^ s5; s21 = s2 ^ s6; s22 = s2 ^ s15; s23 = s4 ^ s7;
+      s24 = s4 ^ s17; s25 = s6 ^ s9;
+
+      // The two halves of the input in the new basis, each as nine sums.
+      a0 = s9; a1 = s12; a2 = s13; a3 = s18; a4 = s21; a5 = s25; a6 = s2; a7 = s14; a8 = s16;
+      b0 = s11; b1 = s19; b2 = s3; b3 = x0; b4 = s5; b5 = s10; b6 = s8; b7 = s22; b8 = s20;
+
+      // The norm: a b by its nine products, and N (a + b)^2, which is linear: l.
+      l0 = s23; l1 = x1; l2 = s24; l3 = s7;
+      m0 = a0 & b0; m1 = a1 & b1; m2 = a2 & b2; m3 = a3 & b3; m4 = a4 & b4; m5 = a5 & b5;
+      m6 = a6 & b6; m7 = a7 & b7; m8 = a8 & b8; c0 = m0 ^ m8; c1 = m3 ^ m8;
+      d0 = (l0 ^ c0) ^ (m1 ^ m6); d1 = (l1 ^ c0) ^ (m2 ^ m7);
+      d2 = (l2 ^ c1) ^ (m4 ^ m6); d3 = (l3 ^ c1) ^ (m5 ^ m7);
+
+      // Its inverse in GF(16), as polynomials over GF(2), and as nine sums.
+      g0 = d2 ^ (d1 & d3) ^ (d0 & d2 & d3) ^ (d1 & d2 & d3);
+      g1 = d2 ^ (d0 & d2) ^ (d1 & d2) ^ d3 ^ (d1 & d2 & d3);
+      g2 = d0 ^ (d0 & d1 & d2) ^ (d1 & d3) ^ (d0 & d1 & d3);
+      g3 = d0 ^ d1 ^ (d0 & d2) ^ (d0 & d3) ^ (d0 & d1 & d3);
+      e0 = g0; e1 = g1; e2 = g0 ^ g1; e3 = g2; e4 = g3; e5 = g2 ^ g3; e6 = g0 ^ g2; e7 = g1 ^ g3;
+      e8 = e2 ^ e5;
+
+      // The two halves of the result, b e and a e, as nine products each; then what turns them back
+      // into FIPS 197's basis with the affine map, in one.
+      p0 = b0 & e0; p1 = b1 & e1; p2 = b2 & e2; p3 = b3 & e3; p4 = b4 & e4; p5 = b5 & e5;
+      p6 = b6 & e6; p7 = b7 & e7; p8 = b8 & e8; q0 = a0 & e0; q1 = a1 & e1; q2 = a2 & e2;
+      q3 = a3 & e3; q4 = a4 & e4; q5 = a5 & e5; q6 = a6 & e6; q7 = a7 & e7; q8 = a8 & e8;
+      u0 = q6 ^ q7; u1 = p2 ^ u0; u2 = q4 ^ q5; u3 = p1 ^ p4; u4 = p3 ^ q1; u5 = p5 ^ u2;
+      u6 = p7 ^ u1; u7 = p0 ^ q2; u8 = p4 ^ p6; u9 = p8 ^ q0; u10 = u1 ^ u5; u11 = u3 ^ u4;
+      u12 = p0 ^ p3; u13 = p1 ^ p6; u14 = p7 ^ u0; u15 = p8 ^ q1; u16 = q3 ^ q5; u17 = q6 ^ q8;
+      u18 = u0 ^ u7; u19 = u2 ^ u6; u20 = u3 ^ u10; u21 = u4 ^ u8; u22 = u5 ^ u8; u23 = u6 ^ u7;
+      u24 = u6 ^ u9; u25 = u9 ^ u17; u26 = u10 ^ u12; u27 = u11 ^ u16; u28 = u11 ^ u18;
+      u29 = u13 ^ u19; u30 = u14 ^ u22; u31 = u15 ^ u23; u32 = u21 ^ u25; u33 = u24 ^ u27;
+
+      for (k = 0; k < BYTES; k = k + 1)
+        substitute[8*k+:8] = {
+          u29[k], ~u30[k], ~u32[k], u20[k], u26[k], u33[k], ~u31[k], ~u28[k]
+        };
+    end
+  endfunction
+
+  assign out = substitute(in);
 endmodule

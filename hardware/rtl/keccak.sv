@@ -1,9 +1,9 @@
 // The permutation keccak-f[1600] (FIPS 202, 3.3), two rounds a cycle, 12 cycles.
 //
-// `start` takes `in` (it need not stay) and already does the first two rounds; `done` is high for one
-// cycle, 12 cycles later, and `out` is good in THAT cycle only. A `start` while it works starts anew.
-// Nothing holds the state when it rests: that saves a multiplexer a bit. It is then fed with zeros, so
-// that after a cycle nothing toggles.
+// `start` takes `in` (it need not stay) and already does the first two rounds; `done` is high for
+// one cycle, 12 cycles later, and `out` is good in THAT cycle only. A `start` while it works starts
+// anew. Nothing holds the state when it rests: that saves a multiplexer a bit. It is then fed with
+// zeros, so that after a cycle nothing toggles.
 //
 // The paper's MAC is SHA3-224, 18 cycles (sections 6.1 and 7.2.1, Table 1).
 module keccak (
@@ -20,13 +20,7 @@ module keccak (
   wire [1599:0] first = start ? in : (busy ? state : 1600'd0);
   wire [1599:0] middle, second;
 
-  // The constant of a round has ones in bits 0, 1, 3, 7, 15, 31 and 63 only: {63, 31, 15, 7, 3, 1, 0}.
-  function [63:0] spread(input [6:0] bits);
-    spread = {
-      bits[6], 31'd0, bits[5], 15'd0, bits[4], 7'd0, bits[3], 3'd0, bits[2], 1'd0, bits[1:0]
-    };
-  endfunction
-
+  // Of the first round in the low half; see keccak_round.sv.
   reg [13:0] constants;
   always @* begin
     case (start ? 4'd0 : step)
@@ -47,12 +41,12 @@ module keccak (
 
   keccak_round round0 (
       .in      (first),
-      .constant(spread(constants[6:0])),
+      .constant(constants[6:0]),
       .out     (middle)
   );
   keccak_round round1 (
       .in      (middle),
-      .constant(spread(constants[13:7])),
+      .constant(constants[13:7]),
       .out     (second)
   );
 

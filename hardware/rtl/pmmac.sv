@@ -1,12 +1,13 @@
-// The MAC of PMMAC (sections 6.1 and 6.2 of the paper): SHA3-224 over key || count || address || data,
-// 16 + 8 + 8 + 64 = 96 bytes in one permutation, cut to its first 16 bytes.
+// The MAC of PMMAC (sections 6.1 and 6.2 of the paper): SHA3-224 over key || count || address ||
+// data, 16 + 8 + 8 + 64 = 96 bytes in one permutation, cut to its first 16 bytes.
 //
-// `start` takes all inputs (none need stay); `done` is high for one cycle, 13 cycles later, and `mac`
-// is good from then until the next `done`. A `start` while it works starts anew; there is room for a
-// new one every 12 cycles. Comparing it, and refusing all service on a mismatch, is the front end's.
+// `start` takes all inputs (none need stay); `done` is high for one cycle, 13 cycles later, and
+// `mac` is good from then until the next `done`. A `start` while it works starts anew; there is
+// room for a new one every 12 cycles. Comparing it, and refusing all service on a mismatch, is the
+// front end's.
 //
-// SHA3 is not open to the extension of a message, so the key in front makes it a MAC (FIPS 202, 6.1;
-// the capacity is 448 bits, the message ends with 01 and is padded with 10*1 to 144 bytes).
+// SHA3 is not open to the extension of a message, so the key in front makes it a MAC (FIPS 202,
+// 6.1; the capacity is 448 bits, the message ends with 01 and is padded with 10*1 to 144 bytes).
 module pmmac (
     input              clk,
     input              reset,

@@ -1,11 +1,11 @@
 // The only memory of the design: one synchronous read port and one write port.
 //
-// `out` holds the word at `read_at` one cycle after the address; a read of the address that is written
-// in the same cycle gives the OLD word. There is no reset: what was never written is undefined, so a
-// user fills it or keeps valid bits elsewhere. DEPTH is at least 2.
+// `out` holds the word at `read_at` one cycle after the address; a read of the address that is
+// written in the same cycle gives the OLD word. There is no reset: what was never written is
+// undefined, so a user fills it or keeps valid bits elsewhere. DEPTH is at least 2.
 //
-// In silicon this is a macro from a memory generator (section 7.2.1 of the paper: PLB data and tags,
-// on-chip PosMap, stash data and tags); the synthesis counts its bits and maps no cell.
+// In silicon this is a macro from a memory generator (section 7.2.1 of the paper: PLB data and
+// tags, on-chip PosMap, stash data and tags); the synthesis counts its bits and maps no cell.
 module ram #(
     parameter WIDTH = 64,
     parameter DEPTH = 256
