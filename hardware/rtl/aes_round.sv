@@ -18,9 +18,9 @@ module aes_round (
   );
 
   // Row r moves left by r columns: its byte comes from column c + r.
-  function [127:0] shift(input [127:0] block);
+  function [127:0] shift(input [127:0] bytes);
     integer k;
-    for (k = 0; k < 16; k = k + 1) shift[8*k+:8] = block[8*((4*(k/4)+5*(k%4))%16)+:8];
+    for (k = 0; k < 16; k = k + 1) shift[8*k+:8] = bytes[8*((4*(k/4)+5*(k%4))%16)+:8];
   endfunction
 
   // Doubling modulo x^8 + x^4 + x^3 + x + 1.
@@ -29,14 +29,14 @@ module aes_round (
   endfunction
 
   // Row r becomes 2 a + 3 b + c + d = 2 (a + b) + b + c + d, with a in row r, the others below it.
-  function [127:0] mix_columns(input [127:0] block);
+  function [127:0] mix_columns(input [127:0] bytes);
     integer k;
     reg [7:0] a, b, c, d;
     for (k = 0; k < 16; k = k + 1) begin
-      a = block[8*k+:8];
-      b = block[8*(4*(k/4)+(k+1)%4)+:8];
-      c = block[8*(4*(k/4)+(k+2)%4)+:8];
-      d = block[8*(4*(k/4)+(k+3)%4)+:8];
+      a = bytes[8*k+:8];
+      b = bytes[8*(4*(k/4)+(k+1)%4)+:8];
+      c = bytes[8*(4*(k/4)+(k+2)%4)+:8];
+      d = bytes[8*(4*(k/4)+(k+3)%4)+:8];
       mix_columns[8*k+:8] = twice(a ^ b) ^ b ^ (c ^ d);
     end
   endfunction
