@@ -1,7 +1,7 @@
 // Runs the controller on requests from a file, beside a memory that stalls at random, and prints all
 // that the memory and the cache see. `crates/lab/src/hardware/cosim.rs` says what has to come out.
 //
-//   oram_bench +requests=FILE [+stall=N] [+seed=N] [+times]
+//   oram_bench +requests=FILE [+stall=N] [+seed=N] [+times] [+wave]
 //
 // A line of requests is a letter and numbers in hex:
 //   r BLOCK            read                x LINE MASK    flip bits of a line, once all is written
@@ -13,6 +13,8 @@
 //   D CYCLES                   a write was taken
 //   F                          the port failed
 //   E CYCLES                   the end, and the cycles since reset
+//   V CYCLE BITS               with +wave: what moves in a cycle: request, word out, word in, command to
+//                              read, command to write, data read, data written (bit 0 first)
 //   C CYCLE WRITE              with +times: a command was valid in this cycle
 // `stall` of 16 cycles, each ready or valid of the memory is low; N is 0 to 15.
 `timescale 1ns / 1ps
@@ -109,7 +111,8 @@ module oram_bench #(
 
   // Stalls change at the falling edge, so that they do not race with the clock.
   integer stall = 0, seed = 1;
-  reg times = 0;
+  reg times = 0, wave = 0;
+  wire command_moves = command_valid && command_open;
   always @(negedge clk) begin
     command_open <= $unsigned($random(seed)) % 16 >= stall && command_end + 10'd2 != command_first;
     read_open <= $unsigned($random(seed)) % 16 >= stall;
@@ -118,7 +121,10 @@ module oram_bench #(
 
   always @(posedge clk) if (!reset) begin
     if (times && command_valid) $write("C %0h %0h\n", cycle, command_write);
-    if (command_valid && command_open) begin
+    if (wave) $write("V %0h %0h\n", cycle, {write_valid && write_ready, read_valid && read_ready,
+        command_moves && command_write, command_moves && !command_write, word_in_valid && word_in_ready,
+        word_out_valid, request_valid && request_ready});
+    if (command_moves) begin
       commands[command_end] <= {command_write, command_line};
       command_end <= command_end + 1'b1;
     end
@@ -197,6 +203,7 @@ module oram_bench #(
     if ($value$plusargs("stall=%d", stall)) ;
     if ($value$plusargs("seed=%d", seed)) ;
     if ($test$plusargs("times")) times = 1;
+    if ($test$plusargs("wave")) wave = 1;
     got = $value$plusargs("requests=%s", name);
     file = $fopen(name, "r");
     repeat (4) @(negedge clk);

@@ -38,6 +38,8 @@ pub enum Said {
     Failed,
     /// A command was valid in this cycle; whether it writes.
     Command(u64, bool),
+    /// What moves in a cycle, a bit each.
+    Wave(u64, u64),
     /// The end, and the cycles since the beginning.
     End(u64),
 }
@@ -84,11 +86,11 @@ impl Bench {
         Ok(Self { program: folder.path().join("Voram_bench"), _folder: folder })
     }
 
-    /// Runs it. `stall` of 16 cycles, the memory is not ready.
+    /// Runs it. `stall` of 16 cycles, the memory is not ready. `more` are options of the bench.
     ///
     /// # Errors
     /// Those of the child.
-    pub fn run(&self, asks: &[Ask], stall: u32, seed: u64, times: bool) -> Result<Run> {
+    pub fn run(&self, asks: &[Ask], stall: u32, seed: u64, more: &[&str]) -> Result<Run> {
         let mut text = String::new();
         for ask in asks {
             write_ask(&mut text, ask);
@@ -98,9 +100,7 @@ impl Bench {
         let mut command = Command::new(&self.program);
         command.arg(format!("+requests={}", requests.path().display()));
         command.arg(format!("+stall={stall}")).arg(format!("+seed={seed}"));
-        if times {
-            command.arg("+times");
-        }
+        command.args(more);
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let out = child.stdout.take().context("a pipe")?;
         Ok(Run { lines: BufReader::with_capacity(1 << 16, out), child, _requests: requests })
@@ -180,6 +180,7 @@ impl Run {
             }
             "D" => Said::Taken(number()?),
             "C" => Said::Command(number()?, number()? == 1),
+            "V" => Said::Wave(number()?, number()?),
             "F" => Said::Failed,
             "E" => Said::End(number()?),
             // The simulator's own farewell.

@@ -168,7 +168,7 @@ pub fn compare(
 ) -> Result<Outcome> {
     let mut expected = Expected::new(shape, asks);
     let mut outcome = Outcome::default();
-    for said in bench.run(asks, stall, seed, false)? {
+    for said in bench.run(asks, stall, seed, &[])? {
         let at = outcome.answered;
         match said? {
             Said::Line(line) => {
@@ -189,7 +189,7 @@ pub fn compare(
                 outcome.waited += cycles;
             }
             Said::Failed => outcome.failed = true,
-            Said::Command(..) => {}
+            Said::Command(..) | Said::Wave(..) => {}
             Said::End(cycles) => outcome.cycles = cycles,
         }
     }

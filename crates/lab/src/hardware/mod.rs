@@ -12,6 +12,7 @@ mod engine;
 mod frontend;
 mod memory;
 mod paper;
+mod picture;
 mod scheme;
 mod secrets;
 mod shape;
@@ -37,6 +38,8 @@ enum Part {
     Tamper(attacks::Args),
     /// Pairs of request streams: the memory's commands come in the same cycles
     Timing(timing::Args),
+    /// Draws an access, cycle by cycle
+    Picture,
 }
 
 /// Runs the experiment.
@@ -49,5 +52,6 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
         Part::Cosim(args) => campaign::run(args, write),
         Part::Tamper(args) => attacks::run(args, write),
         Part::Timing(args) => timing::run(args, write),
+        Part::Picture => picture::run(write),
     }
 }

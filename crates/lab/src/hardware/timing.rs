@@ -64,7 +64,7 @@ pub fn pair(bench: &Bench, shape: &Shape, seed: u64) -> Result<usize> {
     let stall = (seed % 4) as u32;
     let commands = |which: u64| -> Result<Vec<(u64, bool)>> {
         let mut found = Vec::new();
-        for said in bench.run(&stream(shape, seed, which), stall, seed + 1, true)? {
+        for said in bench.run(&stream(shape, seed, which), stall, seed + 1, &["+times"])? {
             match said? {
                 Said::Command(cycle, write) => found.push((cycle, write)),
                 Said::Failed => anyhow::bail!("the port failed"),
