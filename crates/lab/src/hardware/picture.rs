@@ -2,6 +2,7 @@
 
 use super::bench::{Ask, Bench, Said};
 use super::scheme::scheme;
+use super::shape::Shape;
 use anyhow::{Context, Result};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -27,7 +28,8 @@ const TOP: usize = 40;
 /// # Errors
 /// Those of the bench and of the file.
 pub fn run(write: bool) -> Result<()> {
-    let shape = scheme("PI_X8", 3, 16).context("a scheme of the paper")?;
+    // A small stash, so that looking through it takes no longer than in a tree of many levels.
+    let shape = Shape { stash: 48, ..scheme("PI_X8", 3, 16).context("a scheme of the paper")? };
     let bench = Bench::build(&shape, 2, 10)?;
     let asks = [Ask::Read(5), Ask::Write(6, [1; 64])];
     let mut cycles = Vec::new();
