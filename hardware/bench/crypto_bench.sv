@@ -7,6 +7,7 @@
 //   k KEY                       expand the key of the pipeline        k CYCLES
 //   a BLOCK                     a block into the pipeline, one cycle  a CYCLE_IN CYCLE_OUT BLOCK
 //   w CYCLES                    wait
+//   g CYCLES                    start all of the next four with anything, that long before the next
 //   i KEY BLOCK                 aes_iterative                         i CYCLES BLOCK
 //   p KEY ADDRESS COUNT         prf                                   p CYCLES LABEL
 //   f STATE                     keccak                                f CYCLES STATE
@@ -108,6 +109,12 @@ module crypto_bench;
       end
       "w": begin
         got = $fscanf(vectors, "%h", wait_for);
+        repeat (wait_for) tick;
+      end
+      "g": begin
+        got = $fscanf(vectors, "%h", wait_for);
+        {iterative_start, prf_start, keccak_start, pmmac_start} = 4'hf; tick;
+        {iterative_start, prf_start, keccak_start, pmmac_start} = 4'h0;
         repeat (wait_for) tick;
       end
       "i": begin

@@ -58,6 +58,13 @@ impl Script {
         self.pipeline.push(hex(&encrypted(key, block)));
     }
 
+    /// What works on something else is started anew by the next line.
+    fn interrupted(&mut self, dice: &mut Dice) {
+        if dice.percent(50) {
+            self.line(&format!("g {:x}", dice.below(15)));
+        }
+    }
+
     fn iterative(&mut self, key: &[u8; 16], block: &[u8; 16]) {
         self.line(&format!("i {} {}", hex(key), hex(block)));
         self.expected.push(format!("i 0000000b {}", hex(&encrypted(key, block))));
@@ -161,9 +168,13 @@ fn script(seed: u64, rounds: usize) -> Script {
             }
         }
         let (address, count) = (dice.next_u64(), dice.next_u64());
+        script.interrupted(&mut dice);
         script.iterative(&bytes(&mut dice), &bytes(&mut dice));
+        script.interrupted(&mut dice);
         script.prf(&bytes(&mut dice), address, count);
+        script.interrupted(&mut dice);
         script.mac(&bytes(&mut dice), count, address, &bytes(&mut dice));
+        script.interrupted(&mut dice);
         let length = dice.index(144);
         script.permuted(&bytes::<144>(&mut dice)[..length]);
     }
