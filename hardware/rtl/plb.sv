@@ -24,10 +24,17 @@ module plb #(
 );
   localparam ROW_BITS = $clog2(ROWS);
 
-  /* verilator lint_off UNUSEDSIGNAL */
-  wire [31:0] read_mixed = {4'd0, read_index} + {28'd0, read_level} * 32'h9e37_79b9;
-  wire [31:0] in_mixed = {4'd0, in_index} + {28'd0, clear ? 4'd0 : in_level} * 32'h9e37_79b9;
-  /* verilator lint_on UNUSEDSIGNAL */
+  // Of the engine's set function only the lowest bits count.
+  localparam [31:0] SPREAD = 32'h9e37_79b9;
+  function [ROW_BITS-1:0] row(input [3:0] of_level, input [27:0] of_index);
+    reg [31:0] spread;
+    begin
+      spread = {28'd0, of_level} * {{(32 - ROW_BITS) {1'b0}}, SPREAD[ROW_BITS-1:0]};
+      row = of_index[ROW_BITS-1:0] + spread[ROW_BITS-1:0];
+    end
+  endfunction
+  wire [ROW_BITS-1:0] read_row = row(read_level, read_index);
+  wire [ROW_BITS-1:0] in_row = row(clear ? 4'd0 : in_level, in_index);
 
   ram #(
       .WIDTH(97),
@@ -35,9 +42,9 @@ module plb #(
   ) tags (
       .clk(clk),
       .write(tag_write || clear),
-      .write_at(in_mixed[ROW_BITS-1:0]),
+      .write_at(in_row),
       .in({!clear, in_level, in_index, in_count}),
-      .read_at(read_mixed[ROW_BITS-1:0]),
+      .read_at(read_row),
       .out({valid, level, index, count})
   );
 
@@ -47,9 +54,9 @@ module plb #(
   ) contents (
       .clk(clk),
       .write(content_write),
-      .write_at(in_mixed[ROW_BITS-1:0]),
+      .write_at(in_row),
       .in(in_content),
-      .read_at(read_mixed[ROW_BITS-1:0]),
+      .read_at(read_row),
       .out(content)
   );
 endmodule

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 /// Blocks that the scribe's client uses.
 const USED: u64 = 120;
@@ -140,7 +141,9 @@ fn a_bit_that_changes_before_a_read_stops_the_scribe_and_nobody_gets_wrong_data(
     let (mut model, mut rng, mut unique) = (Model::new(), SplitMix64::new(7), 0);
     let mut found = [0, 0];
     let line = Line::to(Arc::clone(&world.line) as Arc<dyn Share>);
-    let other = world.client_over(&line, Options { scribe: false, ..World::options() });
+    // Most of the time nobody is the scribe, and a machine may have other work.
+    let patient = Options { scribe: false, timeout: Duration::from_secs(300), ..World::options() };
+    let other = world.client_over(&line, patient);
     let (stop, counted) = (AtomicBool::new(false), Mutex::new(0));
     thread::scope(|scope| {
         scope.spawn(|| {
