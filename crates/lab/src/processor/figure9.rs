@@ -1,0 +1,237 @@
+//! Beside Phantom's large blocks without recursion (Figure 9, section 7.1.6).
+
+use super::frames::Mapping;
+use super::machine::Machine;
+use super::pairs::{Args, Pair};
+use super::paper::PAGE;
+use super::replay::{Secure, geomean};
+use super::scheme::{FRONTEND, LINES, Scheme};
+use crate::papers;
+use crate::report::{Report, Table};
+use anyhow::Result;
+use oblivio_engine::tree::TreeConfig;
+use oblivio_tracer::caches::Kind;
+use oblivio_tracer::record::Record;
+
+const MACHINE: Machine = Machine::TABLE1;
+const BLOCK_BYTES: u64 = 4096;
+/// Lines of Phantom's caches.
+const LINE_BYTES: u64 = 128;
+/// Of Phantom's tree for 2^20 blocks: L = 19, as the paper says.
+const LEVELS: u32 = 20;
+/// Lines of 64 bytes in a bucket of four blocks, and one with their addresses and leaves.
+const BUCKET_LINES: u64 = 4 * BLOCK_BYTES / 64 + 1;
+/// Blocks in the buffer: 32 KB.
+const BUFFERED: usize = (32 << 10) / BLOCK_BYTES as usize;
+
+/// A few blocks, of which CLOCK throws one out: the hand goes round, takes the mark off all that
+/// were used since it came by, and stops at the first that was not.
+struct Buffer {
+    /// A block, and whether it is marked.
+    slots: Vec<Option<(u64, bool)>>,
+    hand: usize,
+}
+
+impl Buffer {
+    fn new(slots: usize) -> Self {
+        Self { slots: vec![None; slots], hand: 0 }
+    }
+
+    /// Uses a block. Whether it was there.
+    fn take(&mut self, block: u64) -> bool {
+        let found = self.slots.iter_mut().flatten().find(|(held, _)| *held == block);
+        if let Some((_, marked)) = found {
+            *marked = true;
+            return true;
+        }
+        while let Some((_, marked @ true)) = &mut self.slots[self.hand] {
+            *marked = false;
+            self.hand = (self.hand + 1) % self.slots.len();
+        }
+        self.slots[self.hand] = Some((block, true));
+        self.hand = (self.hand + 1) % self.slots.len();
+        false
+    }
+}
+
+/// Phantom: one path for each block that the buffer does not have.
+struct Phantom {
+    buffer: Buffer,
+    path_cycles: f64,
+    hit_cycles: f64,
+    exclusive: bool,
+    cycles: f64,
+    accesses: u64,
+    paths: u64,
+}
+
+impl Phantom {
+    fn new(path_cycles: f64, exclusive: bool) -> Self {
+        Self {
+            buffer: Buffer::new(BUFFERED),
+            path_cycles,
+            hit_cycles: FRONTEND * MACHINE.controller_cycle(),
+            exclusive,
+            cycles: 0.0,
+            accesses: 0,
+            paths: 0,
+        }
+    }
+
+    fn take(&mut self, record: &Record) {
+        self.cycles += record.cycles as f64;
+        if record.kind == Kind::Eviction && self.exclusive {
+            return;
+        }
+        self.accesses += 1;
+        if self.buffer.take(record.line / (BLOCK_BYTES / LINE_BYTES)) {
+            self.cycles += self.hit_cycles;
+        } else {
+            self.paths += 1;
+            self.cycles += self.path_cycles;
+        }
+    }
+}
+
+/// What one program has under one mapping.
+struct Row {
+    program: String,
+    /// Accesses and paths.
+    narrow: (f64, f64),
+    phantom: (f64, f64),
+    speed: f64,
+}
+
+/// Runs the experiment.
+///
+/// # Errors
+/// There are no traces; the page.
+pub fn run(args: &Args, write: bool) -> Result<()> {
+    let pairs = args.find()?;
+    let (ours, phantom) = schemes();
+    let costs = [&ours, &phantom].map(|it| it.path_cycles(MACHINE));
+    let mut report =
+        Report::on(PAGE, "figure9", "Beside large blocks without recursion (Figure 9)");
+    introduce(&mut report, &args.describe(&pairs), costs);
+    for mapping in Mapping::ALL {
+        let rows = pairs.iter().map(|pair| measure(args, pair, mapping, &ours, costs));
+        let rows: Vec<Row> = rows.collect::<Result<_>>()?;
+        report.text(&format!("**{}**", mapping.name()));
+        report.table(&table(&rows));
+        report.text(&conclusion(&rows));
+    }
+    report.finish(write)
+}
+
+/// PC_X32 as in Figure 6, and Phantom.
+fn schemes() -> (Scheme, Scheme) {
+    let config = papers::pc_x32(64, LINES);
+    let config = TreeConfig { on_chip_bytes: config.on_chip_bytes - 1, ..config };
+    let phantom = Scheme::of("Phantom", None, vec![(LEVELS, BUCKET_LINES)]);
+    (Scheme::unified("PC_X32", config), phantom)
+}
+
+fn introduce(report: &mut Report, replayed: &str, costs: [f64; 2]) {
+    report.text(&format!(
+        "How much faster a program is with PC_X32 than with Phantom: blocks of 4 KB, a tree of \
+         {LEVELS} levels with four blocks in a bucket, the map of 2^20 entries on-chip, lines of \
+         {LINE_BYTES} bytes in the caches, and a buffer of {BUFFERED} blocks with CLOCK. What the \
+         buffer has costs the {FRONTEND:.0} cycles of a frontend; what it throws out goes to the \
+         stash, as from a PLB, and needs no path of its own. {replayed} Cycles of a path, read and \
+         written, with the controller's: PC_X32 {:.0}, Phantom {:.0}. Both on {} channels.",
+        costs[0], costs[1], MACHINE.channels
+    ));
+}
+
+fn measure(
+    args: &Args,
+    pair: &Pair,
+    mapping: Mapping,
+    ours: &Scheme,
+    costs: [f64; 2],
+) -> Result<Row> {
+    let mut narrow = Secure::new(ours, costs[0], args.replay.exclusive);
+    let mut phantom = Phantom::new(costs[1], args.replay.exclusive);
+    pair.each(args, mapping, |record| narrow.take(record), |record| phantom.take(record))?;
+    let counts = narrow.counts().unwrap_or_default();
+    Ok(Row {
+        program: pair.program().to_owned(),
+        narrow: (counts.accesses as f64, counts.paths as f64),
+        phantom: (phantom.accesses as f64, phantom.paths as f64),
+        speed: phantom.cycles / narrow.cycles,
+    })
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new([
+        "program",
+        "PC_X32: accesses, million",
+        "paths",
+        "Phantom: accesses",
+        "paths",
+        "PC_X32 over Phantom",
+    ]);
+    let millions = |number: f64| format!("{:.2}", number / 1e6);
+    for row in rows {
+        let counted = [row.narrow.0, row.narrow.1, row.phantom.0, row.phantom.1].map(millions);
+        let first = std::iter::once(row.program.clone());
+        table.row(first.chain(counted).chain([format!("{:.1}", row.speed)]));
+    }
+    let blank = std::iter::repeat_n(String::new(), 4);
+    let mean = format!("{:.1}", mean(rows));
+    table.row(std::iter::once("geometric mean".to_owned()).chain(blank).chain([mean]));
+    table
+}
+
+fn mean(rows: &[Row]) -> f64 {
+    geomean(&rows.iter().map(|row| row.speed).collect::<Vec<_>>())
+}
+
+fn conclusion(rows: &[Row]) -> String {
+    let wins = rows.iter().filter(|row| row.speed < 1.0).map(|row| row.program.as_str());
+    let wins = wins.collect::<Vec<_>>().join(", ");
+    let wins = match wins.is_empty() {
+        true => "no program".to_owned(),
+        false => format!("{wins}: a block of 4 KB fetches ahead"),
+    };
+    format!(
+        "PC_X32 is {:.1} times as fast in the mean (the paper: 10). Phantom is faster for {wins}.",
+        mean(rows)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hand_spares_what_was_used() {
+        let mut buffer = Buffer::new(3);
+        assert_eq!([1, 2, 3].map(|block| buffer.take(block)), [false; 3]);
+        // All are marked: the hand takes the marks off, and the first goes.
+        assert!(!buffer.take(4));
+        assert!(buffer.take(2), "2 has its mark again");
+        // The hand is at 2, which it spares, so 3 goes.
+        assert!(!buffer.take(5));
+        assert_eq!([4, 2, 5].map(|block| buffer.take(block)), [true; 3]);
+        assert!(!buffer.take(3));
+    }
+
+    /// 20 buckets of 257 lines are 40 times as much as 26 of 5, which share more of a row.
+    #[test]
+    fn a_path_of_phantom_takes_as_long_as_its_bytes() {
+        let (ours, phantom) = schemes();
+        let [ours, phantom] = [ours, phantom].map(|it| it.path_cycles(MACHINE));
+        assert!((25.0..45.0).contains(&(phantom / ours)), "{phantom} {ours}");
+    }
+
+    #[test]
+    fn phantom_reads_a_block_once_while_it_is_in_the_buffer() {
+        let mut phantom = Phantom::new(1000.0, false);
+        let record = |line| Record { cycles: 5, kind: Kind::Load, line };
+        (0..64).for_each(|line| phantom.take(&record(line)));
+        assert_eq!((phantom.accesses, phantom.paths), (64, 2));
+        let hits = 62.0 * FRONTEND * MACHINE.controller_cycle();
+        assert!((phantom.cycles - (64.0 * 5.0 + 2000.0 + hits)).abs() < 1e-6);
+    }
+}
