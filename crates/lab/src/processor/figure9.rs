@@ -203,6 +203,9 @@ fn conclusion(rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::processor::dram::{Shape, Timing};
+    use crate::processor::layout::Layout;
+    use crate::processor::scheme::{PIPELINE, mean_path};
 
     #[test]
     fn the_hand_spares_what_was_used() {
@@ -217,12 +220,17 @@ mod tests {
         assert!(!buffer.take(3));
     }
 
-    /// 20 buckets of 257 lines are 40 times as much as 26 of 5, which share more of a row.
+    /// 20 buckets of 257 lines are 40 times as much as 26 of 5, and come at the speed of the bus.
     #[test]
     fn a_path_of_phantom_takes_as_long_as_its_bytes() {
-        let (ours, phantom) = schemes();
-        let [ours, phantom] = [ours, phantom].map(|it| it.path_cycles(MACHINE));
-        assert!((25.0..45.0).contains(&(phantom / ours)), "{phantom} {ours}");
+        let (_, phantom) = schemes();
+        let (lines, none) = phantom.path_lines();
+        assert_eq!((lines, none), (20 * 257, 0));
+        let layout = Layout::subtrees(LEVELS, BUCKET_LINES, &Shape::paper(MACHINE.channels));
+        let cycles = mean_path(&layout, MACHINE, 20, PIPELINE);
+        let bus = Timing::DDR3_1333.burst as f64 * MACHINE.memory_cycle() / MACHINE.channels as f64;
+        let least = 2.0 * lines as f64 * bus;
+        assert!((least..1.15 * least).contains(&cycles), "{cycles} {least}");
     }
 
     #[test]

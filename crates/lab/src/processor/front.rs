@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use crate::buckets::LabBuckets;
     use crate::processor::frames::{Frames, Mapping};
-    use crate::processor::scheme;
+    use crate::processor::scheme::{LINES, Scheme};
     use crate::{defaults, papers};
     use oblivio_engine::tree::{TreeKeys, TreeOram};
     use oblivio_testkit::SplitMix64;
@@ -186,17 +186,19 @@ mod tests {
     #[test]
     fn it_counts_what_the_engine_does_for_programs() {
         let records = std::env::var("OBLIVIO_FRONT_RECORDS").ok();
-        let records = records.map_or(1000, |it| it.parse().expect("a number of records"));
-        let lines = scheme::LINES;
-        let few = |config: TreeConfig| TreeConfig { plb_bytes: 8 << 10, ..config };
-        let full = TreeConfig { plb_ways: 1024, ..papers::pc_x32(64, lines) };
+        let records = records.map_or(3000, |it| it.parse().expect("a number of records"));
+        let [p_x16, pc_x32, pi_x8, pic_x32] = ["P_X16", "PC_X32", "PI_X8", "PIC_X32"].map(|name| {
+            let schemes = Scheme::figure6().into_iter();
+            let found = schemes.filter(|it| it.name == name).find_map(|it| it.unified);
+            found.expect("a scheme of Figure 6")
+        });
         let configurations = [
-            ("P_X16", 64, papers::p_x16(64, lines)),
-            ("PI_X8", 64, papers::pi_x8(64, lines)),
-            ("PC_X32, PLB of 8 KB", 64, few(papers::pc_x32(64, lines))),
-            ("PC_X32, fully associative", 64, full),
-            ("PIC_X32", 64, papers::pic_x32(64, lines)),
-            ("PC_X64", 128, papers::pc_x32(128, lines / 2)),
+            ("P_X16", 64, p_x16),
+            ("PI_X8", 64, pi_x8),
+            ("PC_X32, PLB of 8 KB", 64, TreeConfig { plb_bytes: 8 << 10, ..pc_x32 }),
+            ("PC_X32, fully associative", 64, TreeConfig { plb_ways: 1024, ..pc_x32 }),
+            ("PIC_X32", 64, pic_x32),
+            ("PC_X64", 128, papers::pc_x32(128, LINES / 2)),
         ];
         for program in ["bzip2", "perltidy", "quantum"] {
             for (at, (name, block, config)) in configurations.into_iter().enumerate() {
