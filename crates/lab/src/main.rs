@@ -72,7 +72,7 @@ enum Experiment {
     Stash(stash::Args),
     /// PMMAC beside the tag tree
     Integrity(integrity::Args),
-    /// Freecursive's evaluation in a processor (Table 2)
+    /// Freecursive in a processor: traces of misses, Table 2, Figures 5, 6, 8 and 9
     Processor(processor::Args),
     /// Bytes moved by the named configurations (Freecursive, Figure 7)
     Figure7(figure7::Args),

@@ -67,11 +67,13 @@ impl Args {
 
     /// In words: how much of these traces is replayed, and what of it.
     pub fn describe<'a>(&self, traces: impl IntoIterator<Item = &'a Trace>) -> String {
-        let whole = traces.into_iter().all(|trace| trace.records() <= self.records);
-        let what = match whole {
+        let longer = traces.into_iter().filter(|trace| trace.records() > self.records);
+        let longer = longer.map(Trace::program).collect::<Vec<_>>().join(", ");
+        let what = match longer.is_empty() {
             true => "All misses and dirty evictions of each trace are replayed".to_owned(),
             false => format!(
-                "The first {} million misses and dirty evictions of each trace are replayed",
+                "At most the first {} million misses and dirty evictions of each trace are \
+                 replayed (there are more of {longer})",
                 self.records as f64 / 1e6
             ),
         };
