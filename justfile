@@ -201,7 +201,8 @@ nbd-strangers strangers="500" tries="50":
 # total.
 # One of docs/privatefs-paper.md: `just lab privatefs-paper figure3`, figure6 to figure11, ratio, trips;
 # beside, which needs the command as well.
-# Of docs/processor.md: `just lab processor table2` and, after `just trace`, figure5, figure6, check-tracer.
+# Of docs/processor.md: `just lab processor table2` and check-tracer; after `just trace`, figure5 and figure6;
+# figure8 and figure9 need `just trace all --line 128 --out target/traces128` as well.
 # One of docs/share-benchmarks.md, with the command beside it (`cargo build --release -p oblivio-cli`):
 # `just lab share speed`, memory, files. `--keep DIR` keeps the volume, which takes long to fill.
 lab experiment *args:

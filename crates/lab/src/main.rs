@@ -73,7 +73,7 @@ enum Experiment {
     Stash(stash::Args),
     /// PMMAC beside the tag tree
     Integrity(integrity::Args),
-    /// Freecursive's evaluation in a processor (Table 2)
+    /// Freecursive in a processor: traces of misses, Table 2, Figures 5, 6, 8 and 9
     Processor(processor::Args),
     /// Freecursive's controller as a circuit, beside its model
     Hardware(hardware::Args),

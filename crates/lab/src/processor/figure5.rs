@@ -1,12 +1,13 @@
 //! Runtime by the size of the PLB (Figure 5).
 
 use super::frames::Mapping;
+use super::machine::Machine;
 use super::paper::PAGE;
-use super::replay::{Args, CHANNELS, Secure, Trace, geomean};
+use super::replay::{Args, Secure, Trace, geomean};
 use super::scheme::{LINES, Scheme};
 use crate::papers;
 use crate::report::{Report, Table};
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use oblivio_engine::tree::TreeConfig;
 
 const KIB: [usize; 5] = [8, 16, 32, 64, 128];
@@ -17,16 +18,16 @@ const KIB: [usize; 5] = [8, 16, 32, 64, 128];
 /// There are no traces; the page.
 pub fn run(args: &Args, write: bool) -> Result<()> {
     let traces = args.find()?;
-    ensure!(!traces.is_empty(), "no traces; make some: oblivio-lab processor trace all");
     let schemes = schemes();
-    let cycles = schemes[0].path_cycles(CHANNELS);
+    let cycles = schemes[0].path_cycles(Machine::TABLE1);
     let mut report = Report::on(PAGE, "figure5", "The size of the PLB (Figure 5)");
-    report.text(
+    report.text(&format!(
         "How much faster a program is than with a direct-mapped PLB of 8 KB, with PC_X32; and how \
          much faster with one of 64 KB in which a block may be anywhere than with a direct-mapped \
-         one. The paper: bzip2 +67 % and mcf +49 % from 8 to 128 KB, most others at most 10 %; \
+         one. {} The paper: bzip2 +67 % and mcf +49 % from 8 to 128 KB, most others at most 10 %; \
          +2.7 % in the mean from 64 to 128 KB; full associativity at most 10 %.",
-    );
+        args.describe(&traces)
+    ));
     for mapping in Mapping::ALL {
         let names = KIB.iter().skip(1).map(|kib| format!("{kib} KB"));
         let head = std::iter::once("program".to_owned()).chain(names);
@@ -34,7 +35,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
         let rows = traces.iter().map(|trace| measure(args, trace, mapping, &schemes, cycles));
         let rows: Vec<Vec<f64>> = rows.collect::<Result<_>>()?;
         for (trace, gains) in traces.iter().zip(&rows) {
-            table.row(line(&trace.header.about.program, gains));
+            table.row(line(trace.program(), gains));
         }
         let mean = |at: usize| geomean(&rows.iter().map(|row| row[at]).collect::<Vec<_>>());
         let means: Vec<f64> = (0..rows[0].len()).map(mean).collect();

@@ -2,11 +2,12 @@
 //! latter (section 7.1.2).
 
 use super::frames::Mapping;
+use super::machine::Machine;
 use super::paper::PAGE;
-use super::replay::{Args, CHANNELS, Insecure, Secure, Trace, geomean};
+use super::replay::{Args, Insecure, Secure, Trace, geomean};
 use super::scheme::Scheme;
 use crate::report::{Report, Table};
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
 /// The paper's mean access without ORAM.
 const PAPER_ACCESS: f64 = 58.0;
@@ -26,11 +27,10 @@ struct Row {
 /// There are no traces; the page.
 pub fn run(args: &Args, write: bool) -> Result<()> {
     let traces = args.find()?;
-    ensure!(!traces.is_empty(), "no traces; make some: oblivio-lab processor trace all");
     let schemes = Scheme::figure6();
-    let paths: Vec<f64> = schemes.iter().map(|it| it.path_cycles(CHANNELS)).collect();
+    let paths: Vec<f64> = schemes.iter().map(|it| it.path_cycles(Machine::TABLE1)).collect();
     let mut report = Report::on(PAGE, "figure6", "Slowdown of the schemes (Figure 6)");
-    introduce(&mut report, args, &schemes, &paths);
+    introduce(&mut report, &args.describe(&traces), &schemes, &paths);
     for mapping in Mapping::ALL {
         let rows = traces.iter().map(|trace| measure(args, trace, mapping, &schemes, &paths));
         let rows: Vec<Row> = rows.collect::<Result<_>>()?;
@@ -41,19 +41,12 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     report.finish(write)
 }
 
-fn introduce(report: &mut Report, args: &Args, schemes: &[Scheme], paths: &[f64]) {
+fn introduce(report: &mut Report, replayed: &str, schemes: &[Scheme], paths: &[f64]) {
     let costs = schemes.iter().zip(paths).map(|(it, cycles)| format!("{} {cycles:.0}", it.name));
     report.text(&format!(
         "Time of each program with ORAM, divided by its time without; in brackets paths for an \
-         access. The first {} million misses and dirty evictions of each trace are replayed; {}. \
-         The core waits for each. Cycles of a path, read and written, with the controller's \
-         (R_X8: of all four trees): {}. Without ORAM each miss is simulated, and writes are done 32 \
-         at a time.",
-        args.records as f64 / 1e6,
-        match args.exclusive {
-            true => "evictions are left out with ORAM",
-            false => "an eviction is an access, too",
-        },
+         access. {replayed} Cycles of a path, read and written, with the controller's (R_X8: of all \
+         four trees): {}. Without ORAM each miss is simulated, and writes are done 32 at a time.",
         costs.collect::<Vec<_>>().join(", ")
     ));
 }
@@ -68,13 +61,13 @@ fn measure(
     let with = schemes.iter().zip(paths);
     let mut secure: Vec<Secure> =
         with.map(|(scheme, &cycles)| Secure::new(scheme, cycles, args.exclusive)).collect();
-    let mut insecure = Insecure::new();
+    let mut insecure = Insecure::new(Machine::TABLE1, trace.header.about.geometry.line);
     args.each(trace, mapping, |record| {
         insecure.take(&record);
         secure.iter_mut().for_each(|it| it.take(&record));
     })?;
     Ok(Row {
-        program: trace.header.about.program.clone(),
+        program: trace.program().to_owned(),
         latency: insecure.latency(),
         slowdowns: secure.iter().map(|it| it.cycles / insecure.cycles).collect(),
         paths: secure.iter().map(Secure::paths_per_access).collect(),

@@ -5,8 +5,7 @@
 
 use std::collections::HashMap;
 
-/// Lines of 64 bytes in a page of 4 KiB.
-const PAGE_LINES: u64 = 64;
+const PAGE_BYTES: u64 = 4096;
 /// Frames of 4 GiB.
 pub const FRAME_BITS: u32 = 20;
 
@@ -35,19 +34,21 @@ impl Mapping {
 /// The frames of one program.
 pub struct Frames {
     mapping: Mapping,
+    page_lines: u64,
     frames: HashMap<u64, u64>,
     last: (u64, u64),
 }
 
 impl Frames {
-    /// No page has one yet.
-    pub fn new(mapping: Mapping) -> Self {
-        Self { mapping, frames: HashMap::new(), last: (u64::MAX, 0) }
+    /// No page has one yet. Lines have this many bytes.
+    pub fn new(mapping: Mapping, line_bytes: u32) -> Self {
+        let page_lines = PAGE_BYTES / u64::from(line_bytes);
+        Self { mapping, page_lines, frames: HashMap::new(), last: (u64::MAX, 0) }
     }
 
     /// The physical line of a virtual one. Beyond 4 GiB frames are given out again.
     pub fn line(&mut self, line: u64) -> u64 {
-        let page = line / PAGE_LINES;
+        let page = line / self.page_lines;
         if self.last.0 != page {
             let next = self.frames.len() as u64 % (1 << FRAME_BITS);
             let frame = match self.mapping {
@@ -56,7 +57,7 @@ impl Frames {
             };
             self.last = (page, *self.frames.entry(page).or_insert(frame));
         }
-        self.last.1 * PAGE_LINES + line % PAGE_LINES
+        self.last.1 * self.page_lines + line % self.page_lines
     }
 }
 
@@ -85,11 +86,16 @@ mod tests {
 
     #[test]
     fn a_page_keeps_its_frame() {
-        for mapping in Mapping::ALL {
-            let mut frames = Frames::new(mapping);
-            let first = frames.line(1000 * PAGE_LINES + 7);
+        for (mapping, bytes, lines) in [
+            (Mapping::FirstTouch, 64, 64),
+            (Mapping::Scattered, 64, 64),
+            (Mapping::Scattered, 128, 32),
+        ] {
+            let mut frames = Frames::new(mapping, bytes);
+            let first = frames.line(1000 * lines + 7);
             assert_ne!(frames.line(5), first);
-            assert_eq!(frames.line(1000 * PAGE_LINES + 8), first + 1);
+            assert_eq!(frames.line(1000 * lines + 8), first + 1);
+            assert_ne!(frames.line(1001 * lines), first - 7 + lines, "the third frame");
         }
     }
 }

@@ -121,9 +121,13 @@ impl Front {
 mod tests {
     use super::*;
     use crate::buckets::LabBuckets;
+    use crate::processor::frames::{Frames, Mapping};
+    use crate::processor::scheme::{LINES, Scheme};
     use crate::{defaults, papers};
     use oblivio_engine::tree::{TreeKeys, TreeOram};
     use oblivio_testkit::SplitMix64;
+    use oblivio_tracer::record::Reader;
+    use std::path::Path;
 
     /// Near and far lines of a gigabyte.
     fn lines(count: usize, seed: u64) -> Vec<u64> {
@@ -154,21 +158,66 @@ mod tests {
     }
 
     /// The engine itself reads as many paths, and finds as many map blocks in the PLB.
+    fn compare(config: TreeConfig, lines: impl IntoIterator<Item = u64>) -> Counts {
+        let mut engine =
+            TreeOram::new(config, config.capacity, TreeKeys::from_seed(1)).expect("an engine");
+        let (mut store, mut front) = (LabBuckets::new(), Front::new(&config));
+        for line in lines {
+            store.access(&mut engine, vec![defaults::write(line, 8)]).expect("an access");
+            front.access(line);
+        }
+        let (found, meters) = (front.counts(), engine.meters());
+        assert_eq!(found.paths, meters.paths, "{config:?}");
+        assert_eq!(found.map_paths, meters.map_paths, "{config:?}");
+        assert_eq!((found.plb_hits, found.plb_misses), (meters.plb_hits, meters.plb_misses));
+        found
+    }
+
     #[test]
     fn it_counts_what_the_engine_does() {
         for (seed, config) in configurations().into_iter().enumerate() {
-            let mut engine =
-                TreeOram::new(config, config.capacity, TreeKeys::from_seed(1)).expect("an engine");
-            let (mut store, mut front) = (LabBuckets::new(), Front::new(&config));
-            for line in lines(2000, seed as u64) {
-                store.access(&mut engine, vec![defaults::write(line, 8)]).expect("an access");
-                front.access(line);
-            }
-            let (found, meters) = (front.counts(), engine.meters());
-            assert_eq!(found.paths, meters.paths, "{config:?}");
-            assert_eq!(found.map_paths, meters.map_paths, "{config:?}");
-            assert_eq!((found.plb_hits, found.plb_misses), (meters.plb_hits, meters.plb_misses));
+            let found = compare(config, lines(2000, seed as u64));
             assert!(found.plb_hits > 100 && found.plb_misses > 100, "{found:?}");
         }
+    }
+
+    /// On programs' misses, in the configurations of the figures. All of a fixture's with
+    /// `OBLIVIO_FRONT_RECORDS=100000`.
+    #[test]
+    fn it_counts_what_the_engine_does_for_programs() {
+        let records = std::env::var("OBLIVIO_FRONT_RECORDS").ok();
+        let records = records.map_or(3000, |it| it.parse().expect("a number of records"));
+        let [p_x16, pc_x32, pi_x8, pic_x32] = ["P_X16", "PC_X32", "PI_X8", "PIC_X32"].map(|name| {
+            let schemes = Scheme::figure6().into_iter();
+            let found = schemes.filter(|it| it.name == name).find_map(|it| it.unified);
+            found.expect("a scheme of Figure 6")
+        });
+        let configurations = [
+            ("P_X16", 64, p_x16),
+            ("PI_X8", 64, pi_x8),
+            ("PC_X32, PLB of 8 KB", 64, TreeConfig { plb_bytes: 8 << 10, ..pc_x32 }),
+            ("PC_X32, fully associative", 64, TreeConfig { plb_ways: 1024, ..pc_x32 }),
+            ("PIC_X32", 64, pic_x32),
+            ("PC_X64", 128, papers::pc_x32(128, LINES / 2)),
+        ];
+        for program in ["bzip2", "perltidy", "quantum"] {
+            for (at, (name, block, config)) in configurations.into_iter().enumerate() {
+                let mapping = Mapping::ALL[at % 2];
+                let found = compare(config, fixture(program, mapping, block, records));
+                eprintln!("{program}, {name}, {}: {found:?}", mapping.name());
+                assert!(found.plb_hits > 0 && found.plb_misses > 0, "{program}, {name}: {found:?}");
+            }
+        }
+    }
+
+    /// The blocks of the beginning of a trace in the repository.
+    fn fixture(program: &str, mapping: Mapping, block: u64, records: usize) -> Vec<u64> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/misses");
+        let bytes = std::fs::read(folder.join(format!("{program}.trace"))).expect("a fixture");
+        let reader = Reader::new(&bytes[..]).expect("a trace");
+        let line_bytes = reader.header().about.geometry.line;
+        let mut frames = Frames::new(mapping, line_bytes);
+        let lines = reader.take(records).map(|it| frames.line(it.expect("a record").line));
+        lines.map(|line| line * u64::from(line_bytes) / block).collect()
     }
 }

@@ -35,11 +35,12 @@ impl Layout {
         Self { levels, bucket_lines, order: Order::Heap }
     }
 
-    /// Subtrees as large as a row of all channels.
+    /// Subtrees as large as a row of all channels, or single buckets that are larger.
     pub fn subtrees(levels: u32, bucket_lines: u64, shape: &Shape) -> Self {
         let lines = shape.lines_in_row * shape.channels as u64;
         // 2^k - 1 buckets fit.
         let most = (lines / bucket_lines + 1).ilog2().clamp(1, levels);
+        let lines = lines.max(bucket_lines);
         Self { levels, bucket_lines, order: Order::Subtrees { levels: most, lines } }
     }
 
@@ -88,7 +89,9 @@ mod tests {
 
     #[test]
     fn no_two_buckets_share_a_line() {
-        for (levels, lines, channels) in [(1, 5, 1), (9, 5, 1), (11, 6, 2), (8, 3, 4), (12, 5, 8)] {
+        for (levels, lines, channels) in
+            [(1, 5, 1), (9, 5, 1), (11, 6, 2), (8, 3, 4), (12, 5, 8), (6, 257, 2)]
+        {
             let shape = Shape::paper(channels);
             for layout in [Layout::heap(levels, lines), Layout::subtrees(levels, lines, &shape)] {
                 let mut seen = BTreeSet::new();

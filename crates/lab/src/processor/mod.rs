@@ -4,10 +4,14 @@ mod check;
 mod dram;
 mod figure5;
 mod figure6;
+mod figure8;
+mod figure9;
 mod frames;
 mod front;
 mod inputs;
 mod layout;
+mod machine;
+mod pairs;
 mod paper;
 mod programs;
 mod qemu;
@@ -38,6 +42,10 @@ enum Part {
     Figure5(replay::Args),
     /// Slowdown of the schemes over a machine without ORAM
     Figure6(replay::Args),
+    /// Slowdown beside the Recursive ORAM before, on its machine
+    Figure8(pairs::Args),
+    /// Speed beside Phantom's blocks of 4 KB
+    Figure9(pairs::Args),
 }
 
 /// Runs the experiment.
@@ -51,5 +59,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
         Part::Table2(args) => table2::run(args, write),
         Part::Figure5(args) => figure5::run(args, write),
         Part::Figure6(args) => figure6::run(args, write),
+        Part::Figure8(args) => figure8::run(args, write),
+        Part::Figure9(args) => figure9::run(args, write),
     }
 }

@@ -105,6 +105,7 @@ impl Qemu {
         let mut command = clean("setarch", &self.inputs);
         command.args(["-R", EMULATOR, "-seed", "1", "-U", VERSION_VARIABLE, "-plugin", &plugin]);
         command.env(VERSION_VARIABLE, self.version.to_string());
+        command.envs(program.environment.iter().copied());
         command.arg(&ready.path).args(program.arguments.split(' ').filter(|it| !it.is_empty()));
         let typed = program.typed.map(|name| self.inputs.join(name));
         let (said, seconds) = run(&mut command, typed)?;

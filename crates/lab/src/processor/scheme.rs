@@ -3,7 +3,7 @@
 use super::dram::{Dram, Shape, Timing, Way};
 use super::front::Front;
 use super::layout::Layout;
-use super::paper::PROCESSOR_GHZ;
+use super::machine::Machine;
 use crate::papers;
 use oblivio_engine::tree::TreeConfig;
 use oblivio_testkit::SplitMix64;
@@ -13,9 +13,8 @@ pub const LINES: u64 = 1 << 26;
 /// Levels of the tree for them: the paper's arithmetic. Half of the space in use would give one
 /// less.
 pub const LEVELS: u32 = 26;
-/// The controller's clock (Table 1), and its cycles in each part of a path.
-const CONTROLLER_GHZ: f64 = 1.26;
-const FRONTEND: f64 = 20.0;
+/// The controller's cycles in each part of a path (Table 1).
+pub const FRONTEND: f64 = 20.0;
 const BACKEND: f64 = 30.0;
 const AES: f64 = 21.0;
 const SHA3: f64 = 18.0;
@@ -25,8 +24,8 @@ pub const PIPELINE: u64 = 8;
 /// Random leaves of a mean.
 const LEAVES: u64 = 1000;
 
-/// Levels and lines of a bucket.
-type Tree = (u32, u64);
+/// Levels, and lines of 64 bytes in a bucket.
+pub type Tree = (u32, u64);
 
 /// A configuration.
 pub struct Scheme {
@@ -46,6 +45,12 @@ impl Scheme {
         Self { name, unified: Some(config), trees, has_mac: config.pmmac }
     }
 
+    /// Without MACs, and with trees of these levels and lines of a bucket: one with a PLB, or one
+    /// for the data and one for each level of recursion.
+    pub fn of(name: &'static str, unified: Option<TreeConfig>, trees: Vec<Tree>) -> Self {
+        Self { name, unified, trees, has_mac: false }
+    }
+
     /// Those of Figure 6, in its order, at 4 GiB. The limits of the map on-chip are as in
     /// `figure7.rs`: H is the paper's.
     pub fn figure6() -> Vec<Self> {
@@ -54,7 +59,7 @@ impl Scheme {
         // H = 4: a tree for the data, and three with blocks of 32 bytes.
         let recursive = vec![(LEVELS, 5), (LEVELS - 3, 3), (LEVELS - 6, 3), (LEVELS - 9, 3)];
         vec![
-            Self { name: "R_X8", unified: None, trees: recursive, has_mac: false },
+            Self::of("R_X8", None, recursive),
             Self::unified("P_X16", wide(papers::p_x16(64, LINES))),
             Self::unified("PC_X32", less(papers::pc_x32(64, LINES))),
             Self::unified("PI_X8", papers::pi_x8(64, LINES)),
@@ -63,10 +68,16 @@ impl Scheme {
     }
 
     /// Processor cycles of a path of the unified tree; without one, of a path of each tree.
-    pub fn path_cycles(&self, channels: usize) -> f64 {
+    pub fn path_cycles(&self, machine: Machine) -> f64 {
         let mac = if self.has_mac { SHA3 } else { 0.0 };
-        let control = (FRONTEND + BACKEND + AES + mac) * PROCESSOR_GHZ / CONTROLLER_GHZ;
-        self.trees.iter().map(|&tree| tree_cycles(tree, channels, PIPELINE) + control).sum()
+        let control = (FRONTEND + BACKEND + AES + mac) * machine.controller_cycle();
+        self.trees.iter().map(|&tree| tree_cycles(tree, machine) + control).sum()
+    }
+
+    /// Lines of a path of the first tree, and of the others together.
+    pub fn path_lines(&self) -> (u64, u64) {
+        let lines = self.trees.iter().map(|&(levels, bucket)| u64::from(levels) * bucket);
+        (lines.clone().take(1).sum(), lines.skip(1).sum())
     }
 
     /// The front end; none that has no PLB.
@@ -76,15 +87,16 @@ impl Scheme {
 }
 
 /// The mean time of a path that is read and written, in processor cycles.
-pub fn tree_cycles((levels, bucket_lines): Tree, channels: usize, pipeline: u64) -> f64 {
-    let shape = Shape::paper(channels);
+fn tree_cycles((levels, bucket_lines): Tree, machine: Machine) -> f64 {
+    let shape = Shape::paper(machine.channels);
     let layout = Layout::subtrees(levels, bucket_lines, &shape);
-    mean_path(&layout, shape, LEAVES, pipeline)
+    mean_path(&layout, machine, LEAVES, PIPELINE)
 }
 
-/// As [`tree_cycles`], of any layout.
-pub fn mean_path(layout: &Layout, shape: Shape, leaves: u64, pipeline: u64) -> f64 {
-    let mut dram = Dram::new(Timing::DDR3_1333, shape);
+/// The mean time of a path of any layout that is read and written, in processor cycles. The
+/// pipeline, in memory cycles, comes on top of each of the two.
+pub fn mean_path(layout: &Layout, machine: Machine, leaves: u64, pipeline: u64) -> f64 {
+    let mut dram = Dram::new(Timing::DDR3_1333, Shape::paper(machine.channels));
     let mut dice = SplitMix64::new(1);
     let mut now = 0;
     for _ in 0..leaves {
@@ -92,8 +104,5 @@ pub fn mean_path(layout: &Layout, shape: Shape, leaves: u64, pipeline: u64) -> f
         let read = dram.serve(layout.path(leaf), Way::Read, now) + pipeline;
         now = dram.serve(layout.path(leaf), Way::Write, read) + pipeline;
     }
-    now as f64 / leaves as f64 * PROCESSOR_CYCLES
+    now as f64 / leaves as f64 * machine.memory_cycle()
 }
-
-/// Processor cycles of a memory cycle.
-pub const PROCESSOR_CYCLES: f64 = Timing::NANOSECONDS * PROCESSOR_GHZ;

@@ -2,6 +2,7 @@
 
 use super::dram::{Shape, WINDOW};
 use super::layout::Layout;
+use super::machine::Machine;
 use super::paper::PAGE;
 use super::scheme::{LEVELS, PIPELINE, mean_path};
 use crate::report::{Report, Table};
@@ -74,7 +75,7 @@ impl Access {
     fn mean(&self, channels: usize, leaves: u64) -> f64 {
         let shape = Shape::paper(channels);
         let layout = (self.layout)(self.levels, BUCKET_LINES, &shape);
-        mean_path(&layout, shape, leaves, self.pipeline)
+        mean_path(&layout, Machine::with_channels(channels), leaves, self.pipeline)
     }
 }
 

@@ -149,7 +149,11 @@ fn page(
     skipped: &[String],
     seconds: f64,
 ) -> Result<Report> {
-    let mut report = Report::on(PAGE, "traces", "Traces");
+    let (name, title) = match args.line {
+        64 => ("traces", "Traces".to_owned()),
+        line => ("traces-wide", format!("Traces with lines of {line} bytes")),
+    };
+    let mut report = Report::on(PAGE, name, &title);
     report.text(&format!(
         "Programs that stand for the paper's, under QEMU's user mode with `crates/tracer` inside: \
          L1 of 32 KB for instructions and for data (4-way), L2 of 1 MB (16-way), LRU, lines of {} \
@@ -164,6 +168,17 @@ fn page(
         count(traced.iter().flatten().map(|it| it.seconds).sum()),
     ));
     report.table(&table(programs, traced));
+    if args.line == 64 {
+        explain(&mut report, traced);
+    }
+    if !skipped.is_empty() {
+        report.text(&format!("Not traced: {}.", skipped.join("; ")));
+    }
+    Ok(report)
+}
+
+/// What the programs are, and what of them differs from the paper's.
+fn explain(report: &mut Report, traced: &[Result<Traced>]) {
     report.text(
         "These are open programs on generated inputs, for x86-64 and by today's compilers, where \
          the paper has SPEC06 with reference inputs. There is no TLB, no prefetch and no operating \
@@ -180,8 +195,4 @@ fn page(
         what.row([about.program.clone(), about.package.clone(), cell(&about.arguments)]);
     }
     report.table(&what);
-    if !skipped.is_empty() {
-        report.text(&format!("Not traced: {}.", skipped.join("; ")));
-    }
-    Ok(report)
 }
