@@ -1,5 +1,5 @@
-//! The ciphers, the queue and the memory of `hardware/rtl` give what AES (FIPS 197), SHA3 (FIPS 202)
-//! and plain Rust give, after the cycles that their headers promise, in both simulators.
+//! The ciphers, the queue and the memory of `hardware/rtl` give what AES (FIPS 197), SHA3
+//! (FIPS 202) and plain Rust give, after the cycles that their headers promise, in both simulators.
 //!
 //! A simulator that is not installed skips by name.
 

@@ -22,7 +22,7 @@ pub struct Args {
 const DEEP: u32 = 23;
 const SHALLOW: u32 = 12;
 /// Requests of a run.
-const AT_ONCE: usize = 20_000;
+const AT_ONCE: usize = 10_000;
 /// Of 16 cycles, the memory is not ready in so many.
 const STALL: u32 = 3;
 
@@ -73,7 +73,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
 fn one(name: &str, depth: u32, channels: usize, requests_in_all: usize) -> Result<Outcome> {
     let shape = scheme(name, depth, 128).context("a scheme of the paper")?;
     let table_bits = if depth > SHALLOW { 25 } else { 17 };
-    let bench = Bench::build(&shape, channels, table_bits)?;
+    let bench = Bench::fast(&shape, channels, table_bits)?;
     let mut sum = Outcome::default();
     for (seed, first) in (0..requests_in_all).step_by(AT_ONCE).enumerate() {
         let asks = requests(&shape, AT_ONCE.min(requests_in_all - first), seed as u64);
