@@ -189,10 +189,9 @@ module frontend #(
   wire [13:0] label_first = {{(14 - BITS) {1'b0}}, label[BITS-1:0]};
   wire fills = state == FILL && (label_done || !GROUP);
 
-  ram #(
-      .WIDTH(512),
-      .DEPTH(MAP_ROWS)
-  ) map (
+  posmap #(
+      .ROWS(MAP_ROWS)
+  ) posmap (
       .clk(clk),
       .write(fills && filled < MAP_ROWS || counts && from_chip),
       .write_at(state == FILL ? filled[ROW_BITS-1:0] : index_above[ROW_BITS-1:0]),
