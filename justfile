@@ -208,6 +208,19 @@ nbd-strangers strangers="500" tries="50":
 lab experiment *args:
     cargo run --release -p oblivio-lab --features rivals -- {{experiment}} --write {{args}}
 
+# The circuit of hardware/: `just hardware cosim` (many requests, beside its model; hours), tamper, timing and
+# picture write docs/hardware.md; lint, prove (some minutes) and areas, clock with a block's name do not.
+hardware part="lint" *args:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    case {{part}} in
+      lint) hardware/lint {{args}} ;;
+      prove) hardware/proof/run {{args}} ;;
+      areas) hardware/synthesis/run {{ if args == "" { "oram" } else { args } }} ;;
+      clock) hardware/synthesis/clock {{ if args == "" { "pmmac" } else { args } }} ;;
+      *) cargo run --release -p oblivio-lab -- hardware {{part}} --write {{args}} ;;
+    esac
+
 # The memory that a program asks for, in target/traces, or of all ten for docs/processor.md (needs
 # qemu-user and the programs; what is missing is named). `just lab processor check-tracer` compares
 # the tracer with cachegrind.

@@ -55,9 +55,10 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hardware")
 }
 
-/// Whether Verilator is installed.
-pub fn is_there() -> bool {
-    Command::new("verilator").arg("--version").output().is_ok_and(|it| it.status.success())
+/// What of Verilator and the tools that it uses is not installed.
+pub fn missing() -> Option<&'static str> {
+    let answers = |tool: &&str| Command::new(tool).arg("--version").output().is_ok();
+    ["verilator", "make", "g++"].into_iter().find(|tool| !answers(tool))
 }
 
 impl Bench {

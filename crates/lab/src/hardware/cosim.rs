@@ -130,7 +130,7 @@ impl<'a> Expected<'a> {
 
     /// A pad depends on its bucket's seed alone. No seed comes twice, whatever was read (section 6.4).
     fn note_seed(&mut self, line: &Transfer) -> Result<()> {
-        if line.write && line.line % self.shape.bucket_lines() as u64 == 0 {
+        if line.write && line.line.is_multiple_of(self.shape.bucket_lines() as u64) {
             let seed = u64::from_le_bytes(line.bytes[..8].try_into().expect("8 bytes"));
             ensure!(seed > self.seed, "seed {seed} after {}", self.seed);
             self.seed = seed;

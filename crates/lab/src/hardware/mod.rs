@@ -20,7 +20,7 @@ mod shape;
 mod tests;
 mod timing;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail};
 use clap::Subcommand;
 
 /// What to compare.
@@ -47,7 +47,9 @@ enum Part {
 /// # Errors
 /// Those of the page, and Verilator's absence.
 pub fn run(args: &Args, write: bool) -> Result<()> {
-    ensure!(bench::is_there(), "verilator is not installed (Debian's package `verilator`)");
+    if let Some(tool) = bench::missing() {
+        bail!("{tool} is not installed (Debian's packages are verilator, make and g++)");
+    }
     match &args.part {
         Part::Cosim(args) => campaign::run(args, write),
         Part::Tamper(args) => attacks::run(args, write),

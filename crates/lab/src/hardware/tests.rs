@@ -1,7 +1,7 @@
 //! The circuit and the model, on few requests. `just hardware cosim` has many.
 
 use super::attacks::{self, ATTACKS};
-use super::bench::{Bench, is_there};
+use super::bench::{Bench, missing};
 use super::cosim::compare;
 use super::scheme::{requests, scheme};
 use super::timing;
@@ -9,8 +9,8 @@ use oblivio_engine::tree::MapFormat;
 
 #[test]
 fn the_circuit_does_what_the_model_does() {
-    if !is_there() {
-        eprintln!("skipped: verilator is not installed");
+    if let Some(tool) = missing() {
+        eprintln!("skipped: {tool} is not installed");
         return;
     }
     for (name, depth, channels) in [("PI_X8", 8, 2), ("PIC_X32", 10, 1), ("PC_X32", 10, 4)] {
@@ -31,8 +31,8 @@ fn the_circuit_does_what_the_model_does() {
 
 #[test]
 fn a_memory_that_was_tampered_with_ends_the_port_as_in_the_model() {
-    if !is_there() {
-        eprintln!("skipped: verilator is not installed");
+    if let Some(tool) = missing() {
+        eprintln!("skipped: {tool} is not installed");
         return;
     }
     let bench = attacks::builds().expect("it builds");
@@ -44,8 +44,8 @@ fn a_memory_that_was_tampered_with_ends_the_port_as_in_the_model() {
 
 #[test]
 fn commands_come_in_the_same_cycles_whatever_is_asked() {
-    if !is_there() {
-        eprintln!("skipped: verilator is not installed");
+    if let Some(tool) = missing() {
+        eprintln!("skipped: {tool} is not installed");
         return;
     }
     let [(name, shape, channels), _] = timing::shapes();
