@@ -1,4 +1,5 @@
-//! Blocks that wait to move after a roll-over of their group's counters (Freecursive section 5.2.2).
+//! Blocks that wait to move after a roll-over of their group's counters (Freecursive section
+//! 5.2.2).
 //!
 //! An entry holds a whole group: the map block as it was, and which of its blocks still lie where
 //! the old counters say.

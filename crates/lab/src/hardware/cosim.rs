@@ -128,7 +128,8 @@ impl<'a> Expected<'a> {
         self.lines.extend(trace.as_mut().map(std::mem::take).unwrap_or_default());
     }
 
-    /// A pad depends on its bucket's seed alone. No seed comes twice, whatever was read (section 6.4).
+    /// A pad depends on its bucket's seed alone. No seed comes twice, whatever was read (section
+    /// 6.4).
     fn note_seed(&mut self, line: &Transfer) -> Result<()> {
         if line.write && line.line.is_multiple_of(self.shape.bucket_lines() as u64) {
             let seed = u64::from_le_bytes(line.bytes[..8].try_into().expect("8 bytes"));

@@ -5,8 +5,8 @@ use super::shape::Shape;
 use oblivio_engine::tree::MapFormat;
 use oblivio_testkit::SplitMix64;
 
-/// A named scheme (Freecursive section 7.1.4) with a tree of this depth, a PLB of `rows` blocks and a
-/// map on-chip of at most as many. Half of the tree's slots are for data, as in the paper.
+/// A named scheme (Freecursive section 7.1.4) with a tree of this depth, a PLB of `rows` blocks and
+/// a map on-chip of at most as many. Half of the tree's slots are for data, as in the paper.
 pub fn scheme(name: &str, depth: u32, rows: usize) -> Option<Shape> {
     let compressed = MapFormat::Compressed { individual_bits: 14 };
     let (map, macs) = match name {

@@ -1,5 +1,5 @@
-//! What the memory can tell by the clock: pairs of request streams with different blocks and contents
-//! give commands in the same cycles.
+//! What the memory can tell by the clock: pairs of request streams with different blocks and
+//! contents give commands in the same cycles.
 
 use super::bench::{Ask, Bench, Said};
 use super::paper::PAGE;
