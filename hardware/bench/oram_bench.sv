@@ -29,7 +29,7 @@ module oram_bench #(
     parameter RECURSION = 2,
     parameter PLB_ROWS = 16,
     parameter MAP_ROWS = 4,
-    parameter BACKLOG = 16,
+    parameter BACKLOG = 8,
     parameter TABLE_BITS = 18
 );
   localparam WIDTH = 64 * NCHANNEL;

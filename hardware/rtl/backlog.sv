@@ -6,7 +6,7 @@
 // written before, by `keep`, to the entry that is free. `pick` finds the block with the lowest address in
 // ENTRIES cycles; `picked` then stays until the next.
 module backlog #(
-    parameter ENTRIES = 16,
+    parameter ENTRIES = 8,
     parameter BITS = 14,
     parameter ENTRY_BITS = $clog2(ENTRIES)
 ) (

@@ -13,7 +13,7 @@ module frontend #(
     parameter RECURSION = 3,
     parameter PLB_ROWS = 128,
     parameter MAP_ROWS = 128,
-    parameter BACKLOG = 16
+    parameter BACKLOG = 8
 ) (
     input                      clk,
     input                      reset,

@@ -20,7 +20,7 @@ module oram #(
     parameter RECURSION = 5,
     parameter PLB_ROWS = 128,
     parameter MAP_ROWS = 128,
-    parameter BACKLOG = 16,
+    parameter BACKLOG = 8,
     parameter LINE_BITS = 32
 ) (
     input                      clk,

@@ -182,6 +182,11 @@ impl Backend {
         self.enter(held).map(drop)
     }
 
+    /// Blocks in the stash.
+    pub fn held(&self) -> usize {
+        self.stash.iter().flatten().count()
+    }
+
     /// Writes the path, each bucket under a new seed.
     pub fn write_path(&mut self) {
         for (level, bucket) in self.shape.path(self.leaf).enumerate() {
@@ -189,7 +194,7 @@ impl Backend {
             self.memory.write(bucket, bytes);
         }
         self.paths += 1;
-        self.stash_peak = self.stash_peak.max(self.stash.iter().flatten().count());
+        self.stash_peak = self.stash_peak.max(self.held());
     }
 
     fn seal(&mut self, level: usize) -> Vec<u8> {

@@ -11,6 +11,7 @@ mod cosim;
 mod engine;
 mod frontend;
 mod memory;
+mod occupancy;
 mod paper;
 mod picture;
 mod scheme;
@@ -38,6 +39,8 @@ enum Part {
     Tamper(attacks::Args),
     /// Pairs of request streams: the memory's commands come in the same cycles
     Timing(timing::Args),
+    /// The stash over many accesses, in the model
+    Stash(occupancy::Args),
     /// Draws an access, cycle by cycle
     Picture,
 }
@@ -47,7 +50,7 @@ enum Part {
 /// # Errors
 /// Those of the page, and Verilator's absence.
 pub fn run(args: &Args, write: bool) -> Result<()> {
-    if let Some(tool) = bench::missing() {
+    if let (false, Some(tool)) = (matches!(args.part, Part::Stash(_)), bench::missing()) {
         bail!("{tool} is not installed (Debian's packages are verilator, make and g++)");
     }
     match &args.part {
@@ -55,5 +58,6 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
         Part::Tamper(args) => attacks::run(args, write),
         Part::Timing(args) => timing::run(args, write),
         Part::Picture => picture::run(write),
+        Part::Stash(args) => occupancy::run(args, write),
     }
 }

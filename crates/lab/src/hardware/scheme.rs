@@ -29,7 +29,7 @@ pub fn scheme(name: &str, depth: u32, rows: usize) -> Option<Shape> {
         plb_rows: rows,
         map_rows: entries as usize,
         stash: 200 + 4 * (depth as usize + 1),
-        backlog: 16,
+        backlog: 8,
     })
 }
 
