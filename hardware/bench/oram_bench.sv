@@ -6,7 +6,8 @@
 // A line of requests is a letter and numbers in hex:
 //   r BLOCK            read                x LINE MASK    flip bits of a line, once all is written
 //   w BLOCK DATA       write               k LINE         keep a line as it is
-//   t                  from here on times  b LINE         put it back
+//   z LINE             make a line zeros   b LINE         put it back
+//   d CYCLES           ask for nothing for a while
 // What it prints:
 //   R LINE DATA, W LINE DATA   a line read or written, when its last beat moves
 //   A DATA CYCLES              the answer to a read; cycles since the request was taken
@@ -30,6 +31,7 @@ module oram_bench #(
     parameter PLB_ROWS = 16,
     parameter MAP_ROWS = 4,
     parameter BACKLOG = 8,
+    parameter INTERVAL = 0,
     parameter TABLE_BITS = 18
 );
   localparam WIDTH = 64 * NCHANNEL;
@@ -92,7 +94,7 @@ module oram_bench #(
   oram #(
       .NCHANNEL(NCHANNEL), .DEPTH(DEPTH), .SUBTREE(SUBTREE), .STASH(STASH), .GROUP(GROUP),
       .BITS(BITS), .MACS(MACS), .RECURSION(RECURSION), .PLB_ROWS(PLB_ROWS), .MAP_ROWS(MAP_ROWS),
-      .BACKLOG(BACKLOG)
+      .BACKLOG(BACKLOG), .INTERVAL(INTERVAL)
   ) oram (
       .clk(clk), .reset(reset),
       .label_key(128'h0f0e0d0c0b0a09080706050403020100),
@@ -212,6 +214,7 @@ module oram_bench #(
       got = $fscanf(file, "%h", number);
       if (letter == "w" || letter == "x") got = $fscanf(file, "%h", bytes);
       if (letter == "r" || letter == "w") serve(letter == "w");
+      else if (letter == "d") repeat (number) @(negedge clk);
       else settle;
       if (letter == "x") begin
         lines[place(number)] = stored(number) ^ bytes;

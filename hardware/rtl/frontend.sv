@@ -4,6 +4,9 @@
 // A request is `request_write` and `request_block`. Its block goes out or comes in by eight words of 64
 // bits (`word_out`, `word_in`), when it was found and checked; then the request is over. `failed` means
 // that memory was tampered with, or that the stash overflowed: the port stays dead.
+//
+// With an INTERVAL, a path begins every INTERVAL cycles, whether or not one is needed, and at no other
+// time. It must be longer than a path and PREPARATION together.
 module frontend #(
     parameter DEPTH = 8,
     parameter LANES = 1,
@@ -13,7 +16,8 @@ module frontend #(
     parameter RECURSION = 3,
     parameter PLB_ROWS = 128,
     parameter MAP_ROWS = 128,
-    parameter BACKLOG = 8
+    parameter BACKLOG = 8,
+    parameter INTERVAL = 0
 ) (
     input                      clk,
     input                      reset,
@@ -56,6 +60,8 @@ module frontend #(
   localparam FILL_BITS = $clog2(FILL_ROWS);
   // Cycles from the wanted block to `resume`: the longest way, so that all ways take as long.
   localparam RESUME = MACS ? 56 : 24;
+  // The most cycles from a request to its first path: the PLB is asked, and a label is made.
+  localparam PREPARATION = 2 * RECURSION + 48;
 
   localparam FILL = 0, READY = 1, LOOK = 2, LOOKED = 3, ENTRY = 4, COUNT = 5, LABEL = 6, ISSUE = 7,
       NEXT_LABEL = 8, FIRST_COUNT = 9, FIRST_ENTRIES = 10, SIBLING = 11, SIBLINGS = 12, GOT = 13,
@@ -278,14 +284,28 @@ module frontend #(
     end
   endgenerate
 
+  // The pace.
+  wire now, late;
+  generate
+    if (INTERVAL > 0) begin : paced
+      reg [31:0] left;
+      always @(posedge clk) left <= reset || left == 0 ? INTERVAL - 1 : left - 1'b1;
+      assign now  = left == 0;
+      assign late = left <= PREPARATION;
+    end else begin : unpaced
+      assign now  = 1'b1;
+      assign late = 1'b0;
+    end
+  endgenerate
+
   // The back end's side.
-  assign operation_valid = state == ISSUE || state == APPEND;
+  assign operation_valid = state == ISSUE && now || state == APPEND;
   assign append = state == APPEND || state == APPENDS;
   assign address = append ? {append_level, append_index} : purpose == NOTHING ? 32'hffff_ffff : short_id;
   assign resume = state == RESUMES && since >= RESUME[6:0];
   assign keep = purpose == DATA || purpose == MOVES;
   // The cache's side.
-  assign request_ready = state == READY;
+  assign request_ready = state == READY && !late;
   assign word_out_valid = state == WORDS && !write;
   assign word_out = block[63:0];
   assign word_in_ready = state == WORDS && write;
@@ -317,7 +337,9 @@ module frontend #(
         write <= request_write;
         wanted <= request_block;
         level <= 1;
-        if (request_valid) state <= LOOK;
+        purpose <= NOTHING;
+        if (late) state <= IDLE_LABEL;
+        else if (request_valid) state <= LOOK;
       end
       // Which map block of the walk is in the PLB?
       LOOK: begin
@@ -360,7 +382,7 @@ module frontend #(
       end
       ISSUE: begin
         has_block <= 0;
-        if (operation_ready) state <= NEXT_LABEL;
+        if (operation_ready && now) state <= NEXT_LABEL;
       end
       // While the path is read: the next leaf, and what an untouched block would be.
       NEXT_LABEL:

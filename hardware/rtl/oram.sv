@@ -21,6 +21,7 @@ module oram #(
     parameter PLB_ROWS = 128,
     parameter MAP_ROWS = 128,
     parameter BACKLOG = 8,
+    parameter INTERVAL = 0,
     parameter LINE_BITS = 32
 ) (
     input                      clk,
@@ -88,7 +89,8 @@ module oram #(
       .RECURSION(RECURSION),
       .PLB_ROWS(PLB_ROWS),
       .MAP_ROWS(MAP_ROWS),
-      .BACKLOG(BACKLOG)
+      .BACKLOG(BACKLOG),
+      .INTERVAL(INTERVAL)
   ) frontend (
       .clk(clk),
       .reset(reset),

@@ -23,6 +23,8 @@ pub enum Ask {
     PutBack(u64),
     /// Make a line zeros.
     Zero(u64),
+    /// Ask for nothing for some cycles.
+    Delay(u64),
 }
 
 /// What the bench says.
@@ -120,7 +122,7 @@ impl Bench {
     }
 }
 
-fn parameters(shape: &Shape, channels: usize, table_bits: u32) -> [(&'static str, u64); 12] {
+fn parameters(shape: &Shape, channels: usize, table_bits: u32) -> [(&'static str, u64); 13] {
     let (group, bits) = match shape.map {
         MapFormat::Flat { .. } => (0, 14),
         MapFormat::Compressed { individual_bits } => (1, individual_bits),
@@ -137,6 +139,7 @@ fn parameters(shape: &Shape, channels: usize, table_bits: u32) -> [(&'static str
         ("PLB_ROWS", shape.plb_rows as u64),
         ("MAP_ROWS", shape.map_rows as u64),
         ("BACKLOG", shape.backlog as u64),
+        ("INTERVAL", shape.interval),
         ("TABLE_BITS", table_bits.into()),
     ]
 }
@@ -149,6 +152,7 @@ fn write_ask(text: &mut String, ask: &Ask) {
         Ask::Keep(line) => writeln!(text, "k {line:x}"),
         Ask::PutBack(line) => writeln!(text, "b {line:x}"),
         Ask::Zero(line) => writeln!(text, "z {line:x}"),
+        Ask::Delay(cycles) => writeln!(text, "d {cycles:x}"),
     };
     done.expect("memory");
 }

@@ -108,6 +108,7 @@ impl<'a> Expected<'a> {
                 self.line(line).copy_from_slice(&bytes);
             }
             Ask::Zero(line) => self.line(line).fill(0),
+            Ask::Delay(_) => {}
         }
         true
     }

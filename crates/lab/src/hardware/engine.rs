@@ -58,6 +58,7 @@ fn shape(config: &TreeConfig) -> Shape {
         map_rows: config.on_chip_bytes / 64,
         stash: 308,
         backlog: 16,
+        interval: 0,
     }
 }
 

@@ -30,6 +30,7 @@ pub fn scheme(name: &str, depth: u32, rows: usize) -> Option<Shape> {
         map_rows: entries as usize,
         stash: 200 + 4 * (depth as usize + 1),
         backlog: 8,
+        interval: 0,
     })
 }
 

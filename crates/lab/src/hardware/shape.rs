@@ -38,6 +38,9 @@ pub struct Shape {
     pub stash: usize,
     /// Groups that can wait for their remap.
     pub backlog: usize,
+    /// Cycles between the starts of two paths; 0 for paths as they are needed. The model knows no
+    /// time, and nothing of this.
+    pub interval: u64,
 }
 
 impl Shape {
@@ -128,6 +131,7 @@ mod tests {
             map_rows: 4,
             stash: 50,
             backlog: 16,
+            interval: 0,
         }
     }
 

@@ -53,4 +53,9 @@ fn commands_come_in_the_same_cycles_whatever_is_asked() {
     for seed in 0..3 {
         assert!(timing::pair(&bench, &shape, seed).expect(name) > 1000);
     }
+    let (shape, channels) = timing::paced();
+    let bench = Bench::build(&shape, channels, 16).expect("it builds");
+    for seed in 0..3 {
+        assert!(timing::paced_pair(&bench, &shape, seed).expect("a pace") > 1000);
+    }
 }
