@@ -284,19 +284,16 @@ module frontend #(
     end
   endgenerate
 
-  // The pace.
   wire now, late;
-  generate
-    if (INTERVAL > 0) begin : paced
-      reg [31:0] left;
-      always @(posedge clk) left <= reset || left == 0 ? INTERVAL - 1 : left - 1'b1;
-      assign now  = left == 0;
-      assign late = left <= PREPARATION;
-    end else begin : unpaced
-      assign now  = 1'b1;
-      assign late = 1'b0;
-    end
-  endgenerate
+  pace #(
+      .INTERVAL(INTERVAL),
+      .PREPARATION(PREPARATION)
+  ) pace (
+      .clk(clk),
+      .reset(reset),
+      .now(now),
+      .late(late)
+  );
 
   // The back end's side.
   assign operation_valid = state == ISSUE && now || state == APPEND;
