@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
 
 /// Blocks that the scribe's client uses.
 const USED: u64 = 120;
@@ -141,12 +140,10 @@ fn a_bit_that_changes_before_a_read_stops_the_scribe_and_nobody_gets_wrong_data(
     let (mut model, mut rng, mut unique) = (Model::new(), SplitMix64::new(7), 0);
     let mut found = [0, 0];
     let line = Line::to(Arc::clone(&world.line) as Arc<dyn Share>);
-    // Most of the time nobody is the scribe, and a machine may have other work.
-    let patient = Options { scribe: false, timeout: Duration::from_secs(300), ..World::options() };
-    let other = world.client_over(&line, patient);
+    let other = world.client_over(&line, Options { scribe: false, ..World::options() });
     let (stop, counted) = (AtomicBool::new(false), Mutex::new(0));
     thread::scope(|scope| {
-        scope.spawn(|| {
+        let counter = scope.spawn(|| {
             // It is never the scribe, and sees nothing of all this but waits.
             while !stop.load(Ordering::SeqCst) {
                 add_one(&other, COUNTER).unwrap();
@@ -169,8 +166,8 @@ fn a_bit_that_changes_before_a_read_stops_the_scribe_and_nobody_gets_wrong_data(
             assert!(known.contains(&get(&client, *index)), "block {index}");
         }
         stop.store(true, Ordering::SeqCst);
-        // Stays the scribe until the other one has its answer.
-        while other.carry_out(&[read(COUNTER)]).is_err() {}
+        // Stays the scribe until the other one has its last answer: then nobody is left to give it.
+        counter.join().unwrap();
         client.close().unwrap();
     });
     let [asks, merges] = found;
