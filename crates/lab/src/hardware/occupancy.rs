@@ -32,7 +32,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
          the map's blocks come on top. The circuit has 200 slots beyond those of a path.",
         DEPTH + 1
     ));
-    let mut table = Table::new(["scheme", "accesses", "paths", "the most", "half of the paths"]);
+    let mut table = Table::new(["scheme", "accesses", "paths", "the most", "after half of them"]);
     for (name, _) in SCHEMES {
         let shape = scheme(name, DEPTH, 128).context("a scheme of the paper")?;
         let keys = keys();
