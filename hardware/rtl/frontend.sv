@@ -227,7 +227,7 @@ module frontend #(
       .tag_write(inserts || sibling_there),
       .content_write(inserts || counts && !from_chip && !bypass),
       .clear(fills && filled < PLB_ROWS),
-      .in_level(inserts ? id_level : sibling_there ? id_level : level_above),
+      .in_level(inserts || sibling_there ? id_level : level_above),
       .in_index(fills ? {{(27 - FILL_BITS) {1'b0}}, filled} : inserts ? id_index
           : sibling_there ? sibling_index : index_above),
       .in_count(new_count),

@@ -255,8 +255,7 @@ fn files_arrive_on_another_engine_however_often_the_copy_is_cut_off() {
             }
             assert!(runs < 400, "it goes on where it was");
         };
-        // Where pages come to lie is random: of 100 rounds each had five or more.
-        assert!(marked > 1, "{marked} of {runs}");
+        assert!(marked > 3, "{marked} of {runs}");
         assert!(counts.as_ref().is_none_or(|counts| counts.kept > 0), "{counts:?}");
         let (target, _) = open(to).expect("sound");
         assert_eq!(unfinished(&target).expect("sound"), None);

@@ -23,7 +23,7 @@ const DEEP: u32 = 23;
 const SHALLOW: u32 = 12;
 /// Requests of a run.
 const AT_ONCE: usize = 10_000;
-/// Of 16 cycles, the memory is not ready in so many.
+/// Cycles of 16 in which the memory is not ready.
 const STALL: u32 = 3;
 
 /// Runs the comparison.
