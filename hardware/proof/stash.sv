@@ -31,7 +31,7 @@ module stash_proof (
       .clk(clk), .reset(reset), .free_slot(free_slot), .any_free(any_free), .used(used),
       .enter(enters), .enter_slot(free_slot), .enter_address(address), .enter_leaf(leaf),
       .free(free), .freed_slot(freed_slot), .tag_at(ask), .tag_address(tag_address),
-      .tag_leaf(tag_leaf), .mac_write(enters), .mac_write_at(free_slot), .mac_in({120'd0, content}),
+      .tag_leaf(tag_leaf), .pair_addresses(), .pair_leaves(), .mac_write(enters), .mac_write_at(free_slot), .mac_in({120'd0, content}),
       .mac_at(ask), .mac(mac), .data_write(enters), .data_write_slot(free_slot), .data_write_part(2'd0),
       .data_in({504'd0, content}), .data_slot(ask), .data_part(2'd0), .data(data)
   );

@@ -212,10 +212,14 @@ module backend #(
   wire first_beat = state == READ ? beat_number == 0 : leaving == 0;
   wire [128*LANES-1:0] mask = first_beat ? (pad >> 128) << 128 : pad;
 
-  wire enter, mac_write, data_write, meet, free;
+  wire enter, mac_write, data_write, free;
+  wire [1:0] meet;
   wire [31:0] enter_address, tag_address;
-  wire [DEPTH-1:0] enter_leaf, tag_leaf, meet_leaf;
-  wire [SLOT_BITS-1:0] scan_at, meet_slot, write_slot, asked_slot, data_slot, place_slot;
+  wire [63:0] pair_addresses;
+  wire [DEPTH-1:0] enter_leaf, tag_leaf;
+  wire [2*DEPTH-1:0] pair_leaves, meet_leaves;
+  wire [2*SLOT_BITS-1:0] meet_slots;
+  wire [SLOT_BITS-1:0] scan_at, write_slot, asked_slot, data_slot, place_slot;
   wire [1:0] write_part, data_part, read_number;
   wire [127:0] mac_read, mac_out;
   wire [128*LANES-1:0] content, beat_out;
@@ -244,16 +248,16 @@ module backend #(
       .enter_address(enter_address),
       .enter_leaf(enter_leaf),
       .tag_at(scan_at),
-      .tag_address(tag_address),
-      .tag_leaf(tag_leaf),
+      .pair_addresses(pair_addresses),
+      .pair_leaves(pair_leaves),
       .mac_write(mac_write),
       .mac(mac_read),
       .data_write(data_write),
       .data_write_slot(write_slot),
       .data_write_part(write_part),
       .meet(meet),
-      .meet_slot(meet_slot),
-      .meet_leaf(meet_leaf),
+      .meet_slots(meet_slots),
+      .meet_leaves(meet_leaves),
       .done(read_done),
       .found(found),
       .found_slot(found_slot),
@@ -268,9 +272,9 @@ module backend #(
       .clk(clk),
       .clear(reads),
       .path(path),
-      .meet(meet || put_meets),
-      .slot(put_meets ? put_slot : meet_slot),
-      .leaf(put_meets ? put_leaf : meet_leaf),
+      .meet(put_meets ? 2'b01 : meet),
+      .slots(put_meets ? {{SLOT_BITS{1'b0}}, put_slot} : meet_slots),
+      .leaves(put_meets ? {{DEPTH{1'b0}}, put_leaf} : meet_leaves),
       .read_level(read_level),
       .read_number(read_number),
       .read_slot(place_slot),
@@ -296,6 +300,8 @@ module backend #(
       .tag_at(state == READ ? scan_at : asked_slot),
       .tag_address(tag_address),
       .tag_leaf(tag_leaf),
+      .pair_addresses(pair_addresses),
+      .pair_leaves(pair_leaves),
       .mac_write(mac_write || put_enters),
       .mac_write_at(put_enters ? put_slot : write_slot),
       .mac_in(put_enters ? mac : mac_read),
@@ -317,6 +323,9 @@ module backend #(
   assign got_data = content;
   assign got_mac = mac_out;
 
+  // The last block has its place a cycle later.
+  reg writes_later;
+  always @(posedge clk) writes_later <= writes && !reset;
   writer #(
       .DEPTH(DEPTH),
       .LANES(LANES),
@@ -325,7 +334,7 @@ module backend #(
   ) writer (
       .clk(clk),
       .reset(reset),
-      .start(writes),
+      .start(writes_later),
       .seed(seed),
       .seed_taken(header_taken),
       .read_level(read_level),

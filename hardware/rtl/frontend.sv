@@ -61,13 +61,13 @@ module frontend #(
   // Cycles from the wanted block to `resume`: the longest way, so that all ways take as long.
   localparam RESUME = MACS ? 56 : 24;
   // The most cycles from a request to its first path: the PLB is asked, and a label is made.
-  localparam PREPARATION = 2 * RECURSION + 48;
+  localparam PREPARATION = 2 * RECURSION + 49;
 
   localparam FILL = 0, READY = 1, LOOK = 2, LOOKED = 3, ENTRY = 4, COUNT = 5, LABEL = 6, ISSUE = 7,
       NEXT_LABEL = 8, FIRST_COUNT = 9, FIRST_ENTRIES = 10, SIBLING = 11, SIBLINGS = 12, GOT = 13,
       CHECK = 14, CHECKED = 15, WORDS = 16, REMAC = 17, RESUMES = 18, PLACE = 19, PLACED = 20,
       OLD_LABEL = 21, OLD_MAC = 22, APPEND = 23, OWES = 24, PICK = 25, PICKED = 26, MOVE = 27,
-      IDLE_LABEL = 28, DEAD = 29, APPENDS = 30;
+      IDLE_LABEL = 28, DEAD = 29, APPENDS = 30, ASK = 31;
   reg [4:0] state;
 
   // What an operation is for.
@@ -88,7 +88,7 @@ module frontend #(
   wire [27:0] index = on_walk[28*level+:28];
   wire [3:0] level_above = level + 1'b1;
   wire [27:0] index_above = on_walk[28*level_above+:28];
-  wire from_chip = level_above == RECURSION[3:0];
+  reg on_chip;
 
   // The block in work, its counts, and what its first counts would be.
   reg [3:0] id_level;
@@ -181,7 +181,7 @@ module frontend #(
   wire [27:0] plb_index;
   wire [63:0] plb_count, counted_old, counted_new;
   wire rolls_over;
-  wire [511:0] row = from_chip ? map_row : bypass ? block : plb_row;
+  wire [511:0] row = on_chip ? map_row : bypass ? block : plb_row;
   wire waits;
   wire counts = state == COUNT && !waits;
   wire [511:0] first_row;
@@ -199,7 +199,7 @@ module frontend #(
       .ROWS(MAP_ROWS)
   ) posmap (
       .clk(clk),
-      .write(fills && filled < MAP_ROWS || counts && from_chip),
+      .write(fills && filled < MAP_ROWS || counts && on_chip),
       .write_at(state == FILL ? filled[ROW_BITS-1:0] : index_above[ROW_BITS-1:0]),
       .in(state == FILL ? first_row : new_row),
       .read_at(index_above[ROW_BITS-1:0]),
@@ -225,7 +225,7 @@ module frontend #(
       .count(plb_count),
       .content(plb_row),
       .tag_write(inserts || sibling_there),
-      .content_write(inserts || counts && !from_chip && !bypass),
+      .content_write(inserts || counts && !on_chip && !bypass),
       .clear(fills && filled < PLB_ROWS),
       .in_level(inserts || sibling_there ? id_level : level_above),
       .in_index(fills ? {{(27 - FILL_BITS) {1'b0}}, filled} : inserts ? id_index
@@ -239,7 +239,7 @@ module frontend #(
       .BITS(BITS)
   ) counters (
       .row(row),
-      .index(index[ENTRY_BITS-1:0]),
+      .index(id_index[ENTRY_BITS-1:0]),
       .old_count(counted_old),
       .new_count(counted_new),
       .new_row(new_row),
@@ -260,8 +260,8 @@ module frontend #(
       ) backlog (
           .clk(clk),
           .reset(reset),
-          .level(state == ENTRY || state == COUNT ? level : pick_level),
-          .index(state == ENTRY || state == COUNT ? index : pick_index),
+          .level(state == ASK || state == COUNT ? id_level : pick_level),
+          .index(state == ASK || state == COUNT ? id_index : pick_index),
           .waits(waits),
           .take(state == COUNT || state == MOVE),
           .old_count(waiting_old),
@@ -360,7 +360,11 @@ module frontend #(
       ENTRY: begin
         {id_level, id_index} <= {level, index};
         purpose <= level == 0 ? DATA : FETCH;
-        state <= COUNT;
+        state <= ASK;
+      end
+      ASK: begin
+        on_chip <= level_above == RECURSION[3:0];
+        state   <= COUNT;
       end
       COUNT: begin
         old_count <= waits ? waiting_old : counted_old;

@@ -3,7 +3,7 @@
 //
 // `beat` is decrypted. After a bucket's header, its four slots are looked at, a cycle each, filled or
 // not: a block enters the lowest free slot of the stash. Then a fixed part of the stash is looked
-// through, so that all of it is once the path has ended. Each block that is met goes to `evict`, but
+// through, two slots a cycle, so that all of it is once the path has ended. Each block that is met goes to `evict`, but
 // for the first with the wanted address. So the schedule is the same for all contents.
 module reader #(
     parameter DEPTH = 8,
@@ -29,17 +29,17 @@ module reader #(
     output     [31:0]              enter_address,
     output     [DEPTH-1:0]         enter_leaf,
     output     [SLOT_BITS-1:0]     tag_at,
-    input      [31:0]              tag_address,
-    input      [DEPTH-1:0]         tag_leaf,
+    input      [63:0]              pair_addresses,
+    input      [2*DEPTH-1:0]       pair_leaves,
     output                         mac_write,
     output     [127:0]             mac,
     output                         data_write,
     output     [SLOT_BITS-1:0]     data_write_slot,
     output     [1:0]               data_write_part,
-    // Blocks to place.
-    output                         meet,
-    output     [SLOT_BITS-1:0]     meet_slot,
-    output     [DEPTH-1:0]         meet_leaf,
+    // Blocks to place, up to two.
+    output     [1:0]               meet,
+    output     [2*SLOT_BITS-1:0]   meet_slots,
+    output     [2*DEPTH-1:0]       meet_leaves,
     // After the last bucket.
     output                         done,
     output reg                     found,
@@ -50,7 +50,9 @@ module reader #(
   localparam PART_BITS = LANES == 4 ? 0 : LANES == 2 ? 1 : 2;
   localparam BEATS = LINES * LINE_BEATS;
   localparam FIRST = (LINES - 4) * LINE_BEATS;
-  localparam PART = (STASH + DEPTH) / (DEPTH + 1);
+  // Pairs of slots that are looked at after a bucket.
+  localparam PAIRS = STASH / 2;
+  localparam PART = (PAIRS + DEPTH) / (DEPTH + 1);
   localparam STEP_BITS = $clog2(PART + 6);
   localparam LEVEL_BITS = $clog2(DEPTH + 2);
 
@@ -70,8 +72,8 @@ module reader #(
   reg [4*SLOT_BITS-1:0] slots;
   reg [3:0] filled;
   reg [STASH-1:0] seen;
-  reg [SLOT_BITS:0] scan;
-  reg [SLOT_BITS-1:0] scanned;
+  reg [SLOT_BITS-1:0] scan;
+  reg [SLOT_BITS-2:0] scanned;
   reg scanned_valid;
 
   wire header_ends = number == LINE_BEATS[5:0] - 1'b1;
@@ -82,7 +84,7 @@ module reader #(
   wire entered = !busy || step > {{(STEP_BITS - 2) {1'b0}}, block};
 
   assign beat_number = number;
-  assign beat_take = running && beat_valid && (header_ends ? !busy : !in_blocks || entered);
+  assign beat_take = running && beat_valid && (header_ends ? !busy || scan_ends : !in_blocks || entered);
   wire header_taken = beat_take && header_ends;
 
   // A slot of the header.
@@ -93,18 +95,22 @@ module reader #(
   assign enter_address = fields[31:0];
   assign enter_leaf = fields[32+:DEPTH];
 
-  // A slot of the stash.
+  // Two slots of the stash, asked for in one cycle and met in the next.
   wire scans = busy && step >= 4 && {{(32 - STEP_BITS) {1'b0}}, step} < 4 + PART;
-  assign tag_at = scan[SLOT_BITS-1:0];
-  wire scan_met = busy && scanned_valid && used[scanned] && !seen[scanned];
-  wire scan_ends = {{(32 - STEP_BITS) {1'b0}}, step} == 4 + PART;
+  wire scan_ends = busy && {{(32 - STEP_BITS) {1'b0}}, step} == 4 + PART;
+  assign tag_at = {scan[SLOT_BITS-2:0], 1'b0};
+  wire [SLOT_BITS-1:0] even = {scanned, 1'b0};
+  wire [SLOT_BITS-1:0] odd = {scanned, 1'b1};
+  wire even_met = scanned_valid && used[even] && !seen[even];
+  wire odd_met = scanned_valid && used[odd] && !seen[odd];
 
-  wire met = enter || scan_met;
-  wire [31:0] met_address = enter ? enter_address : tag_address;
-  wire is_wanted = met && !found && met_address == wanted;
-  assign meet = met && !is_wanted;
-  assign meet_slot = enter ? free_slot : scanned;
-  assign meet_leaf = enter ? enter_leaf : tag_leaf;
+  wire [1:0] met = {odd_met, enter || even_met};
+  wire [31:0] met_address = enter ? enter_address : pair_addresses[31:0];
+  wire first_wanted = met[0] && !found && met_address == wanted;
+  wire odd_wanted = met[1] && !found && !first_wanted && pair_addresses[63:32] == wanted;
+  assign meet = met & ~{odd_wanted, first_wanted};
+  assign meet_slots = {odd, enter ? free_slot : even};
+  assign meet_leaves = {pair_leaves[DEPTH+:DEPTH], enter ? enter_leaf : pair_leaves[DEPTH-1:0]};
 
   // A block's content. Its MAC goes with the first part.
   wire content = beat_take && in_blocks && filled[block];
@@ -139,28 +145,28 @@ module reader #(
           level  <= level + 1'b1;
         end
       end
+      scanned_valid <= scans && {{(32 - SLOT_BITS) {1'b0}}, scan} < PAIRS;
+      scanned <= scan[SLOT_BITS-2:0];
+      if (scans) scan <= scan + 1'b1;
+      if (busy) step <= step + 1'b1;
+      if (scan_ends) busy <= 0;
+      // The next header may come while the last pair is met.
       if (header_taken) begin
         header <= line_next[383:128];
         blank <= line_next[63:0] == 0;
         busy <= 1;
         step <= 0;
       end
-      if (busy) begin
-        step <= step + 1'b1;
-        scanned_valid <= scans && {{(31 - SLOT_BITS) {1'b0}}, scan} < STASH;
-        scanned <= scan[SLOT_BITS-1:0];
-        if (scans) scan <= scan + 1'b1;
-        if (scan_ends) busy <= 0;
-      end
       if (arrives) begin
         filled[step[1:0]] <= enter;
         slots[SLOT_BITS*step[1:0]+:SLOT_BITS] <= free_slot;
         if (present && !any_free) overflow <= 1;
       end
-      if (met) seen[meet_slot] <= 1;
-      if (is_wanted) begin
+      if (met[0]) seen[meet_slots[SLOT_BITS-1:0]] <= 1;
+      if (met[1]) seen[odd] <= 1;
+      if (first_wanted || odd_wanted) begin
         found <= 1;
-        found_slot <= meet_slot;
+        found_slot <= odd_wanted ? odd : meet_slots[SLOT_BITS-1:0];
       end
     end
   end

@@ -81,7 +81,8 @@ impl Backend {
         self.placed = vec![Vec::new(); shape.depth as usize + 1];
         self.seen = vec![false; shape.stash];
         let mut fits = true;
-        let part = shape.stash.div_ceil(shape.depth as usize + 1);
+        // The circuit looks at two slots a cycle, so many cycles after each bucket.
+        let part = 2 * (shape.stash / 2).div_ceil(shape.depth as usize + 1);
         for (level, bucket) in shape.path(leaf).enumerate() {
             for held in self.open(bucket) {
                 match self.enter(held) {

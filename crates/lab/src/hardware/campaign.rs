@@ -6,6 +6,7 @@ use super::paper::{PAGE, SCHEMES};
 use super::scheme::{requests, scheme};
 use crate::report::{Report, Table, count};
 use anyhow::{Context, Result};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How much to compare.
 #[derive(clap::Args, Debug)]
@@ -74,14 +75,33 @@ fn one(name: &str, depth: u32, channels: usize, requests_in_all: usize) -> Resul
     let shape = scheme(name, depth, 128).context("a scheme of the paper")?;
     let table_bits = if depth > SHALLOW { 25 } else { 17 };
     let bench = Bench::fast(&shape, channels, table_bits)?;
-    let mut sum = Outcome::default();
-    for (seed, first) in (0..requests_in_all).step_by(AT_ONCE).enumerate() {
-        let asks = requests(&shape, AT_ONCE.min(requests_in_all - first), seed as u64);
+    let run = |seed: usize| -> Result<Outcome> {
+        let asks = requests(&shape, AT_ONCE.min(requests_in_all - seed * AT_ONCE), seed as u64);
         let outcome = compare(&bench, shape, &asks, STALL, seed as u64 + 1)
             .with_context(|| format!("{name}, {depth}, seed {seed}"))?;
         anyhow::ensure!(!outcome.failed, "{name}: the port failed");
         eprintln!("{name}, {} levels: {outcome:?}", depth + 1);
-        sum.add(&outcome);
-    }
-    Ok(sum)
+        Ok(outcome)
+    };
+    // As many runs at a time as there are processors.
+    let (next, runs) = (AtomicUsize::new(0), requests_in_all.div_ceil(AT_ONCE));
+    let work = || -> Result<Outcome> {
+        let mut sum = Outcome::default();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= runs {
+                return Ok(sum);
+            }
+            sum.add(&run(seed)?);
+        }
+    };
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(runs);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let mut sum = Outcome::default();
+        for worker in workers {
+            sum.add(&worker.join().expect("a worker's panic")?);
+        }
+        Ok(sum)
+    })
 }
