@@ -1,7 +1,7 @@
 // Proof: a block is appended only after another one was read and removed, so that the stash holds no
 // more than before (Freecursive, observation 2), whatever the cache asks and the memory answers. For
 // the first cycles of rtl/frontend.sv with two levels of recursion and two rows; labels and MACs are
-// any (proof/abstract).
+// any (proof/abstract), and `resume` comes as soon as it can, so that an append is within reach.
 module frontend_proof (
     input clk,
     input reset,
@@ -33,7 +33,7 @@ module frontend_proof (
   always @* if (path) assume (!operation_ready);
 
   frontend #(
-      .DEPTH(3), .LANES(4), .GROUP(0), .MACS(0), .RECURSION(2), .PLB_ROWS(2), .MAP_ROWS(2)
+      .DEPTH(3), .LANES(4), .GROUP(0), .MACS(0), .RECURSION(2), .PLB_ROWS(2), .MAP_ROWS(2), .RESUME(2)
   ) frontend (
       .clk(clk), .reset(reset), .label_key(128'd0), .mac_key(128'd0), .request_valid(request_valid),
       .request_ready(), .request_write(request_write), .request_block(request_block),

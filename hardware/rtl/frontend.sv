@@ -17,7 +17,9 @@ module frontend #(
     parameter PLB_ROWS = 128,
     parameter MAP_ROWS = 128,
     parameter BACKLOG = 8,
-    parameter INTERVAL = 0
+    parameter INTERVAL = 0,
+    // Cycles from the wanted block to `resume`: the longest way, so that all ways take as long.
+    parameter RESUME = MACS ? 56 : 24
 ) (
     input                      clk,
     input                      reset,
@@ -58,8 +60,6 @@ module frontend #(
   localparam ROW_BITS = $clog2(MAP_ROWS);
   localparam FILL_ROWS = MAP_ROWS > PLB_ROWS ? MAP_ROWS : PLB_ROWS;
   localparam FILL_BITS = $clog2(FILL_ROWS);
-  // Cycles from the wanted block to `resume`: the longest way, so that all ways take as long.
-  localparam RESUME = MACS ? 56 : 24;
   // The most cycles from a request to its first path: the PLB is asked, and a label is made.
   localparam PREPARATION = 2 * RECURSION + 49;
 

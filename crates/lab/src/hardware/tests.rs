@@ -13,7 +13,7 @@ fn the_circuit_does_what_the_model_does() {
         eprintln!("skipped: {tool} is not installed");
         return;
     }
-    for (name, depth, channels) in [("PI_X8", 8, 2), ("PIC_X32", 10, 1), ("PC_X32", 10, 4)] {
+    for (name, depth, channels) in [("PI_X8", 8, 4), ("PIC_X32", 10, 1), ("PC_X32", 10, 8)] {
         let mut shape = scheme(name, depth, 16).expect("a name of the paper");
         if name == "PIC_X32" {
             // So that groups roll over.
