@@ -58,6 +58,17 @@ module oram #(
   localparam LINES = MACS ? 6 : 5;
   localparam WIDTH = 128 * LANES;
 
+  // Parameters that the design is not made for end the build: there are no modules of these names.
+  generate
+    if (NCHANNEL != 1 && NCHANNEL != 2 && NCHANNEL != 4 && NCHANNEL != 8) NCHANNEL_must_be_1_2_4_or_8 wrong ();
+    if (STASH % 2 != 0) STASH_must_be_even wrong ();
+    if (STASH <= 4 * (DEPTH + 1)) STASH_must_have_room_beyond_a_path wrong ();
+    if (GROUP && (BITS < 6 || BITS > 14)) BITS_must_be_6_to_14 wrong ();
+    if (GROUP && BACKLOG <= RECURSION) BACKLOG_must_be_more_than_RECURSION wrong ();
+    if (PLB_ROWS < 2 || PLB_ROWS != 1 << $clog2(PLB_ROWS)) PLB_ROWS_must_be_a_power_of_two wrong ();
+    if (MAP_ROWS < 2 || MAP_ROWS != 1 << $clog2(MAP_ROWS)) MAP_ROWS_must_be_a_power_of_two wrong ();
+  endgenerate
+
   // The pads' key is expanded once.
   wire [1407:0] round_keys;
   wire keys_ready;
