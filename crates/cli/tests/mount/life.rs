@@ -119,7 +119,7 @@ fn a_busy_mount_says_who_uses_it() {
     let me = format!("({})", std::process::id());
     assert!(said.contains("in use by") && said.contains(&me), "{said}");
     signal(&child, Signal::INT);
-    std::thread::sleep(Duration::from_millis(500));
+    std::thread::sleep(Duration::from_millis(1500));
     assert!(rig.mounted());
     file.write_all(b"it goes on").expect("written");
     // The second one detaches; it ends when the file is closed.
@@ -131,6 +131,41 @@ fn a_busy_mount_says_who_uses_it() {
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains(&me), "{said}");
     assert_eq!(rig.scratch.good(["cat", "v", "/open"]), "it goes on and on");
+}
+
+/// Who asked once need not ask again.
+#[test]
+fn a_busy_mount_ends_when_the_last_file_is_closed() {
+    let Some(rig) = rig() else { return };
+    // At once, so that nobody is told; and after that was said.
+    for (number, pause) in [100, 1500].into_iter().enumerate() {
+        let name = format!("open{number}");
+        let child = rig.child(&["--commit-every", "3600"]);
+        let mut file = File::create(rig.path(&name)).expect("made");
+        signal(&child, Signal::INT);
+        std::thread::sleep(Duration::from_millis(pause));
+        assert!(rig.mounted());
+        file.write_all(b"to the end").expect("written");
+        drop(file);
+        let (code, said) = end(child);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(number == 0 || said.contains("in use by"), "{said}");
+        assert_eq!(rig.scratch.good(["cat", "v", &format!("/{name}")]), "to the end");
+    }
+}
+
+/// The last file is often closed just before.
+#[test]
+fn umount_waits_a_moment_for_the_last_file() {
+    let Some(rig) = rig() else { return };
+    rig.mount(&[]);
+    let file = File::create(rig.path("open")).expect("made");
+    let closes = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(500));
+        drop(file);
+    });
+    rig.umount();
+    closes.join().expect("closed");
 }
 
 #[test]

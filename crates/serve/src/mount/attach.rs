@@ -17,6 +17,8 @@ use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
 const DEVICE: &str = "/dev/fuse";
 /// The file system type of our mounts.
@@ -200,6 +202,16 @@ pub enum Stuck {
     Other(Error),
 }
 
+impl Stuck {
+    /// As an error of the directory.
+    pub fn error(self, dir: &Path) -> Error {
+        match self {
+            Self::Busy => super::busy::in_use(dir).into(),
+            Self::Other(error) => error,
+        }
+    }
+}
+
 /// Unmounts; `lazy` detaches it at once, even if in use.
 pub fn detach(dir: &Path, lazy: bool) -> Result<(), Stuck> {
     let flags = if lazy { UnmountFlags::DETACH } else { UnmountFlags::empty() };
@@ -208,6 +220,27 @@ pub fn detach(dir: &Path, lazy: bool) -> Result<(), Stuck> {
         Err(Errno::BUSY) => Err(Stuck::Busy),
         Err(Errno::PERM) => detach_by_helper(dir, lazy),
         Err(source) => Err(Stuck::Other(Error::Kernel { doing: shown(dir), source })),
+    }
+}
+
+/// How long a mount may be in use before that is an answer: its last file may be on its way to
+/// being closed, and a process that another starts has its files for a moment.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The pause between two attempts.
+pub const PAUSE: Duration = Duration::from_millis(20);
+
+/// Unmounts, and waits a moment for those who still use it.
+///
+/// # Errors
+/// It is still in use; see [`busy`](super::busy). Those of the unmount.
+pub fn detach_when_free(dir: &Path) -> Result<()> {
+    let since = Instant::now();
+    loop {
+        match detach(dir, false) {
+            Ok(()) => return Ok(()),
+            Err(Stuck::Busy) if since.elapsed() < PATIENCE => thread::sleep(PAUSE),
+            Err(stuck) => return Err(stuck.error(dir)),
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! How a mount ends: by being unmounted, or by a signal.
 //!
-//! The first signal unmounts, which makes the kernel write back its cache, and then commits. The
-//! second one, or ten seconds without progress of the store, ends at any price.
+//! The first signal unmounts, which makes the kernel write back its cache, and then commits. What is
+//! in use is unmounted once it is free. The second signal, or ten seconds without progress of the
+//! store, ends at any price.
 
 use super::attach::{self, Stuck};
 use super::busy;
@@ -31,7 +32,7 @@ enum Stage {
     Ending {
         since: Instant,
     },
-    /// Not unmounted, because it is in use.
+    /// Not unmounted, because it is in use. It is tried again and again.
     Busy,
     /// Detached; its users go on.
     Detached,
@@ -55,7 +56,9 @@ pub fn until_ended(
     thread::Builder::new().name("end".into()).spawn(move || {
         let _ = ended.send(Event::Ended(mounted.wait()));
     })?;
-    Ending { dir: dir.to_owned(), queue, tell, stage: Stage::Serving }.run(&events)?;
+    let dir = dir.to_owned();
+    let (stage, asked, retry, noted) = (Stage::Serving, Instant::now(), None, false);
+    Ending { dir, queue, tell, stage, asked, retry, noted }.run(&events)?;
     Ok(lost.load(Ordering::Relaxed))
 }
 
@@ -64,12 +67,25 @@ struct Ending {
     queue: Arc<Queue>,
     tell: Sender<Event>,
     stage: Stage,
+    /// When the first signal came.
+    asked: Instant,
+    /// When unmounting is tried again.
+    retry: Option<Instant>,
+    /// Whether the user knows that it is in use.
+    noted: bool,
 }
+
+/// How long it may be in use before the user is told so: a process that another starts has its
+/// files for a moment.
+const UNSAID: Duration = Duration::from_millis(300);
+/// The pause between two looks at what is due.
+const TICK: Duration = Duration::from_millis(500);
 
 impl Ending {
     fn run(mut self, events: &Receiver<Event>) -> Result<()> {
         loop {
-            match events.recv_timeout(Duration::from_millis(500)) {
+            let due = self.retry.map_or(TICK, |at| at.saturating_duration_since(Instant::now()));
+            match events.recv_timeout(due.min(TICK)) {
                 Ok(Event::Signal) => {
                     if self.signal()? {
                         return self.give_up();
@@ -86,6 +102,10 @@ impl Ending {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
+            if self.retry.is_some_and(|at| at <= Instant::now()) {
+                self.retry = None;
+                self.detach()?;
+            }
             if let Stage::Ending { since } = self.stage
                 && since.elapsed() >= GRACE
                 && self.queue.idle_for() >= GRACE
@@ -99,16 +119,13 @@ impl Ending {
     fn signal(&mut self) -> Result<bool> {
         match self.stage {
             Stage::Serving => {
-                self.stage = Stage::Ending { since: Instant::now() };
-                let (dir, tell) = (self.dir.clone(), self.tell.clone());
-                // The kernel first writes back its cache, which takes as long as the store takes.
-                thread::Builder::new().name("detach".into()).spawn(move || {
-                    let _ = tell.send(Event::Detached(attach::detach(&dir, false)));
-                })?;
+                self.asked = Instant::now();
+                self.stage = Stage::Ending { since: self.asked };
+                self.detach()?;
             }
             Stage::Busy => {
                 log::note("detached; it ends when the last file is closed. Once more ends it now");
-                self.stage = Stage::Detached;
+                (self.stage, self.retry) = (Stage::Detached, None);
                 let _ = attach::detach(&self.dir, true);
             }
             // Nobody will close the open files; their written data is kept all the same.
@@ -121,20 +138,43 @@ impl Ending {
         Ok(false)
     }
 
+    /// Unmounts, on a thread of its own: the kernel first writes back its cache, which takes as
+    /// long as the store takes.
+    fn detach(&self) -> io::Result<()> {
+        let (dir, tell) = (self.dir.clone(), self.tell.clone());
+        thread::Builder::new().name("detach".into()).spawn(move || {
+            let _ = tell.send(Event::Detached(attach::detach(&dir, false)));
+        })?;
+        Ok(())
+    }
+
     fn detached(&mut self, result: Result<(), Stuck>) {
         match result {
-            Ok(()) => {}
+            // A second signal came first.
+            _ if matches!(self.stage, Stage::Detached) => {}
+            Ok(()) => {
+                if let Stage::Busy = self.stage {
+                    self.stage = Stage::Ending { since: Instant::now() };
+                }
+            }
             Err(Stuck::Busy) => {
-                log::note(&format!(
-                    "{}. Close that and end it again; if you do it now, it is detached as it is",
-                    busy::in_use(&self.dir)
-                ));
                 self.stage = Stage::Busy;
-                drop(Mounted::commit(&self.queue));
+                if self.asked.elapsed() >= UNSAID && !self.noted {
+                    self.noted = true;
+                    log::note(&format!(
+                        "{}. It ends when that is closed; end it again to detach it as it is",
+                        busy::in_use(&self.dir)
+                    ));
+                    drop(Mounted::commit(&self.queue));
+                }
+                let pause = if self.noted { TICK } else { attach::PAUSE };
+                self.retry = Some(Instant::now() + pause);
             }
             // Another process was quicker, or the kernel has closed it: the session ends by itself.
             Err(Stuck::Other(error)) => {
-                log::note(&error.line());
+                if !matches!(self.stage, Stage::Busy) {
+                    log::note(&error.line());
+                }
                 self.stage = Stage::Busy;
             }
         }

@@ -1,8 +1,7 @@
 //! Ends a mount from another process, and returns when everything is safe and the volume is free
 //! again.
 
-use super::attach::{self, Stuck};
-use super::busy;
+use super::attach;
 use super::data::{LOST_NAME, NO_ROOM, SERVER_NAME};
 use super::fault::Fault;
 use crate::error::Result;
@@ -40,10 +39,10 @@ pub fn umount(dir: &Path, lazy: bool, waiting: impl FnMut()) -> Result<Option<Lo
         synced(&dir)?;
         lost = Lost::of(&dir);
     }
-    match attach::detach(&dir, lazy) {
-        Ok(()) => {}
-        Err(Stuck::Busy) => return Err(busy::in_use(&dir).into()),
-        Err(Stuck::Other(error)) => return Err(error),
+    if lazy {
+        attach::detach(&dir, true).map_err(|stuck| stuck.error(&dir))?;
+    } else {
+        attach::detach_when_free(&dir)?;
     }
     match server {
         // Its users may keep it for days.

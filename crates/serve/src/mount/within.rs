@@ -1,7 +1,6 @@
 //! A mount in the process that uses it, over any store of that process.
 
-use super::attach::{self, Stuck};
-use super::busy;
+use super::attach;
 use super::session::{Mounted, Options, READ_AHEAD, serve};
 use crate::error::Result;
 use crate::layers::Layers;
@@ -40,10 +39,7 @@ impl Within {
     /// # Errors
     /// Those of the unmount and of the last commit.
     pub fn end(self) -> Result<()> {
-        match attach::detach(&self.dir, false) {
-            Ok(()) => self.mounted.wait(),
-            Err(Stuck::Busy) => Err(busy::in_use(&self.dir).into()),
-            Err(Stuck::Other(error)) => Err(error),
-        }
+        attach::detach_when_free(&self.dir)?;
+        self.mounted.wait()
     }
 }

@@ -6,14 +6,12 @@ use super::options::{Options, Stop};
 use super::{convert, notify};
 use crate::error::{Doing, Error, Result};
 use crate::log;
-use crate::mount::attach::{self, Stuck};
-use crate::mount::busy;
+use crate::mount::attach;
 use oblivio_crypto::{Entropy, OsEntropy};
 use oblivio_privatefs::{Environment, PrivateFs};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
 
 /// Requests of the kernel that are carried out at the same time.
 const THREADS: usize = 16;
@@ -108,17 +106,7 @@ impl Mounted {
     /// # Errors
     /// The directory is in use; those of the last writes.
     pub fn end(self) -> Result<()> {
-        let since = Instant::now();
-        loop {
-            match attach::detach(&self.dir, false) {
-                Ok(()) => return self.wait(),
-                // The last file may be on its way to being closed.
-                Err(Stuck::Busy) if since.elapsed() < Duration::from_secs(2) => {
-                    thread::sleep(Duration::from_millis(20));
-                }
-                Err(Stuck::Busy) => return Err(busy::in_use(&self.dir).into()),
-                Err(Stuck::Other(error)) => return Err(error),
-            }
-        }
+        attach::detach_when_free(&self.dir)?;
+        self.wait()
     }
 }
