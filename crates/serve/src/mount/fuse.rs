@@ -207,7 +207,7 @@ impl fuser::Filesystem for Kernel {
                     let (fh, flags) = (FileHandle(fh), FopenFlags::FOPEN_KEEP_CACHE);
                     reply.created(&ttl, &attr, GENERATION, fh, flags);
                 });
-                scarce.told(known);
+                scarce.created(known);
             }),
         );
     }

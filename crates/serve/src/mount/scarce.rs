@@ -13,9 +13,10 @@
 
 use fuser::{INodeNo, Notifier};
 use oblivio_volume::fs::Ino;
-use std::collections::{HashMap, HashSet};
-use std::sync::mpsc::{Receiver, Sender};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 const ACCESS_MODE: i32 = 0o3;
 const O_WRONLY: i32 = 0o1;
@@ -29,6 +30,8 @@ const PART_OF_MEMORY: u64 = 250;
 const USUAL_WRITE: u64 = 128 << 10;
 const LEAST_WRITE: u64 = 4 << 10;
 const MOST_WRITE: u64 = 16 << 20;
+/// After this, the kernel knows a file that it was told of.
+const LATER: Duration = Duration::from_millis(20);
 
 /// The continuation of a task.
 type Then = Box<dyn FnOnce() + Send>;
@@ -42,6 +45,8 @@ pub enum Task {
     Open(Ino, Then),
     /// The kernel got the attributes, and must forget them again.
     Again(Ino),
+    /// The same for a new file, which the kernel may not know yet: now, and a little later.
+    Created(Ino),
     /// Room has become short: the kernel writes back this file.
     Flush(Ino),
 }
@@ -175,6 +180,13 @@ impl Scarce {
         let inner = self.lock();
         if inner.short && inner.handles.values().any(|(other, _)| *other == ino) {
             let _ = self.tasks.send(Task::Again(ino));
+        }
+    }
+
+    /// Notes that the kernel gets a new file, with its attributes.
+    pub fn created(&self, ino: Ino) {
+        if self.is_short() {
+            let _ = self.tasks.send(Task::Created(ino));
         }
     }
 
@@ -312,7 +324,22 @@ pub fn speak(tasks: &Receiver<Task>, notifier: &Notifier, kept: &Kept) {
         drop(notifier.inval_inode(INodeNo(ino), 0, 0));
         kept.flushed(ino);
     };
-    while let Ok(task) = tasks.recv() {
+    let mut later = VecDeque::new();
+    loop {
+        let task = match later.front() {
+            None => tasks.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(&(at, _)) => {
+                tasks.recv_timeout(Instant::saturating_duration_since(&at, Instant::now()))
+            }
+        };
+        let task = match task {
+            Ok(task) => task,
+            Err(RecvTimeoutError::Timeout) => {
+                later.pop_front().into_iter().for_each(|(_, ino)| forget(ino));
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
         match task {
             Task::Before(ino, then) => {
                 kept.too_much(ino).into_iter().for_each(flush);
@@ -325,6 +352,10 @@ pub fn speak(tasks: &Receiver<Task>, notifier: &Notifier, kept: &Kept) {
                 then();
             }
             Task::Again(ino) => forget(ino),
+            Task::Created(ino) => {
+                forget(ino);
+                later.push_back((Instant::now() + LATER, ino));
+            }
             Task::Flush(ino) => flush(ino),
         }
     }
