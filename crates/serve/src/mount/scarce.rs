@@ -26,7 +26,7 @@ const O_APPEND: i32 = 0o2000;
 /// hundredth of a fifth of the memory).
 const SHORT: u64 = 64 << 20;
 const PART_OF_MEMORY: u64 = 250;
-/// Assumed length of a write before any was seen: that of programs that copy files.
+/// Assumed length of a write before any was seen: that of `cp`.
 const USUAL_WRITE: u64 = 128 << 10;
 const LEAST_WRITE: u64 = 4 << 10;
 const MOST_WRITE: u64 = 16 << 20;
@@ -185,9 +185,7 @@ impl Scarce {
 
     /// Notes that the kernel gets a new file, with its attributes.
     pub fn created(&self, ino: Ino) {
-        if self.is_short() {
-            let _ = self.tasks.send(Task::Created(ino));
-        }
+        let _ = self.is_short().then(|| self.tasks.send(Task::Created(ino)));
     }
 
     /// Whether the kernel must not cache the attributes of a new file, to make its first write ask.
@@ -326,11 +324,11 @@ pub fn speak(tasks: &Receiver<Task>, notifier: &Notifier, kept: &Kept) {
     };
     let mut later = VecDeque::new();
     loop {
-        let task = match later.front() {
-            None => tasks.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(&(at, _)) => {
-                tasks.recv_timeout(Instant::saturating_duration_since(&at, Instant::now()))
-            }
+        let due = later.front().map(|&(at, _): &(Instant, _)| at.duration_since(Instant::now()));
+        let task = match due {
+            None => tasks.recv().map_err(RecvTimeoutError::from),
+            Some(Duration::ZERO) => Err(RecvTimeoutError::Timeout),
+            Some(due) => tasks.recv_timeout(due),
         };
         let task = match task {
             Ok(task) => task,
