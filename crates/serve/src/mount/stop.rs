@@ -1,8 +1,8 @@
 //! How a mount ends: by being unmounted, or by a signal.
 //!
-//! The first signal unmounts, which makes the kernel write back its cache, and then commits. What is
-//! in use is unmounted once it is free. The second signal, or ten seconds without progress of the
-//! store, ends at any price.
+//! The first signal unmounts, which makes the kernel write back its cache, and then commits. What
+//! is in use is unmounted once it is free. The second signal, or ten seconds without progress of
+//! the store, ends at any price.
 
 use super::attach::{self, Stuck};
 use super::busy;
