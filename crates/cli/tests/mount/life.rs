@@ -137,7 +137,7 @@ fn a_busy_mount_says_who_uses_it() {
 #[test]
 fn a_busy_mount_ends_when_the_last_file_is_closed() {
     let Some(rig) = rig() else { return };
-    // At once, so that nobody is told; and after that was said.
+    // The file is closed before the note is printed, and after it.
     for (number, pause) in [100, 1500].into_iter().enumerate() {
         let name = format!("open{number}");
         let child = rig.child(&["--commit-every", "3600"]);

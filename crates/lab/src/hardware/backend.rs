@@ -81,7 +81,7 @@ impl Backend {
         self.placed = vec![Vec::new(); shape.depth as usize + 1];
         self.seen = vec![false; shape.stash];
         let mut fits = true;
-        // The circuit looks at two slots a cycle, so many cycles after each bucket.
+        // The circuit reads pairs of slots, so the part after a bucket is a number of pairs.
         let part = 2 * (shape.stash / 2).div_ceil(shape.depth as usize + 1);
         for (level, bucket) in shape.path(leaf).enumerate() {
             for held in self.open(bucket) {

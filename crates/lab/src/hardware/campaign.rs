@@ -6,7 +6,6 @@ use super::paper::{PAGE, SCHEMES};
 use super::scheme::{requests, scheme};
 use crate::report::{Report, Table, count};
 use anyhow::{Context, Result};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How much to compare.
 #[derive(clap::Args, Debug)]
@@ -84,20 +83,18 @@ fn one(name: &str, depth: u32, channels: usize, requests_in_all: usize) -> Resul
         Ok(outcome)
     };
     // As many runs at a time as there are processors.
-    let (next, runs) = (AtomicUsize::new(0), requests_in_all.div_ceil(AT_ONCE));
-    let work = || -> Result<Outcome> {
+    let runs = requests_in_all.div_ceil(AT_ONCE);
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(runs);
+    let work = |first: usize| -> Result<Outcome> {
         let mut sum = Outcome::default();
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= runs {
-                return Ok(sum);
-            }
+        for seed in (first..runs).step_by(workers) {
             sum.add(&run(seed)?);
         }
+        Ok(sum)
     };
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(runs);
+    let work = &work;
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..workers).map(|first| scope.spawn(move || work(first))).collect();
         let mut sum = Outcome::default();
         for worker in workers {
             sum.add(&worker.join().expect("a worker's panic")?);

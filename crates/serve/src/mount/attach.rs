@@ -223,8 +223,8 @@ pub fn detach(dir: &Path, lazy: bool) -> Result<(), Stuck> {
     }
 }
 
-/// How long a mount may be in use before that is an answer: its last file may be on its way to
-/// being closed, and a process that another starts has its files for a moment.
+/// How long [`detach_when_free`] tries: the last file may be about to be closed, and between fork
+/// and exec a child process holds its parent's files.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The pause between two attempts.
 pub const PAUSE: Duration = Duration::from_millis(20);

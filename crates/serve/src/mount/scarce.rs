@@ -30,7 +30,7 @@ const PART_OF_MEMORY: u64 = 250;
 const USUAL_WRITE: u64 = 128 << 10;
 const LEAST_WRITE: u64 = 4 << 10;
 const MOST_WRITE: u64 = 16 << 20;
-/// After this, the kernel knows a file that it was told of.
+/// By then the kernel has processed the reply to `CREATE`.
 const LATER: Duration = Duration::from_millis(20);
 
 /// The continuation of a task.

@@ -71,13 +71,13 @@ struct Ending {
     asked: Instant,
     /// When unmounting is tried again.
     retry: Option<Instant>,
-    /// Whether the user knows that it is in use.
+    /// Whether the note that it is in use was printed.
     noted: bool,
 }
 
-/// How long it may be in use before the user is told so: a process that another starts has its
-/// files for a moment.
-const UNSAID: Duration = Duration::from_millis(300);
+/// A mount that is in use for less is not reported: between fork and exec, a child process holds
+/// its parent's files.
+const NOTE_AFTER: Duration = Duration::from_millis(300);
 /// The pause between two looks at what is due.
 const TICK: Duration = Duration::from_millis(500);
 
@@ -159,7 +159,7 @@ impl Ending {
             }
             Err(Stuck::Busy) => {
                 self.stage = Stage::Busy;
-                if self.asked.elapsed() >= UNSAID && !self.noted {
+                if self.asked.elapsed() >= NOTE_AFTER && !self.noted {
                     self.noted = true;
                     log::note(&format!(
                         "{}. It ends when that is closed; end it again to detach it as it is",
