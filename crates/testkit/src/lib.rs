@@ -8,6 +8,7 @@
 //! - Whether a recorded history of concurrent clients is linearizable: [`linear`].
 //! - Real servers of S3, WebDAV and SFTP, where their programs are installed: [`rigs`].
 //! - An account of Dropbox, Google Drive or OneDrive, by their documents: [`accounts`].
+//! - How much of a campaign runs, and from which seed: [`campaign`].
 //! - Chance: [`Dice`] over the [`SplitMix64`] that the audit uses too.
 //!
 //! `MemoryStore` and `RecordStore` are in the store crate: the command runs its self-test and its
@@ -15,6 +16,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 pub mod accounts;
+pub mod campaign;
 pub mod conformance;
 pub mod crash;
 mod dice;
