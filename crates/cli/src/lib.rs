@@ -22,6 +22,7 @@ mod info;
 mod init;
 mod inside;
 mod list;
+#[cfg(feature = "man")]
 mod manual;
 mod meeting;
 #[cfg(feature = "online")]
@@ -124,6 +125,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Demo(args) => demo::run(args),
         Command::Watch(args) => watch::run(args),
         Command::Completions(args) => completions(args),
+        #[cfg(feature = "man")]
         Command::Man(args) => manual::run(args),
     }
 }

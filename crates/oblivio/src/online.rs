@@ -3,10 +3,8 @@
 use etcetera::BaseStrategy;
 use etcetera::base_strategy::Xdg;
 use oblivio_crypto::{Entropy, OsEntropy};
-use oblivio_store::online::{
-    Ambient, OnlineStore, Remotes, Runtime, Url, open as open_store, probe,
-};
-pub use oblivio_store::online::{Begin, Effort, Verdict};
+use oblivio_online::{Ambient, OnlineStore, Remotes, Runtime, Url, open as open_store, probe};
+pub use oblivio_online::{Begin, Effort, Verdict};
 use oblivio_store::{Patience, RetryStore, Store, StoreError, waits};
 use std::io;
 use std::path::Path;

@@ -2,16 +2,16 @@
 
 use crate::online::{ambient, runtime};
 use oblivio_crypto::{Entropy, OsEntropy, sha256};
-pub use oblivio_store::online::{
+pub use oblivio_online::{
     AccountClient, ConfigError, LogOn, LogOnError, NewRemote, NewSecret, Place, Service, UrlError,
 };
-use oblivio_store::online::{Proof, Remotes, SecretFrom, Url};
+use oblivio_online::{Proof, Remotes, SecretFrom, Url};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-pub use oblivio_store::online::Secret;
+pub use oblivio_online::{Secret, keep_from};
 
 /// Why something about remotes could not be done. No secret is in its words.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +53,7 @@ pub struct Listed {
     pub from: Option<String>,
 }
 
-fn surroundings() -> Result<oblivio_store::online::Ambient> {
+fn surroundings() -> Result<oblivio_online::Ambient> {
     ambient().map_err(|_| RemoteError::NoHome)
 }
 
@@ -71,7 +71,7 @@ pub fn file() -> Result<PathBuf> {
 /// The file is not understood, or others may read it.
 pub fn list() -> Result<Vec<Listed>> {
     let remotes = Remotes::read(&surroundings()?)?;
-    let listed = |(name, remote): (&str, &oblivio_store::online::Remote)| {
+    let listed = |(name, remote): (&str, &oblivio_online::Remote)| {
         let (secret, from) = match &remote.secret {
             None => (None, None),
             Some(SecretFrom::Here(_)) => (Some("secret"), None),

@@ -91,8 +91,8 @@ impl StoreError {
     }
 
     /// What a service on a network said, or that it said nothing, as an error of this kind.
-    #[cfg(feature = "online")]
-    pub(crate) fn service(object: &str, kind: io::ErrorKind, text: String) -> Self {
+    #[must_use]
+    pub fn service(object: &str, kind: io::ErrorKind, text: String) -> Self {
         let source = io::Error::new(kind, Service(text));
         Self::Io { object: object.to_owned(), source }
     }
@@ -116,23 +116,27 @@ impl StoreError {
     }
 
     /// A missing object.
-    pub(crate) fn missing(object: &str) -> Self {
+    #[must_use]
+    pub fn missing(object: &str) -> Self {
         Self::Missing { object: object.to_owned() }
     }
 
     /// An object that ends before `wanted`.
-    pub(crate) fn short(object: &str, len: u64, wanted: u64) -> Self {
+    #[must_use]
+    pub fn short(object: &str, len: u64, wanted: u64) -> Self {
         Self::Short { object: object.to_owned(), len, wanted }
     }
 
     /// A request that this object cannot serve, and the reason.
-    pub(crate) fn refused(object: &str, why: &'static str) -> Self {
+    #[must_use]
+    pub fn refused(object: &str, why: &'static str) -> Self {
         let source = io::Error::new(io::ErrorKind::InvalidInput, why);
         Self::Io { object: object.to_owned(), source }
     }
 
     /// A range that no file system could hold.
-    pub(crate) fn out_of_range(object: &str) -> Self {
+    #[must_use]
+    pub fn out_of_range(object: &str) -> Self {
         Self::refused(object, "range beyond the largest offset")
     }
 }

@@ -5,7 +5,7 @@
 //! [`on_objects`] needs nothing but objects that are written once. A [`Layer`] changes a store's
 //! calls: [`record`] keeps the trace an adversary would keep, and [`retry`] outlasts outages.
 //! [`waits`] says how long is waited.
-//! With the feature `online` there are stores on a network too.
+//! Stores on a network are the crate `oblivio-online`.
 //! A [`share`] is the volume of many clients at a server.
 //! Stores that crash, fail or lag on purpose are in the crate of test doubles, `oblivio-testkit`.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
@@ -20,8 +20,6 @@ pub mod memory;
 mod name;
 mod objects;
 pub mod on_objects;
-#[cfg(feature = "online")]
-pub mod online;
 pub mod partition;
 pub mod ports;
 mod range;
@@ -37,7 +35,7 @@ pub use error::{Result, StoreError};
 pub use layer::{Answer, Call, Layer};
 pub use local::LocalStore;
 pub use memory::MemoryStore;
-pub use name::{MAX_NAME, check_name, is_of_trial};
+pub use name::{MAX_NAME, TRIALS, check_name, is_of_trial};
 pub use objects::{FolderObjects, MemoryObjects, ObjectsOf};
 pub use on_objects::OnObjects;
 pub use partition::{Kind, PartitionStore, Place};

@@ -25,7 +25,7 @@ pub fn check_name(name: &str) -> Result<()> {
 }
 
 /// How the names of objects begin with which a service is tried out.
-pub(crate) const TRIALS: &str = "probe-";
+pub const TRIALS: &str = "probe-";
 
 /// Whether an object was left by a trial of the service that was killed: its name is
 /// `probe-`, sixteen hex digits, a dash and more.

@@ -1,20 +1,21 @@
 //! Draws the storage's view, so that one look shows the difference.
 //!
 //! Panels are side by side. Time runs to the right, the place in the store upwards, with one dot
-//! per access. [`draw`] makes a PNG, [`svg`] the same page as a small SVG.
+//! per access. [`svg`] makes a small SVG. With the feature `png`, `png` makes the same page as pixels.
 
+#[cfg(feature = "png")]
+mod bitmap;
 mod page;
 mod panel;
 
 use plotters::prelude::*;
-use plotters::style::register_font;
 
+#[cfg(feature = "png")]
+pub use bitmap::{letters, png};
 pub use panel::{EXPOSED, HIDDEN, Panel};
 
 /// The most dots of a panel in an SVG. More would enlarge the file and show nothing more.
 const MOST: usize = 1500;
-/// A PNG is drawn this much larger, and then shrunk: its dots and letters have soft edges.
-const FINE: u32 = 2;
 
 /// A picture that could not be drawn.
 #[derive(Debug, thiserror::Error)]
@@ -27,38 +28,14 @@ impl Undrawn {
     }
 }
 
-/// Makes the letters of pictures known to `plotters`, as its font "sans-serif": one that looks the
-/// same on every computer.
-///
-/// # Errors
-/// None, unless the font is broken.
-pub fn letters() -> Result<(), Undrawn> {
-    let font = dejavu::sans::regular();
-    register_font("sans-serif", FontStyle::Normal, font).map_err(|_| Undrawn::of("no font"))
-}
-
-/// The panels as a PNG of 1600 by 800 pixels.
-///
-/// # Errors
-/// None that are expected: it is drawn in memory.
-pub fn draw(panels: &[Panel]) -> Result<Vec<u8>, Undrawn> {
-    letters()?;
-    let (width, height) = page::SIZE;
-    let mut pixels = vec![0; (width * height * FINE * FINE * 3) as usize];
-    {
-        let backend = BitMapBackend::with_buffer(&mut pixels, (width * FINE, height * FINE));
-        let area = backend.into_drawing_area();
-        page::draw(&area, panels, usize::MAX, FINE as i32).map_err(Undrawn::of)?;
-    }
-    png(&shrunk(&pixels, width as usize)).map_err(Undrawn::of)
-}
-
 /// The panels as an SVG of 1600 by 800. Panels with very many points are thinned evenly, and their
 /// captions say so.
 ///
 /// # Errors
 /// None that are expected: it is drawn in memory.
 pub fn svg(panels: &[Panel]) -> Result<String, Undrawn> {
+    // Words are as wide as its letters; without them their width is estimated.
+    #[cfg(feature = "png")]
     letters()?;
     let mut text = String::new();
     {
@@ -66,31 +43,6 @@ pub fn svg(panels: &[Panel]) -> Result<String, Undrawn> {
         page::draw(&area, panels, MOST, 1).map_err(Undrawn::of)?;
     }
     Ok(text)
-}
-
-/// Every pixel is the mean of those that were drawn for it.
-fn shrunk(pixels: &[u8], width: usize) -> Vec<u8> {
-    let fine = FINE as usize;
-    let row = width * fine * 3;
-    let mut small = Vec::with_capacity(pixels.len() / (fine * fine));
-    for rows in pixels.chunks_exact(row * fine) {
-        for (x, colour) in (0..width).flat_map(|x| (0..3).map(move |colour| (x, colour))) {
-            let part = |i| rows[(i / fine) * row + (x * fine + i % fine) * 3 + colour];
-            let sum: u32 = (0..fine * fine).map(|i| u32::from(part(i))).sum();
-            small.push((sum / (FINE * FINE)) as u8);
-        }
-    }
-    small
-}
-
-fn png(pixels: &[u8]) -> Result<Vec<u8>, png::EncodingError> {
-    let mut file = Vec::new();
-    let mut encoder = png::Encoder::new(&mut file, page::SIZE.0, page::SIZE.1);
-    encoder.set_color(png::ColorType::Rgb);
-    encoder.set_depth(png::BitDepth::Eight);
-    encoder.set_compression(png::Compression::High);
-    encoder.write_header()?.write_image_data(pixels)?;
-    Ok(file)
 }
 
 #[cfg(test)]
@@ -122,17 +74,18 @@ mod tests {
 
     /// Set OBLIVIO_SAMPLE to a folder to look at the pictures.
     #[test]
+    #[cfg(feature = "png")]
     fn a_sample_is_a_png_of_the_right_size() {
         let panels = [plain(), oblivious()];
-        let png = draw(&panels).unwrap();
+        let bytes = png(&panels).unwrap();
         if let Some(folder) = std::env::var_os("OBLIVIO_SAMPLE") {
             let folder = std::path::Path::new(&folder);
-            std::fs::write(folder.join("audit-sample.png"), &png).unwrap();
+            std::fs::write(folder.join("audit-sample.png"), &bytes).unwrap();
             std::fs::write(folder.join("audit-sample.svg"), svg(&panels).unwrap()).unwrap();
         }
-        let reader = png::Decoder::new(std::io::Cursor::new(&png)).read_info().unwrap();
+        let reader = ::png::Decoder::new(std::io::Cursor::new(&bytes)).read_info().unwrap();
         assert_eq!((reader.info().width, reader.info().height), (1600, 800));
-        assert!(png.len() < 200_000, "{}", png.len());
+        assert!(bytes.len() < 200_000, "{}", bytes.len());
     }
 
     #[test]
@@ -149,7 +102,8 @@ mod tests {
         };
         let deep = Panel::of_trace("é→\u{1F600}", &"long ".repeat(200), &deep);
         for panels in [&[][..], &[none, outside, deep]] {
-            assert!(!draw(panels).unwrap().is_empty());
+            #[cfg(feature = "png")]
+            assert!(!png(panels).unwrap().is_empty());
             assert!(svg(panels).unwrap().ends_with("</svg>\n"));
         }
     }

@@ -202,7 +202,7 @@ pub struct DemoArgs {
     /// Use the files of this directory
     #[arg(value_name = "DIRECTORY")]
     pub files: Option<PathBuf>,
-    /// Where the picture goes [default: oblivio-demo.png in the system's temporary folder]
+    /// Where the picture goes [default: oblivio-demo.svg in the system's temporary folder]
     #[arg(long, value_name = "FILE")]
     pub picture: Option<PathBuf>,
 }
@@ -222,6 +222,7 @@ pub struct CompletionsArgs {
 /// Write the manual pages of all commands to a folder
 ///
 /// For those who make packages: the pages are made from the same text as `--help`.
+#[cfg(feature = "man")]
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Example:

@@ -19,9 +19,11 @@ mod tree;
 mod ublk;
 mod watch;
 
+#[cfg(feature = "man")]
+pub use care::ManArgs;
 pub use care::{
-    AuditArgs, CheckArgs, CompletionsArgs, DemoArgs, InfoArgs, ManArgs, PassphraseCommand,
-    PassphraseList, PassphraseNew, PassphraseRemove, ResizeArgs,
+    AuditArgs, CheckArgs, CompletionsArgs, DemoArgs, InfoArgs, PassphraseCommand, PassphraseList,
+    PassphraseNew, PassphraseRemove, ResizeArgs,
 };
 #[cfg(feature = "online")]
 pub use migrate::MigrateArgs;
@@ -117,6 +119,7 @@ pub enum Command {
     Demo(DemoArgs),
     Watch(WatchArgs),
     Completions(CompletionsArgs),
+    #[cfg(feature = "man")]
     #[command(hide = true)]
     Man(ManArgs),
 }
@@ -173,8 +176,9 @@ impl Command {
             | Command::Share(_)
             | Command::Audit(_)
             | Command::Demo(_)
-            | Command::Completions(_)
-            | Command::Man(_) => return None,
+            | Command::Completions(_) => return None,
+            #[cfg(feature = "man")]
+            Command::Man(_) => return None,
         };
         Some(place)
     }

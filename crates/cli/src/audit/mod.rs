@@ -179,7 +179,13 @@ pub fn first(trace: &Trace, requests: usize) -> Trace {
 /// Writes a picture in the format of its file extension.
 pub fn draw(file: &Path, panels: &[Panel]) -> Result<()> {
     let bytes = match file.extension().and_then(|end| end.to_str()) {
-        Some("png") => picture::draw(panels)?,
+        #[cfg(feature = "png")]
+        Some("png") => picture::png(panels)?,
+        #[cfg(not(feature = "png"))]
+        Some("png") => {
+            let advice = "name a file.svg, or build it with the feature `png`";
+            return Err(usage("this build draws pictures as SVG only", advice));
+        }
         Some("svg") => picture::svg(panels)?.into_bytes(),
         _ => return Err(usage("a picture's name ends in .png or .svg", "")),
     };

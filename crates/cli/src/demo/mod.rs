@@ -19,7 +19,7 @@ pub fn run(args: &DemoArgs) -> Result<()> {
     let room = tempfile::Builder::new().prefix("oblivio-demo-").tempdir()?;
     let picture = match &args.picture {
         Some(file) => file.clone(),
-        None => std::env::temp_dir().join("oblivio-demo.png"),
+        None => std::env::temp_dir().join("oblivio-demo.svg"),
     };
     let source = files::find(args.files.as_deref())?;
     let stage = Stage {

@@ -42,6 +42,7 @@ impl Account {
             page: 7,
             shown: u64::MAX,
             refuse_next: None,
+            closed_until: None,
             lose_next: None,
             seen: Vec::new(),
             wrong: Vec::new(),

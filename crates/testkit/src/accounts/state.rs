@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The client that the tokens are for.
 pub(super) const CLIENT_ID: &str = "test-client";
@@ -81,6 +81,8 @@ pub(super) struct State {
     pub(super) shown: u64,
     /// The next requests are refused with 429 and this many seconds.
     pub(super) refuse_next: Option<(usize, u64)>,
+    /// Until then nothing may be asked: a refusal said so.
+    pub(super) closed_until: Option<Instant>,
     /// The answer to the next request whose line holds this is lost.
     pub(super) lose_next: Option<String>,
     pub(super) seen: Vec<Seen>,
@@ -191,10 +193,16 @@ impl Shared {
 
 impl State {
     /// Whether this request is refused, and for how many seconds.
+    #[expect(clippy::disallowed_methods, reason = "a service has a clock of its own")]
     pub(super) fn refused(&mut self, by_chance: bool) -> Option<u64> {
+        let now = Instant::now();
+        if self.closed_until.is_some_and(|until| now < until) {
+            self.wrong.push("a request before the time that a refusal named was over".into());
+        }
         match &mut self.refuse_next {
             Some((left, seconds)) if *left > 0 => {
                 *left -= 1;
+                self.closed_until = Some(now + Duration::from_secs(*seconds));
                 Some(*seconds)
             }
             _ => by_chance.then_some(self.faults.retry_after),

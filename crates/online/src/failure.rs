@@ -1,0 +1,351 @@
+//! What a request says when it fails, as an error of a store.
+//!
+//! The library's own errors carry addresses and headers, which may hold signatures. So nothing of
+//! them is passed on but the kind, the status, the service's word for it, and what the connection
+//! said.
+
+use oblivio_store::StoreError;
+use std::io;
+
+/// A failed request.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// It had no answer in time.
+    TimedOut,
+    /// It ended without an answer, as the store was closed.
+    Ended,
+    /// The service, or the way to it, refused it, as the library says.
+    Refused(opendal::Error),
+    /// The service refused it, as a driver of ours understood.
+    Said(Said),
+    /// There was no whole answer, and why, if that is known.
+    Way(Option<String>),
+}
+
+/// What a driver of ours understood of a refusal.
+#[derive(Clone, Debug)]
+pub(super) struct Said {
+    pub(super) kind: Kind,
+    pub(super) status: u16,
+    /// The service's word for it. Only a plain one is shown.
+    pub(super) word: String,
+    /// The seconds that it asks to wait.
+    pub(super) wait: Option<u64>,
+}
+
+impl Fault {
+    /// A refusal that needs no more words than its kind has.
+    pub(super) fn of(kind: Kind) -> Self {
+        Self::Said(Said { kind, status: 0, word: String::new(), wait: None })
+    }
+
+    /// What the connection said. The error itself would show the address.
+    pub(super) fn way(error: reqwest::Error) -> Self {
+        Self::Way(cause_of(&error.without_url()))
+    }
+
+    /// The same, for another one who waits for this request.
+    pub(super) fn again(&self) -> Self {
+        match self {
+            Self::TimedOut => Self::TimedOut,
+            Self::Ended => Self::Ended,
+            Self::Said(said) => Self::Said(said.clone()),
+            Self::Way(cause) => Self::Way(cause.clone()),
+            Self::Refused(error) => Self::Way(cause_of(error)),
+        }
+    }
+
+    /// Whether the service asks to wait, and how many seconds, if it says so.
+    pub(super) fn wait(&self) -> Option<Option<u64>> {
+        match self {
+            Self::Said(said) if said.kind == Kind::Io(io::ErrorKind::ResourceBusy) => {
+                Some(said.wait)
+            }
+            Self::Refused(error) => {
+                let seconds = retry_after(error);
+                let limited = error.kind() == opendal::ErrorKind::RateLimited;
+                match status_of(error) {
+                    Some(429) => Some(seconds),
+                    Some(503) if seconds.is_some() => Some(seconds),
+                    _ => limited.then_some(seconds),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the object is not there.
+    pub(super) fn is_missing(&self) -> bool {
+        matches!(self, Self::Said(said) if said.kind == Kind::Missing)
+    }
+
+    /// Whether the name is taken.
+    pub(super) fn is_taken(&self) -> bool {
+        matches!(self, Self::Said(said) if said.kind == Kind::Exists)
+    }
+
+    /// Whether the service refuses the token.
+    pub(super) fn is_logged_out(&self) -> bool {
+        matches!(self, Self::Said(said) if said.kind == Kind::LoggedOut)
+    }
+}
+
+/// A failure that can be reported several times.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    kind: Kind,
+    text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Missing,
+    Exists,
+    /// The range is not there. The caller finds the length.
+    Range,
+    /// The service sent more than was asked for.
+    TooMuch,
+    Full,
+    /// The token is not taken, or not any more.
+    LoggedOut,
+    Io(io::ErrorKind),
+}
+
+impl Failure {
+    pub(super) fn new(fault: &Fault) -> Self {
+        match fault {
+            Fault::TimedOut => Self::io(io::ErrorKind::TimedOut, "no answer in time"),
+            Fault::Ended => Self::io(io::ErrorKind::Other, "the request was given up"),
+            Fault::Refused(error) => Self::refused(error),
+            Fault::Said(said) => Self::said(said),
+            Fault::Way(cause) => {
+                let kind = Kind::Io(way(cause.as_deref().unwrap_or_default()));
+                Self { kind, text: because(kind, cause.as_deref()) }
+            }
+        }
+    }
+
+    fn said(said: &Said) -> Self {
+        let mut text = advice(said.kind).to_owned();
+        match (said.status, plain_word(&said.word)) {
+            (0, _) => {}
+            (status, Some(word)) => text += &format!(" (status {status}, {word})"),
+            (status, None) => text += &format!(" (status {status})"),
+        }
+        Self { kind: said.kind, text }
+    }
+
+    /// An answer that was cut short. The next may be whole.
+    pub(super) fn cut() -> Self {
+        Self::io(io::ErrorKind::UnexpectedEof, "the answer was cut short")
+    }
+
+    /// An answer shorter than the range.
+    pub(super) fn beyond() -> Self {
+        Self { kind: Kind::Range, text: advice(Kind::Range).to_owned() }
+    }
+
+    /// The service sent more than was asked for.
+    pub(super) fn no_ranges() -> Self {
+        Self { kind: Kind::TooMuch, text: advice(Kind::TooMuch).to_owned() }
+    }
+
+    fn io(kind: io::ErrorKind, text: &str) -> Self {
+        Self { kind: Kind::Io(kind), text: text.to_owned() }
+    }
+
+    fn refused(error: &opendal::Error) -> Self {
+        // The library compares lengths before we can.
+        match error.message() {
+            "reader got too little data" => return Self::beyond(),
+            "reader got too much data" => return Self::no_ranges(),
+            _ => {}
+        }
+        let status = status_of(error);
+        let kind = kind_of(error, status);
+        match status {
+            Some(status) => {
+                let word = code_of(error.message()).unwrap_or_default().to_owned();
+                Self::said(&Said { kind, status, word, wait: None })
+            }
+            None => Self { kind, text: because(kind, cause_of(error).as_deref()) },
+        }
+    }
+
+    /// Whether the range goes beyond the object's end.
+    pub(super) fn is_range(&self) -> bool {
+        self.kind == Kind::Range
+    }
+
+    fn system(&self, kind: io::ErrorKind, object: &str) -> StoreError {
+        StoreError::service(object, kind, self.text.clone())
+    }
+
+    /// As the error of a call about this object.
+    pub(super) fn about(&self, object: &str) -> StoreError {
+        match self.kind {
+            Kind::Missing => StoreError::missing(object),
+            Kind::Exists => StoreError::Exists { object: object.to_owned() },
+            Kind::Full => StoreError::Full,
+            Kind::Range => StoreError::out_of_range(object),
+            Kind::TooMuch => self.system(io::ErrorKind::Unsupported, object),
+            Kind::LoggedOut => self.system(io::ErrorKind::PermissionDenied, object),
+            Kind::Io(kind) => self.system(kind, object),
+        }
+    }
+}
+
+fn because(kind: Kind, cause: Option<&str>) -> String {
+    let advice = advice(kind);
+    cause.map_or_else(|| advice.to_owned(), |cause| format!("{advice}: {cause}"))
+}
+
+fn kind_of(error: &opendal::Error, status: Option<u16>) -> Kind {
+    use io::ErrorKind as Io;
+    use opendal::ErrorKind as Theirs;
+    match (error.kind(), status) {
+        (_, Some(507)) => Kind::Full,
+        (Theirs::NotFound, _) => Kind::Missing,
+        (Theirs::ConditionNotMatch | Theirs::AlreadyExists, _) => Kind::Exists,
+        (Theirs::RangeNotSatisfied, _) | (_, Some(416)) => Kind::Range,
+        (Theirs::PermissionDenied, _) | (_, Some(401 | 403)) => Kind::Io(Io::PermissionDenied),
+        (Theirs::RateLimited, _) | (_, Some(408 | 409 | 423 | 425 | 429)) => {
+            Kind::Io(Io::ResourceBusy)
+        }
+        (Theirs::Unsupported, _) | (_, Some(405 | 501 | 505)) => Kind::Io(Io::Unsupported),
+        (Theirs::ConfigInvalid, _) => Kind::Io(Io::InvalidInput),
+        (_, Some(500..)) => Kind::Io(Io::ConnectionReset),
+        (_, Some(400..)) => Kind::Io(Io::InvalidInput),
+        _ if error.message().contains("credential") => Kind::Io(Io::PermissionDenied),
+        _ => Kind::Io(way(&cause_of(error).unwrap_or_default())),
+    }
+}
+
+/// Why there was no answer at all. A wrong certificate stays wrong; so do wrong credentials that
+/// were found before anything was sent.
+fn way(cause: &str) -> io::ErrorKind {
+    let says = |words: &[&str]| words.iter().any(|word| cause.contains(word));
+    if says(&["certificate", "Host key verification failed"]) {
+        io::ErrorKind::InvalidData
+    } else if says(&["Permission denied", "signing credential"]) {
+        io::ErrorKind::PermissionDenied
+    } else {
+        io::ErrorKind::ConnectionReset
+    }
+}
+
+fn advice(kind: Kind) -> &'static str {
+    use io::ErrorKind as Io;
+    match kind {
+        Kind::Missing => "it is not there",
+        Kind::Exists => "it exists already",
+        Kind::Range => "the range is not there",
+        Kind::TooMuch => "the service ignores ranges: it sent more than was asked for",
+        Kind::Full => "no space left",
+        Kind::LoggedOut => "the service does not take the token, or not any more: get a new one",
+        Kind::Io(Io::PermissionDenied) => "the service refused access: check the credentials",
+        Kind::Io(Io::ResourceBusy) => "the service is busy and asks to wait",
+        Kind::Io(Io::Unsupported) => "the service cannot do this",
+        Kind::Io(Io::InvalidInput) => "the service refused the request: check bucket and region",
+        Kind::Io(Io::InvalidData) => "the server is not the one it says it is",
+        Kind::Io(_) => "the service failed or cannot be reached",
+    }
+}
+
+/// The status of the answer, if there was one. The library has it in its text only.
+fn status_of(error: &opendal::Error) -> Option<u16> {
+    let text = format!("{error:?}");
+    let (_, rest) = text.split_once("Parts { status: ")?;
+    rest.get(..3)?.parse().ok()
+}
+
+/// Whether the service answered that it will not do this, and is not asking to wait.
+pub(super) fn was_refused(error: &opendal::Error) -> bool {
+    status_of(error).is_some_and(|status| (400..500).contains(&status) && status != 429)
+}
+
+/// The seconds of a `Retry-After`. The library has that in its text only, too.
+fn retry_after(error: &opendal::Error) -> Option<u64> {
+    let text = format!("{error:?}");
+    let (_, rest) = text.split_once("\"retry-after\": \"")?;
+    rest.split('"').next()?.parse().ok()
+}
+
+/// The service's own word, such as `AccessDenied`.
+fn code_of(message: &str) -> Option<&str> {
+    let (_, rest) = message.split_once("code: \"").or_else(|| message.split_once("<Code>"))?;
+    rest.split(['"', '<']).next()
+}
+
+/// A word of a few letters, such as `path/not_found`. A secret has digits, or is longer.
+fn plain_word(word: &str) -> Option<&str> {
+    let plain = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'/');
+    ((1..=40).contains(&word.len()) && word.bytes().all(plain)).then_some(word)
+}
+
+/// What the connection said, from the innermost error on.
+fn cause_of(error: &dyn std::error::Error) -> Option<String> {
+    let mut source = error.source()?;
+    while let Some(inner) = source.source() {
+        source = inner;
+    }
+    let text = source.to_string();
+    let line: String = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    // An address in it could carry a signature.
+    let plain = !line.contains("://") && !line.is_empty();
+    plain.then(|| line.chars().take(160).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use opendal::ErrorKind as Theirs;
+
+    fn answered(kind: Theirs, status: u16) -> StoreError {
+        let error = opendal::Error::new(kind, "<Code>SomeWord</Code> key=AKIASECRET")
+            .with_context("uri", "https://host/b/a?sig=SECRET")
+            .with_context("response", format!("Parts {{ status: {status}, version: HTTP/1.1 }}"));
+        Failure::new(&Fault::Refused(error)).about("a")
+    }
+
+    #[test]
+    fn only_what_may_pass_is_worth_another_attempt() {
+        let table = [
+            (answered(Theirs::Unexpected, 500), true),
+            (answered(Theirs::Unexpected, 503), true),
+            (answered(Theirs::RateLimited, 429), true),
+            (answered(Theirs::Unexpected, 429), true),
+            (answered(Theirs::Unexpected, 408), true),
+            (answered(Theirs::Unexpected, 507), true),
+            (answered(Theirs::PermissionDenied, 403), false),
+            (answered(Theirs::Unexpected, 401), false),
+            (answered(Theirs::NotFound, 404), false),
+            (answered(Theirs::ConfigInvalid, 404), false),
+            (answered(Theirs::ConditionNotMatch, 412), false),
+            (answered(Theirs::Unexpected, 400), false),
+            (answered(Theirs::Unexpected, 501), false),
+            (Failure::new(&Fault::TimedOut).about("a"), true),
+            (Failure::cut().about("a"), true),
+        ];
+        for (error, may_pass) in table {
+            assert_eq!(error.may_pass(), may_pass, "{error:?}");
+            let text = format!("{error} {error:?}");
+            assert!(!text.contains("SECRET") && !text.contains("://"), "{text}");
+        }
+        let text = answered(Theirs::PermissionDenied, 403).to_string();
+        assert!(text.contains("status 403, SomeWord"), "{text}");
+    }
+
+    #[test]
+    fn without_an_answer_the_cause_decides() {
+        let said = |why: &str| {
+            let source = io::Error::other(why.to_owned());
+            let error = opendal::Error::new(Theirs::Unexpected, "send http request");
+            Failure::new(&Fault::Refused(error.set_source(source))).about("a")
+        };
+        assert!(said("Connection refused").may_pass());
+        assert!(!said("invalid peer certificate: UnknownIssuer").may_pass());
+        assert!(!said("Permission denied (publickey).").may_pass());
+        assert!(!said("at https://host/?sig=x").to_string().contains("sig"));
+    }
+}

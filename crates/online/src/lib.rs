@@ -1,0 +1,52 @@
+//! Stores on a network: S3 and what speaks like it, Google's and Azure's, WebDAV, SFTP, and folders
+//! in accounts of Dropbox, Google Drive and OneDrive.
+//!
+//! This is the only async code. Everything behind [`OnlineStore`] runs on a small private runtime;
+//! its methods block like those of any other store. A service reads and writes whole objects, so
+//! the store does not [write over](oblivio_store::Capabilities::writes_over): a write at offset 0 begins
+//! to send a whole new object at once, and a sync waits for it.
+//!
+//! What a service sees must follow from public facts only. So each call is a fixed number of
+//! requests, all of them at once up to a fixed limit; an object is sent in one request, under no
+//! name twice with different bytes; and nothing says who asks, but the agent `oblivio`.
+//!
+//! - [`Url`] says where a store is, [`Remotes`] what the user calls it, [`Secret`] and [`Ambient`]
+//!   what opens it. No library reads the environment: the program hands it over.
+//! - [`Remotes::add`] writes the user's file of remotes, [`LogOn`] gets the first tokens of an
+//!   account.
+//! - [`open`] makes the store, [`probe()`] finds out what the service really does.
+//!
+//! # Features
+//!
+//! S3 and what speaks like it, WebDAV and accounts are always there. `gcs` and `azure` add the
+//! signers of Google Cloud Storage and of Azure, and `sftp` a client over `ssh`. A URL whose service
+//! is not built in is an error that names the feature.
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
+
+mod accounts;
+mod base64;
+mod begun;
+mod config;
+mod driver;
+mod failure;
+mod gate;
+mod keyring;
+mod library;
+mod open;
+mod private;
+mod probe;
+mod runtime;
+mod secrets;
+#[cfg(feature = "sftp")]
+mod sftp;
+mod store;
+mod url;
+
+pub use accounts::{Client as AccountClient, LogOn, LogOnError, Proof};
+pub use config::{ConfigError, NewRemote, NewSecret, Remote, Remotes, SecretFrom};
+pub use open::{OpenError, in_memory, open};
+pub use probe::{Begin, Connect, Effort, Lost, Race, Speed, Torn, Verdict, probe};
+pub use runtime::Runtime;
+pub use secrets::{Ambient, Lookup, Secret, keep_from};
+pub use store::OnlineStore;
+pub use url::{Place, Service, Url, UrlError};

@@ -1,0 +1,218 @@
+//! [`OnlineStore`]: a whole store over a service of objects.
+
+use super::begun::Begun;
+use super::driver::Driver;
+use super::failure::Failure;
+use super::runtime::Runtime;
+use oblivio_store::{
+    Blobs, Capabilities, Held, Lease, LeaseKind, Log, PutMode, ReadAt, Result, Slots, StoreError,
+    WriteAt, check_name,
+};
+use opendal::Buffer;
+use std::fmt;
+use std::sync::Arc;
+
+/// A store on a network. Clones are the same store, and share its limit of requests at once.
+///
+/// It keeps nobody out: [`Lease::lock`] is granted. Sessions are the business of a volume.
+#[derive(Clone)]
+pub struct OnlineStore(Arc<Inner>);
+
+struct Inner {
+    runtime: Runtime,
+    driver: Box<dyn Driver>,
+    begun: Begun,
+}
+
+/// The library's own words would show addresses.
+impl fmt::Debug for OnlineStore {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let driver = &self.0.driver;
+        out.debug_tuple("OnlineStore").field(&driver.scheme()).field(&driver.traits()).finish()
+    }
+}
+
+impl OnlineStore {
+    pub(super) fn new(runtime: &Runtime, driver: Box<dyn Driver>) -> Self {
+        let runtime = runtime.clone();
+        Self(Arc::new(Inner { runtime, driver, begun: Begun::default() }))
+    }
+
+    /// Sends an object. [`Begun`] has the outcome for the call that waits for it.
+    fn send(&self, name: &str, data: Buffer) {
+        let request = self.0.driver.put(name, data, PutMode::Replace);
+        let (name, inner) = (name.to_owned(), Arc::downgrade(&self.0));
+        self.0.runtime.begin(request, move |answer| {
+            if let Some(inner) = inner.upgrade() {
+                inner.begun.ended(&name, answer);
+            }
+        });
+    }
+
+    /// The lengths of objects, side by side.
+    fn ask_lens(&self, objects: &[&str]) -> Result<Vec<Option<u64>>> {
+        let requests = objects.iter().map(|object| self.0.driver.len(object)).collect();
+        let answers = self.0.runtime.all(requests).into_iter().zip(objects);
+        answers.map(|(answer, object)| answer.map_err(|failure| failure.about(object))).collect()
+    }
+
+    /// What a failed or short read means. A service says so of the range or not at all, so the
+    /// length has to be asked for.
+    fn explain(&self, read: &ReadAt<'_>, failure: &Failure) -> StoreError {
+        if !failure.is_range() {
+            return failure.about(read.object);
+        }
+        let wanted = read.offset.saturating_add(read.buf.len() as u64);
+        match self.ask_lens(&[read.object]).map(|lens| lens.into_iter().next().flatten()) {
+            Ok(None) => StoreError::missing(read.object),
+            Ok(Some(len)) if len < wanted => StoreError::short(read.object, len, wanted),
+            Ok(Some(_)) => Failure::cut().about(read.object),
+            Err(error) => error,
+        }
+    }
+}
+
+impl Held for OnlineStore {
+    fn capabilities(&self) -> Capabilities {
+        let traits = self.0.driver.traits();
+        Capabilities {
+            durable: traits.durable,
+            replaces_atomically: traits.atomic,
+            creates_exclusively: traits.creates,
+            writes_over: false,
+            versions: false,
+            frees_discarded: false,
+            reserves_space: false,
+            knows_free_space: false,
+            lease: LeaseKind::Granted,
+        }
+    }
+
+    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
+        let mut requests = Vec::with_capacity(reads.len());
+        for read in &*reads {
+            check_name(read.object)?;
+            let (object, len) = (read.object, read.buf.len());
+            let end = read.offset.checked_add(len as u64);
+            end.ok_or_else(|| StoreError::out_of_range(object))?;
+        }
+        let names: Vec<_> = reads.iter().map(|read| read.object).collect();
+        self.0.begun.settle(&names);
+        for read in &*reads {
+            let end = read.offset + read.buf.len() as u64;
+            requests.push(self.0.driver.get(read.object, read.offset..end));
+        }
+        let answers = self.0.runtime.all(requests);
+        for (read, answer) in reads.iter_mut().zip(answers) {
+            let answer = match answer {
+                Ok(answer) if answer.len() < read.buf.len() => Err(Failure::beyond()),
+                Ok(answer) if answer.len() > read.buf.len() => Err(Failure::no_ranges()),
+                answer => answer,
+            };
+            match answer {
+                Ok(answer) => read.buf.copy_from_slice(&answer.to_bytes()),
+                Err(failure) => return Err(self.explain(read, &failure)),
+            }
+        }
+        Ok(())
+    }
+
+    fn len(&self, object: &str) -> Result<Option<u64>> {
+        self.lens(&[object]).map(|lens| lens.into_iter().next().flatten())
+    }
+
+    fn lens(&self, objects: &[&str]) -> Result<Vec<Option<u64>>> {
+        objects.iter().try_for_each(|object| check_name(object))?;
+        self.0.begun.settle(objects);
+        self.ask_lens(objects)
+    }
+
+    fn list(&self) -> Result<Vec<(String, u64)>> {
+        self.list_under("")
+    }
+
+    fn list_under(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
+        if !prefix.is_empty() {
+            check_name(prefix)?;
+        }
+        self.0.begun.settle_under(prefix);
+        let answer = self.0.runtime.one(self.0.driver.list(prefix));
+        answer.map_err(|failure| failure.about(prefix))
+    }
+}
+
+/// A request of what a service cannot do.
+fn whole_only<T>(object: &str) -> Result<T> {
+    check_name(object)?;
+    Err(StoreError::refused(object, "an online store writes whole objects only"))
+}
+
+impl Log for OnlineStore {
+    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
+        self.write(&[WriteAt::new(object, offset, data)])?;
+        self.sync(&[object])
+    }
+
+    fn truncate(&self, object: &str, _len: u64) -> Result<()> {
+        whole_only(object)
+    }
+}
+
+impl Slots for OnlineStore {
+    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+        for write in writes {
+            check_name(write.object)?;
+            if write.offset != 0 {
+                return whole_only(write.object);
+            }
+        }
+        for write in writes {
+            let data = Buffer::from(write.data.to_vec());
+            self.0.begun.begin(write.object, data, &|name, data| self.send(name, data))?;
+        }
+        Ok(())
+    }
+
+    fn sync(&self, objects: &[&str]) -> Result<()> {
+        objects.iter().try_for_each(|object| check_name(object))?;
+        self.0.begun.sync(objects, &|name, data| self.send(name, data))
+    }
+
+    fn allocate(&self, object: &str, _len: u64) -> Result<()> {
+        whole_only(object)
+    }
+
+    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
+        ranges.first().map_or(Ok(()), |(object, _, _)| whole_only(object))
+    }
+
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+}
+
+impl Blobs for OnlineStore {
+    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
+        check_name(object)?;
+        // A write of this name that failed is not sent again over what is put now.
+        self.0.begun.forget(&[object]);
+        let request = self.0.driver.put(object, Buffer::from(data.to_vec()), mode);
+        let answer = self.0.runtime.one(request);
+        answer.map_err(|failure| failure.about(object))
+    }
+
+    fn delete(&self, objects: &[&str]) -> Result<()> {
+        objects.iter().try_for_each(|object| check_name(object))?;
+        self.0.begun.forget(objects);
+        let parts = objects.chunks(self.0.driver.deletes_at_once().max(1));
+        let requests = parts.clone().map(|part| self.0.driver.delete(part)).collect();
+        let mut answers = self.0.runtime.all(requests).into_iter().zip(parts);
+        answers.try_for_each(|(answer, part)| answer.map_err(|failure| failure.about(part[0])))
+    }
+}
+
+impl Lease for OnlineStore {
+    fn lock(&self) -> Result<()> {
+        Ok(())
+    }
+}
