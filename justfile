@@ -24,41 +24,44 @@ python:
     python/venv/bin/python -m pytest -q python/tests
     python/venv/bin/python -m mypy.stubtest oblivio
 
+# The volumes of tests/fixtures, made anew in an empty folder (but format-1, which no version makes now).
+fixtures dir:
+    OBLIVIO_WRITE_FIXTURES={{dir}} cargo test -p oblivio-volume --test it fixture -- --ignored
+
 # Every parser under the fuzzer, this many seconds each (needs cargo-fuzz).
 fuzz seconds="60":
     fuzz/run {{seconds}}
 
 # Every byte of a tree and of a pyramid changed, every object dropped, swapped, truncated, rolled back.
 damage:
-    OBLIVIO_DAMAGE=full cargo test --release -p oblivio-volume --test damage -- --nocapture
+    OBLIVIO_SCALE=100 cargo test --release -p oblivio-volume --test it -- --nocapture damage::damage damage::a_damaged_log
 
-# A store that hides, swaps, cuts, replays and forks what it holds, under several computers, on both
-# engines: this many schedules. A seed replays: `OBLIVIO_HOSTILE_SEED=n just hostile 1`.
-hostile schedules="100000":
-    OBLIVIO_HOSTILE={{schedules}} cargo test --release -p oblivio-volume --test hostile -- --nocapture
+# A store that hides, swaps, cuts, replays and forks what it holds, under several computers, on each
+# engine. A schedule that failed is the first again with its seed: `just hostile 0.01 n`.
+hostile scale="1000" seed="1":
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --test it -- --nocapture hostile::
 
-# Sessions of several computers on one online store: this many schedules from seed `first` on. One
-# again: `just sessions 1 n`.
-sessions schedules="1000000" first="0":
-    OBLIVIO_SESSION_SCHEDULES={{schedules}} OBLIVIO_SESSION_FIRST={{first}} cargo test --release -p oblivio-volume --lib -- --nocapture session::simulation
+# Schedules of sessions of several computers on one online store. One again: `just sessions 0.001 n`.
+sessions scale="2500" seed="0":
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --lib -- --nocapture session::simulation
 
-# Processes that take a volume over from each other, killed, stopped or at work: this many times on
+# Processes that take a volume over from each other, killed, stopped or at work: six times the scale on
 # each of a server that speaks like S3, Apache and OpenSSH, where they are installed.
-takeovers count="1000":
-    OBLIVIO_TAKEOVERS={{count}} cargo test --release -p oblivio --features online --test takeovers -- --nocapture
+takeovers scale="100" seed="0":
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio --features online --test it -- --ignored --nocapture takeovers
 
-# A mounted volume in a bucket while the network refuses, stalls, cuts and forbids, this many seconds each.
-outages seconds="60":
-    OBLIVIO_OUTAGE_SECONDS={{seconds}} cargo test --release -p oblivio-cli --test outages -- --nocapture
+# A mounted volume in a bucket while the network refuses, stalls, cuts and forbids: each until twice the
+# scale of calls have failed.
+outages scale="10":
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-cli --features online --test it -- --ignored --nocapture outages
 
-# Random workloads with a crash at every storage operation, with and without a pace, this many
-# seconds each.
-crash seconds="600":
-    OBLIVIO_CRASH_SECONDS={{seconds}} cargo test --release -p oblivio-volume --test crash_campaign -- --nocapture
+# Random workloads with a crash at every storage operation, with and without a pace, and on a pyramid.
+crash scale="100" seed="1":
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --test it -- --nocapture crash_campaign::crashes
 
 # Seeds of the crash campaign, each played twice: the same disks, byte for byte.
-crash-twice seeds="100":
-    OBLIVIO_CRASH_TWICE={{seeds}} cargo test --release -p oblivio-volume --test crash_campaign replays -- --nocapture
+crash-twice scale="100" seed="1":
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --test it -- --nocapture crash_campaign::a_seed_replays
 
 # Random workloads on every engine configuration.
 model cases="20000":
@@ -70,47 +73,47 @@ sequential-model ops="100000000" pairs="10000":
     OBLIVIO_SEQUENTIAL_OPS={{ops}} cargo test --release -p oblivio-engine --test sequential_model -- --nocapture
     PROPTEST_CASES={{pairs}} cargo test --release -p oblivio-engine --test sequential
 
-# Volumes on the sequential engine: this many crash states, and pairs of workloads with traces that
-# must be equal.
-sequential-volume states="100000" pairs="10000":
-    OBLIVIO_CRASH_STATES={{states}} OBLIVIO_TRACE_PAIRS={{pairs}} cargo test --release -p oblivio-volume --test sequential -- --nocapture
-    OBLIVIO_CRASH_STEP=1 cargo test --release -p oblivio-volume --test fs sequential -- --nocapture
+# Volumes on the sequential engine: crash states, and pairs of workloads with traces that must be equal.
+sequential-volume scale="100" seed="1":
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --test it -- --nocapture sequential:: fs::crashes --skip sequential::damage
 
-# A folder that two instances of Syncthing copy: this many rounds, by turns and apart. And a crash at
+# A folder that two instances of Syncthing copy: four times the scale of rounds, by turns and apart. And a crash at
 # every operation of such a volume.
-syncthing rounds="20":
-    OBLIVIO_SYNC_ROUNDS={{rounds}} cargo test --release -p oblivio-cli --test syncthing -- --ignored --nocapture
-    OBLIVIO_EXTENT_CUTS=1 cargo test --release -p oblivio-volume --test extents -- --nocapture crash
+syncthing scale="5" seed="20":
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-cli --test it -- --ignored --nocapture syncthing
+    OBLIVIO_SCALE=100 cargo test --release -p oblivio-volume --test it -- --nocapture extents::crashes
 
 # Every byte of a sequential disk with 4 MiB of data changed and every extent replayed; then every
-# byte and region of this many small volumes, log, states and header too.
-sequential-damage volumes="4":
+# byte of four small volumes, log, states and header too, and every region of 400 replayed.
+sequential-damage:
     OBLIVIO_DAMAGE=full cargo test --release -p oblivio-engine --test sequential_damage -- --nocapture
-    OBLIVIO_DAMAGE=full OBLIVIO_DAMAGE_VOLUMES={{volumes}} cargo test --release -p oblivio-volume --test sequential damage -- --nocapture
+    OBLIVIO_SCALE=100 cargo test --release -p oblivio-volume --test it -- --nocapture sequential::damage
 
 # Pairs of workloads with equal numbers and sizes of operations, which must look the same with
-# padding: `pairs` on blocks, disks, files and over NBD, and `mounts` through a real mount.
-padded-pairs pairs="1000" mounts="50":
-    OBLIVIO_TRACE_PAIRS={{pairs}} cargo test --release -p oblivio-volume --test traces -- --nocapture pairs_of
-    OBLIVIO_TRACE_PAIRS={{pairs}} OBLIVIO_MOUNT_PAIRS={{mounts}} cargo test --release -p oblivio-serve --lib -- --nocapture pairs_of
+# padding: on blocks, disks, files, over NBD, and through a real mount. A failure names its seed, for
+# `OBLIVIO_SEED=n just padded-pairs 0.01`.
+padded-pairs scale="100":
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-volume --test it -- --nocapture pairs_of_workloads
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-serve --lib -- --nocapture --include-ignored pairs_of
 
-# The stored bytes of a sequential volume of zeros (three times its size), as files for a randomness
-# battery.
-sequential-stored dir mib="384":
-    OBLIVIO_STORED={{dir}} OBLIVIO_STORED_MIB={{mib}} cargo test --release -p oblivio-volume --test sequential stored -- --ignored --nocapture
+# The stored bytes of a sequential volume of 384 MiB of zeros (three times its size), as files for a
+# randomness battery.
+sequential-stored dir scale="1":
+    OBLIVIO_STORED={{dir}} OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-volume --test it sequential::stored -- --ignored --nocapture
 
 # The stash while a tree of 2^14 blocks shrinks, this many lives with each of five workloads.
 shrink seeds="20":
     OBLIVIO_SHRINK_SEEDS={{seeds}} cargo test --release -p oblivio-engine --test shrink -- --ignored --nocapture
 
-# Honest volumes under the audit, `runs` runs of `accesses` accesses: none may raise an alarm.
-audit-honest runs="2" accesses="50000":
-    OBLIVIO_AUDIT_RUNS={{runs}} OBLIVIO_AUDIT_ACCESSES={{accesses}} cargo test --release -p oblivio-cli --lib honest_runs -- --ignored --nocapture
+# Honest volumes under the audit, two runs of 50,000 accesses, both times the scale: none may raise an
+# alarm.
+audit-honest scale="1" seed="0":
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-cli --lib honest_runs -- --ignored --nocapture
 
 # What an online store sees: honest runs that may raise no alarm, sessions that are cut off at any
-# request, and 17 planted leaks (the eighteenth is in `cargo test --test online an_agent`).
-audit-online runs="2" accesses="50000" takeovers="1000":
-    OBLIVIO_ONLINE_RUNS={{runs}} OBLIVIO_ONLINE_ACCESSES={{accesses}} OBLIVIO_ONLINE_TAKEOVERS={{takeovers}} cargo test --release -p oblivio-volume --lib -- --nocapture windows::audited
+# request, and 17 planted leaks (the eighteenth is in `cargo test --test it online::an_agent`).
+audit-online scale="20" seed="1":
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --lib -- --nocapture windows::audited
 
 # A tree in windows: every bucket where the counter says, over this many windows with growth and
 # shrinking (100,000 reach L = 20); then what windows leave in the stash, this many accesses of each
@@ -120,8 +123,8 @@ windows count="20000" accesses="200000":
 
 # Seeded workloads on a volume for online stores, with a crash, a lost computer and a lost answer at
 # every call to the store; and pairs of them, which look the same before and after.
-windows-crashes workloads="40":
-    OBLIVIO_WINDOW_WORKLOADS={{workloads}} cargo test --release -p oblivio-volume --test windows -- --nocapture workloads
+windows-crashes scale="20":
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-volume --test it -- --nocapture windows::workloads
 
 # A shared volume: runs of the engine that may raise no alarm, and the judge's own seeds, each with
 # all planted leaks and 15 honest cases.
@@ -130,8 +133,8 @@ pyramid-audit runs="20":
 
 # Pairs of sessions on a pyramid of one writer: the same script, other blocks. Each slot is read once,
 # and nothing public differs.
-pyramid-pairs pairs="1000":
-    OBLIVIO_TRACE_PAIRS={{pairs}} cargo test --release -p oblivio-volume --test pyramid -- --nocapture pairs planted
+pyramid-pairs scale="250":
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-volume --test it -- --nocapture pyramid::pairs
 
 # Simulated seeds of a shared volume under all faults: linearizable, and oblivious at the server.
 # One seed again: `just pyramid-sim 1 n`.
@@ -154,44 +157,45 @@ pyramid-crashes step="1":
 pyramid-bounds asks="1000000" log="16":
     OBLIVIO_PYRAMID_ASKS={{asks}} OBLIVIO_PYRAMID_LOG={{log}} cargo test --release -p oblivio-engine --test pyramid_bounds -- --nocapture
 
-# The command killed at random moments, this many times.
-kills times="200":
-    OBLIVIO_KILLS={{times}} cargo test --release -p oblivio-cli --test kills -- --nocapture
+# The command killed at random moments, twelve times the scale.
+kills scale="20" seed="2026":
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-cli --test it -- --ignored --nocapture killed_commands
 
-# A mount killed under load, this many times; then its store fails and stalls for 60 s.
-mount-kills times="200" outage="60":
-    OBLIVIO_MOUNT_KILLS={{times}} cargo test --release -p oblivio-cli --test mount kills -- --nocapture
-    OBLIVIO_OUTAGE_SECONDS={{outage}} cargo test --release -p oblivio-serve --lib outage -- --nocapture
+# A mount killed under load, four times the scale; then its store fails, stalls and is full.
+mount-kills scale="50":
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-cli --test it -- --ignored --nocapture mount::kills
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-serve --lib outage -- --nocapture
 
-# The server of a disk killed under an ext4, this many times (needs root and loop devices).
-nbd-kills times="100":
-    OBLIVIO_NBD_KILLS={{times}} cargo test --release -p oblivio-cli --test nbd ext4 -- --nocapture
+# The server of a disk killed under an ext4, twice the scale (needs root and loop devices).
+nbd-kills scale="50":
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-cli --test it -- --ignored --nocapture nbd::ext4
 
-# The server of shared volumes killed under load, this many times.
-share-kills times="20":
-    OBLIVIO_SHARE_KILLS={{times}} cargo test -p oblivio-share --test kills -- --nocapture
+# The server of shared volumes killed under load, four times the scale.
+share-kills scale="5" seed="1":
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test -p oblivio-share --test it -- --ignored --nocapture kills_lose_nothing
 
-# A shared volume whose tables are behind a line of this many milliseconds, beside one with tables in
-# the server's folder, by turns.
-share-tables rounds="5" delay="20":
-    OBLIVIO_TABLES_ROUNDS={{rounds}} OBLIVIO_TABLES_DELAY={{delay}} cargo test --release -p oblivio-client --test shared -- --ignored --nocapture speed_beside
+# A shared volume whose tables are behind a line of 20 milliseconds, beside one with tables in the
+# server's folder, by turns: five rounds, times the scale.
+share-tables scale="1":
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-client --test it -- --ignored --nocapture speed_beside
 
-# Shared volumes, mounted twice, whose server and mounts are killed this many times under load.
-share-mount-kills times="20":
-    OBLIVIO_SHARE_MOUNT_KILLS={{times}} cargo test --release -p oblivio-cli --test shared_mounts kills -- --nocapture
+# Shared volumes, mounted twice, whose server and mounts are killed under load, twice the scale.
+share-mount-kills scale="10":
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-cli --test it -- --ignored --nocapture shared_mounts::kills
 
-# Four mounts of a shared volume race for a few names, this many operations; one of them is killed.
-share-races operations="10000":
-    OBLIVIO_SHARE_RACES={{operations}} cargo test --release -p oblivio-cli --test shared_mounts racing -- --nocapture
+# Four mounts of a shared volume race for a few names, 200 operations times the scale; one of them is
+# killed.
+share-races scale="50":
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-cli --test it -- --ignored --nocapture shared_mounts::races
 
 # The suite of github.com/pjd/pjdfstest, built in this folder, over two mounts of a shared volume
 # (needs root and Perl's `prove`).
 share-pjdfstest suite:
-    OBLIVIO_PJDFSTEST={{suite}} cargo test --release -p oblivio-cli --test shared_mounts pjdfstest -- --nocapture
+    OBLIVIO_PJDFSTEST={{suite}} cargo test --release -p oblivio-cli --test it -- --ignored --nocapture pjdfstest
 
-# Clients of a disk's server, with and without TLS, beside this many idle connections.
-nbd-strangers strangers="500" tries="50":
-    OBLIVIO_STRANGERS={{strangers}} OBLIVIO_TRIES={{tries}} cargo test --release -p oblivio-serve --lib strangers -- --nocapture --test-threads 1
+# Clients of a disk's server, with and without TLS, beside 500 idle connections: four, times the scale.
+nbd-strangers scale="12":
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-serve --lib strangers -- --nocapture --test-threads 1
 
 # One table of docs/benchmarks.md: engine, profile, pyramid, growth, stash, integrity, figure7, files, sweep,
 # breathe, mounted, latency; `just lab one-writer volume`, mounted, slow.

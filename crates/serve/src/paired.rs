@@ -3,5 +3,5 @@
 
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its numbers")]
 
-#[path = "../../volume/tests/common/pairs.rs"]
+#[path = "../../volume/tests/it/common/pairs.rs"]
 pub mod pairs;

@@ -138,6 +138,7 @@ impl TreeVolume {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::environment::{Environment, SimulatedClock};
     use crate::options::Pace;
     use crate::{BlockSpace, CreateOptions, OpenOptions};
     use oblivio_crypto::{KdfParams, Passphrase};
@@ -150,6 +151,9 @@ mod tests {
         let create =
             CreateOptions { block_bytes: 512, capacity_bytes: 1 << 20, kdf: KdfParams::TEST };
         let passphrase = Passphrase::new("pace");
+        let clock = Arc::new(SimulatedClock::default());
+        let environment = Environment { clock, ..options.environment };
+        let options = OpenOptions { environment, ..options };
         let shared: Arc<dyn Store> = store.clone();
         let mut volume = TreeVolume::create(shared, &passphrase, create, options).expect("memory");
         volume.reserve(256).expect("room");

@@ -4,8 +4,7 @@
 //! any two operations another one may go on, or what was on its way may arrive. Answers are lost,
 //! writes are done or not or arrive once more much later, computers crash and stall.
 //!
-//! `cargo test` plays some schedules, `OBLIVIO_SESSION_SCHEDULES=1000000` (`just sessions`) sets
-//! their number. `OBLIVIO_SESSION_FIRST` is the first seed.
+//! `cargo test` plays some schedules, `just sessions` many. A failure names its seed.
 
 mod computer;
 mod judge;
@@ -16,6 +15,7 @@ use super::planted::Fault;
 use computer::Computer;
 use judge::Judge;
 use oblivio_testkit::Dice;
+use oblivio_testkit::campaign::{scaled, seed};
 use sea::{Counts, Sea};
 use std::fmt;
 use std::sync::Arc;
@@ -106,15 +106,9 @@ fn play(seed: u64, fault: Option<Fault>, contents_pass: bool) -> Outcome {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long a test runs")]
-fn number(name: &str, usual: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
-}
-
 #[test]
 fn no_schedule_loses_what_was_acknowledged() {
-    let first = number("OBLIVIO_SESSION_FIRST", 0);
-    let schedules = number("OBLIVIO_SESSION_SCHEDULES", 800);
+    let (first, schedules) = (seed(0), scaled(800));
     let (mut all, mut wrong) = (Outcome::default(), Vec::new());
     for seed in first..first + schedules {
         let one = play(seed, None, false);

@@ -9,11 +9,8 @@ mod truth;
 use super::planted::{Leak, PLANTED};
 use leaky::Wrong;
 use oblivio_audit::{Report, Verdict};
+use oblivio_testkit::campaign::{scaled, seed};
 use run::{Odd, Plan, WAYS, Way, judged};
-
-fn setting(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
-}
 
 /// The least p-value of a report.
 fn least(report: &Report) -> f64 {
@@ -22,15 +19,14 @@ fn least(report: &Report) -> f64 {
 
 #[test]
 fn honest_runs_raise_no_alarm() {
-    let (runs, accesses) =
-        (setting("OBLIVIO_ONLINE_RUNS", 6), setting("OBLIVIO_ONLINE_ACCESSES", 3000));
-    for run in 0..runs {
+    let accesses = scaled(3000);
+    for run in 0..6 {
         let way = WAYS[run as usize % WAYS.len()];
         let plan = Plan {
             faults: run % 3 == 1,
             sleeps: run % 2 == 1,
             cache: if run % 4 >= 2 { 40 << 10 } else { 0 },
-            ..Plan::new(way, run + 1, accesses)
+            ..Plan::new(way, seed(1) + run, accesses)
         };
         let report = judged(plan);
         eprintln!(
@@ -47,7 +43,7 @@ fn honest_runs_raise_no_alarm() {
 /// beside that no path comes again more often than chance has it.
 #[test]
 fn take_overs_show_nothing_again_but_what_was_shown() {
-    let sessions = setting("OBLIVIO_ONLINE_TAKEOVERS", 150);
+    let sessions = scaled(150);
     // Each makes some twenty accesses before it is cut off.
     let plan = Plan { session: Some(60), kills: true, ..Plan::new(Way::Any, 5, sessions * 20) };
     let report = judged(plan);
@@ -65,7 +61,7 @@ struct Planted {
 
 /// Those of the table in docs/audits.md, but for the one that no trace of objects shows: the agent.
 fn all() -> Vec<Planted> {
-    let accesses = setting("OBLIVIO_ONLINE_LEAKS", 1500);
+    let accesses = 1500;
     let plan = |way| Plan::new(way, 77, accesses);
     let wrong = |name, way, wrong, found_by| {
         let plan = Plan { wrong: Some(wrong), session: None, ..plan(way) };

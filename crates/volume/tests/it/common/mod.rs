@@ -1,0 +1,4 @@
+//! What several suites use.
+
+pub mod disks;
+pub mod pairs;

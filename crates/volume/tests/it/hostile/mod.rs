@@ -1,0 +1,78 @@
+//! A hostile store: at random moments, within and between the sessions of two or three computers,
+//! it hides, swaps, cuts, replays or forks its content, and some sessions die in between.
+//!
+//! Whatever it does, a computer finds the newest state that it knows of, or a later one, or is
+//! refused; and only a replay shows a path twice. Each past hole is put back, and must be found.
+//! `cargo test` plays some schedules, `just hostile` many. Each seed is one schedule.
+
+mod holes;
+mod oracle;
+mod schedule;
+mod store;
+
+use holes::Hole;
+use oblivio_testkit::campaign::{scaled, seed};
+use schedule::{Counts, Engine, play};
+
+fn campaign(engine: Engine, schedules: u64) {
+    let first = seed(1);
+    let mut counts = Counts::default();
+    for seed in first..first + schedules {
+        if let Err(why) = play(engine, seed, None, &mut counts) {
+            panic!("{engine:?}, seed {seed}: {why}");
+        }
+    }
+    println!("{engine:?}, seeds {first} to {}: {counts:?}", first + schedules - 1);
+    assert!(counts.opened > 0 && counts.refused > 0 && counts.honest > 0);
+}
+
+#[test]
+fn a_tree_is_the_newest_or_refused() {
+    campaign(Engine::Tree, scaled(400));
+}
+
+#[test]
+fn a_sequential_volume_is_the_newest_or_refused() {
+    campaign(Engine::Sequential, scaled(400));
+}
+
+#[test]
+fn a_pyramid_is_the_newest_or_refused() {
+    campaign(Engine::Pyramid, scaled(400));
+}
+
+/// L1: an opening reads the log of a sequential volume twice. A store that answers the second time
+/// as before a sync is refused, or comes too late to matter.
+#[test]
+fn a_log_that_changes_while_it_is_read_is_refused() {
+    let found = schedule::logs_that_change();
+    assert!(found.refused > 0 && found.newest > 0, "{found:?}");
+}
+
+/// H1: a journal, or a ring log, replaces another one on the same commit, of the same length and
+/// number of syncs.
+#[test]
+fn a_log_of_the_same_commit_cannot_be_swapped() {
+    for engine in [Engine::Tree, Engine::Sequential, Engine::Pyramid] {
+        schedule::swapped_logs(engine);
+    }
+}
+
+/// The first schedule that finds a restored hole.
+fn found_after(engine: Engine, hole: Hole) -> Option<u64> {
+    (1..=2000).find(|seed| play(engine, *seed, Some(hole), &mut Counts::default()).is_err())
+}
+
+#[test]
+fn every_old_hole_is_found_when_it_is_put_back() {
+    let both =
+        [Hole::HeaderReadTwice, Hole::LogByCount, Hole::NoLock, Hole::NoTable, Hole::AnyVolume];
+    let engines = [Engine::Tree, Engine::Sequential, Engine::Pyramid];
+    let planted = both.iter().flat_map(|hole| engines.map(|engine| (engine, *hole)));
+    // Reads of a sequential volume are not hidden, so it has no intents.
+    for (engine, hole) in planted.chain([(Engine::Tree, Hole::IntentsNotNoted)]) {
+        let after = found_after(engine, hole);
+        println!("{engine:?}, {hole:?}: found in schedule {after:?}");
+        assert!(after.is_some(), "{engine:?}, {hole:?} is not found");
+    }
+}

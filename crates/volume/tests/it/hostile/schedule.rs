@@ -1,0 +1,472 @@
+//! One schedule: sessions of some computers on one store, and the store's deeds in between.
+
+use super::holes::{Computer, Hole};
+use super::oracle::{BLOCKS, Content, Oracle};
+use super::store::{Event, Hostile, meddle};
+use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_engine::sequential::SequentialConfig;
+use oblivio_engine::{Action, BlockId, BlockOp};
+use oblivio_store::{MemoryStore, Store};
+use oblivio_testkit::Dice;
+use oblivio_volume::pyramid::PyramidOptions;
+use oblivio_volume::sequential::SequentialOptions;
+use oblivio_volume::{
+    BlockSpace, ClosedVolume, CreateOptions, Error, Keeper, OpenOptions, ShownKind, Volume,
+};
+use std::sync::{Arc, Mutex, OnceLock};
+
+const BYTES: usize = 64;
+const MEMORY: usize = 128 << 10;
+/// Fewer paths than this may be equal by chance.
+const TELLING: usize = 6;
+
+/// Which engine the volume is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    Tree,
+    Sequential,
+    Pyramid,
+}
+
+/// The counts so far.
+#[derive(Debug, Default)]
+pub struct Counts {
+    pub sessions: u64,
+    pub opened: u64,
+    pub refused: u64,
+    /// Sessions of schedules in which the store only dies.
+    pub honest: u64,
+    pub acknowledged: u64,
+    pub died: u64,
+    /// Sessions beside another one.
+    pub beside: u64,
+}
+
+type Outcome<T> = Result<T, String>;
+
+/// A computer, and what it may rely on.
+struct Party {
+    computer: Computer,
+    /// The newest state that it had acknowledged, or was shown.
+    newest: usize,
+    /// The paths it was shown, session by session, of the same blocks in the same order.
+    paths: Vec<Vec<u64>>,
+    /// The store as its last session left it, if nothing came between.
+    left: Option<MemoryStore>,
+}
+
+struct World<'a> {
+    engine: Engine,
+    dice: Dice,
+    hole: Option<Hole>,
+    honest: bool,
+    now: Arc<MemoryStore>,
+    past: Vec<MemoryStore>,
+    /// Whether the stored content is one that sessions left, as a whole; and the same of each past
+    /// state.
+    whole: bool,
+    wholes: Vec<bool>,
+    oracle: Oracle,
+    parties: Vec<Party>,
+    counts: &'a mut Counts,
+}
+
+/// Plays the schedule of a seed.
+///
+/// # Errors
+/// Something forbidden happened.
+pub fn play(engine: Engine, seed: u64, hole: Option<Hole>, counts: &mut Counts) -> Outcome<()> {
+    let mut dice = Dice::new(seed);
+    let computers = 2 + dice.below(2);
+    let honest = hole.is_none() && dice.below(4) == 0;
+    let party =
+        |_| Party { computer: Computer::new(hole), newest: 0, paths: Vec::new(), left: None };
+    let now = Arc::new(made(engine).snapshot());
+    let past = vec![now.snapshot()];
+    let parties = (0..computers).map(party).collect();
+    let oracle = Oracle::new();
+    World {
+        engine,
+        dice,
+        hole,
+        honest,
+        now,
+        past,
+        whole: true,
+        wholes: vec![true],
+        oracle,
+        parties,
+        counts,
+    }
+    .run()
+}
+
+impl World<'_> {
+    fn run(mut self) -> Outcome<()> {
+        for _ in 0..3 + self.dice.below(6) {
+            let who = self.dice.below(self.parties.len() as u64) as usize;
+            self.session(who, true)?;
+            self.past.push(self.now.snapshot());
+            self.wholes.push(self.whole);
+            if !self.honest && self.dice.below(2) == 0 {
+                let other = other(self.engine);
+                let restored = meddle(&self.now, &self.past, other, &mut self.dice);
+                self.whole = restored.is_some_and(|number| self.wholes[number]);
+            }
+        }
+        // Nobody is refused its own last state.
+        for who in 0..self.parties.len() {
+            let Some(left) = self.parties[who].left.take() else { continue };
+            self.now.restore(&left);
+            self.honest = true;
+            self.session(who, false)?;
+        }
+        Ok(())
+    }
+
+    /// A session of a computer, which may die or meet a lying store.
+    fn session(&mut self, who: usize, may_die: bool) -> Outcome<()> {
+        self.counts.sessions += 1;
+        self.counts.honest += u64::from(self.honest);
+        let store = Arc::new(Hostile::new(Arc::clone(&self.now), &self.past, other(self.engine)));
+        let at = 1 + self.dice.below(50);
+        let mut meddled = false;
+        match self.dice.below(if self.honest { 2 } else { 5 }) {
+            0 | 4 if may_die => store.plan(at, Event::Die { after: self.dice.below(2) == 0 }),
+            2 if may_die => {
+                store.plan(at, Event::Meddle(self.dice.next_u64()));
+                meddled = true;
+            }
+            3 if may_die && self.dice.below(2) == 0 => {
+                store.lie_about_the_header();
+                meddled = true;
+            }
+            _ => {}
+        }
+        let paths = Arc::new(Mutex::new(Vec::new()));
+        let opened = self.open(who, &store, &paths);
+        let mut volume = match opened {
+            Ok(volume) => volume,
+            Err(error) => {
+                self.counts.refused += 1;
+                // It may have learnt of a newer state before it failed.
+                if !matches!(error, Error::RolledBack(_) | Error::OtherVolume(_)) {
+                    self.parties[who].left = None;
+                }
+                return match self.honest && !store.died() {
+                    true => Err(format!("computer {who} is refused without a reason: {error}")),
+                    false => expect_refusal(&error, store.died()),
+                };
+            }
+        };
+        self.counts.opened += 1;
+        // A replay shows what was shown before.
+        paths.lock().expect("one thread").clear();
+        let alone = self.steps(who, &mut volume, &store, &paths)?;
+        drop(volume);
+        self.counts.died += u64::from(store.died());
+        self.whole &= alone && !meddled;
+        self.parties[who].left = self.whole.then(|| self.now.snapshot());
+        Ok(())
+    }
+
+    fn open(
+        &self,
+        who: usize,
+        store: &Arc<Hostile>,
+        paths: &Arc<Mutex<Vec<u64>>>,
+    ) -> Result<Volume, Error> {
+        let seen = Arc::clone(paths);
+        let on_shown: oblivio_volume::OnShown = Box::new(move |shown| {
+            if shown.kind == ShownKind::Batch {
+                let drawn = &shown.leaves[..shown.leaves.len() - shown.scheduled];
+                seen.lock().expect("one thread").extend(drawn);
+            }
+        });
+        let mut computer = self.parties[who].computer.clone();
+        if self.hole == Some(Hole::HeaderReadTwice) {
+            let named = ClosedVolume::read(store.clone())?.header().volume;
+            computer = computer.told(named);
+        }
+        let options = OpenOptions {
+            memory_bytes: MEMORY,
+            keeper: Some(Box::new(computer)),
+            on_shown: Some(on_shown),
+            ..OpenOptions::default()
+        };
+        ClosedVolume::read(store.clone())?.open(&passphrase(), options)
+    }
+
+    /// A session's steps. Says whether only its own changes came between them.
+    fn steps(
+        &mut self,
+        who: usize,
+        volume: &mut Volume,
+        store: &Hostile,
+        paths: &Mutex<Vec<u64>>,
+    ) -> Outcome<bool> {
+        let failed = |error: Error| expect_refusal(&error, store.died());
+        let mut alone = true;
+        let found = volume.reserve(BLOCKS + 1).and_then(|()| content(volume));
+        self.compare_paths(who, paths)?;
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => return failed(error).map(|()| alone),
+        };
+        let state = self.oracle.find(&found).ok_or(format!("no state there was: {found:?}"))?;
+        self.reach(who, state, "is shown")?;
+        let mut at = state;
+        for _ in 0..self.dice.below(4) {
+            if !self.honest && self.dice.below(6) == 0 {
+                alone = false;
+                self.beside(who)?;
+            }
+            let block = 1 + self.dice.below(BLOCKS);
+            let next = self.oracle.write(at, block);
+            let bytes = (next as u64).to_le_bytes().repeat(BYTES / 8);
+            let op = BlockOp { id: BlockId(block), action: Action::Write(bytes) };
+            let written = volume.access(vec![op]);
+            at = next;
+            let synced = written.and_then(|_| {
+                self.parties[who].computer.sync(true);
+                let synced = volume.commit();
+                self.parties[who].computer.sync(false);
+                synced
+            });
+            match synced {
+                Ok(()) => self.reach(who, at, "is told that it is stored")?,
+                Err(error) => return failed(error).map(|()| alone),
+            }
+            self.counts.acknowledged += 1;
+        }
+        if self.dice.below(2) == 0
+            && let Err(error) = volume.finish()
+        {
+            return failed(error).map(|()| alone);
+        }
+        Ok(alone)
+    }
+
+    /// A session beside another one on the same store: of another computer, which cannot know, or
+    /// of the same, which must.
+    fn beside(&mut self, who: usize) -> Outcome<()> {
+        let other = self.dice.below(self.parties.len() as u64) as usize;
+        if other == who && self.hole != Some(Hole::NoLock) {
+            let store = Arc::new(Hostile::new(
+                Arc::clone(&self.now),
+                &self.past,
+                super::schedule::other(self.engine),
+            ));
+            return match self.open(who, &store, &Arc::default()) {
+                Ok(_) => Err(format!("computer {who} has two sessions at once")),
+                Err(_) => Ok(()),
+            };
+        }
+        self.counts.beside += 1;
+        // No further session beside that one.
+        let honest = std::mem::replace(&mut self.honest, false);
+        let after = Dice::new(self.dice.clone().next_u64());
+        let done = self.short_session(other);
+        self.dice = after;
+        self.honest = honest;
+        done
+    }
+
+    /// A session that writes once.
+    fn short_session(&mut self, who: usize) -> Outcome<()> {
+        let store = Arc::new(Hostile::new(Arc::clone(&self.now), &self.past, other(self.engine)));
+        let paths = Arc::default();
+        self.parties[who].left = None;
+        let Ok(mut volume) = self.open(who, &store, &paths) else { return Ok(()) };
+        paths.lock().expect("one thread").clear();
+        let Ok(found) = volume.reserve(BLOCKS + 1).and_then(|()| content(&mut volume)) else {
+            return self.compare_paths(who, &paths);
+        };
+        self.compare_paths(who, &paths)?;
+        let state = self.oracle.find(&found).ok_or(format!("no state there was: {found:?}"))?;
+        self.reach(who, state, "is shown")?;
+        let block = 1 + self.dice.below(BLOCKS);
+        let next = self.oracle.write(state, block);
+        let bytes = (next as u64).to_le_bytes().repeat(BYTES / 8);
+        let op = BlockOp { id: BlockId(block), action: Action::Write(bytes) };
+        self.parties[who].computer.sync(true);
+        let synced = volume.access(vec![op]).and_then(|_| volume.commit());
+        self.parties[who].computer.sync(false);
+        if synced.is_ok() {
+            self.reach(who, next, "is told that it is stored")?;
+            if self.dice.below(2) == 0 {
+                let _ = volume.finish();
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that a computer is now at this state.
+    fn reach(&mut self, who: usize, state: usize, how: &str) -> Outcome<()> {
+        let party = &mut self.parties[who];
+        if !self.oracle.leads(party.newest, state) {
+            let newest = party.newest;
+            return Err(format!("computer {who} knows state {newest}, and {how} state {state}"));
+        }
+        party.newest = state;
+        Ok(())
+    }
+
+    /// Checks that this computer never saw these paths before, of the same blocks in the same
+    /// order.
+    fn compare_paths(&mut self, who: usize, paths: &Mutex<Vec<u64>>) -> Outcome<()> {
+        let mut shown = std::mem::take(&mut *paths.lock().expect("one thread"));
+        shown.truncate(BLOCKS as usize);
+        let party = &mut self.parties[who];
+        for before in &party.paths {
+            let both = shown.len().min(before.len());
+            if both >= TELLING && shown[..both] == before[..both] {
+                return Err(format!("computer {who} is shown {both} paths again: {shown:?}"));
+            }
+        }
+        party.paths.push(shown);
+        Ok(())
+    }
+}
+
+/// The outcomes of openings.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub newest: u64,
+    pub refused: u64,
+}
+
+/// Opens a volume, writes a number to a block and syncs; then the session dies.
+fn write_and_die(store: Arc<MemoryStore>, computer: &Computer, state: u64) {
+    let mut volume = open_on(store, computer).expect("sound");
+    volume.reserve(BLOCKS + 1).expect("room");
+    let bytes = state.to_le_bytes().repeat(BYTES / 8);
+    let op = BlockOp { id: BlockId(1), action: Action::Write(bytes) };
+    volume.access(vec![op]).expect("sound");
+    volume.commit().expect("sound");
+}
+
+fn open_on(store: Arc<dyn Store>, computer: &Computer) -> Result<Volume, Error> {
+    let keeper: Box<dyn Keeper> = Box::new(computer.clone());
+    let open = OpenOptions { memory_bytes: MEMORY, keeper: Some(keeper), ..OpenOptions::default() };
+    Volume::open(store, &passphrase(), open)
+}
+
+/// At each operation of an opening, restores the log from before the last sync.
+pub fn logs_that_change() -> Found {
+    let mut found = Found::default();
+    for at in 1..80 {
+        let (now, computer) = (Arc::new(made(Engine::Sequential).snapshot()), Computer::new(None));
+        write_and_die(now.clone(), &computer, 1);
+        let before = now.snapshot();
+        write_and_die(now.clone(), &computer, 2);
+        let store = Hostile::new(now, &[before], other(Engine::Sequential));
+        store.plan(at, Event::PutBack("log"));
+        // Another computer, which knows nothing.
+        match open_on(Arc::new(store), &Computer::new(None)) {
+            Ok(mut volume) => match content(&mut volume).expect("sound")[0] {
+                2 => found.newest += 1,
+                // The first reading did not see it either: nobody could know.
+                1 if at < 12 => {}
+                older => panic!("operation {at}: state {older} is taken for the newest"),
+            },
+            Err(Error::Tampered(_)) => found.refused += 1,
+            Err(error) => panic!("operation {at}: {error}"),
+        }
+    }
+    found
+}
+
+/// Hides a sync that was never acknowledged, makes another one, and then shows the first.
+pub fn swapped_logs(engine: Engine) {
+    let log = if engine == Engine::Sequential { "log" } else { "journal" };
+    let (before, computer) = (made(engine).snapshot(), Computer::new(None));
+    let first = Arc::new(before.snapshot());
+    // The answer never comes, so this computer notes nothing of it.
+    write_and_die(first.clone(), &Computer::new(None), 7);
+    let second = Arc::new(before.snapshot());
+    write_and_die(second.clone(), &computer, 8);
+    super::store::put_over(&second, &first, log);
+    match open_on(second, &computer) {
+        Err(Error::RolledBack(_)) => {}
+        Err(error) => panic!("{engine:?}: another error: {error}"),
+        Ok(_) => panic!("{engine:?}: it is taken for the newest"),
+    }
+}
+
+/// Only these errors may end a session.
+fn expect_refusal(error: &Error, died: bool) -> Outcome<()> {
+    match error {
+        Error::RolledBack(_) | Error::OtherVolume(_) | Error::Tampered(_) => Ok(()),
+        Error::Unsupported(_) | Error::Busy => Ok(()),
+        Error::Closed(_) | Error::Store(_) if died => Ok(()),
+        // An object of the wrong length.
+        Error::Store(_) | Error::WrongPassphrase => Ok(()),
+        other => Err(format!("an error of another kind: {other:?}")),
+    }
+}
+
+fn content(volume: &mut Volume) -> Result<Content, Error> {
+    let read = |id| BlockOp { id: BlockId(id), action: Action::Read };
+    let answers = volume.access((1..=BLOCKS).map(read).collect())?;
+    let mut content = Content::default();
+    for (state, answer) in content.iter_mut().zip(answers) {
+        let bytes = answer.unwrap_or_else(|| vec![0; BYTES]);
+        *state = bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+    }
+    Ok(content)
+}
+
+fn passphrase() -> Passphrase {
+    Passphrase::new("correct horse")
+}
+
+/// A new volume.
+fn make(engine: Engine) -> MemoryStore {
+    let store = Arc::new(MemoryStore::new());
+    let open = OpenOptions { memory_bytes: MEMORY, ..OpenOptions::default() };
+    let volume = match engine {
+        Engine::Tree => {
+            let create =
+                CreateOptions { block_bytes: BYTES, capacity_bytes: 8 << 10, kdf: KdfParams::TEST };
+            Volume::create(store.clone(), &passphrase(), create, open)
+        }
+        Engine::Sequential => {
+            let engine = SequentialConfig {
+                bucket_blocks: 2,
+                queue_buckets: 2,
+                fan_out: 3,
+                sector_bytes: 128,
+                ..SequentialConfig::new(BYTES, BLOCKS + 6)
+            };
+            let create = SequentialOptions {
+                quantum_writes: 2,
+                log_quanta: 24,
+                ..SequentialOptions::of(engine)
+            };
+            let (kdf, quiet) = (KdfParams::TEST, &mut |_, _| {});
+            Volume::create_sequential(store.clone(), &passphrase(), kdf, create, open, quiet)
+        }
+        Engine::Pyramid => {
+            let create = PyramidOptions {
+                block_bytes: BYTES,
+                capacity_bytes: (BLOCKS + 1) * BYTES as u64,
+                stash_bytes: 16 * BYTES,
+            };
+            Volume::create_pyramid(store.clone(), &passphrase(), KdfParams::TEST, create, open)
+        }
+    };
+    drop(volume.expect("an empty store"));
+    store.snapshot()
+}
+
+fn made(engine: Engine) -> &'static MemoryStore {
+    static MADE: [OnceLock<MemoryStore>; 3] = [const { OnceLock::new() }; 3];
+    MADE[engine as usize].get_or_init(|| make(engine))
+}
+
+/// Another volume with the same passphrase.
+fn other(engine: Engine) -> &'static MemoryStore {
+    static OTHER: [OnceLock<MemoryStore>; 3] = [const { OnceLock::new() }; 3];
+    OTHER[engine as usize].get_or_init(|| make(engine))
+}
