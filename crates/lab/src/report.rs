@@ -212,7 +212,7 @@ fn output(program: &str, args: &[&str]) -> String {
 fn command() -> String {
     let features = if cfg!(feature = "rivals") { " --features rivals" } else { "" };
     let args: Vec<String> = std::env::args().skip(1).collect();
-    format!("cargo run --release -p oblivio-lab{features} -- {}", args.join(" "))
+    format!("cargo run --profile dist -p oblivio-lab{features} -- {}", args.join(" "))
 }
 
 /// Bytes for people: `4 KiB`, `1.5 GiB`.

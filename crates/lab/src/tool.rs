@@ -23,7 +23,7 @@ impl Tool {
         };
         ensure!(
             path.is_file(),
-            "{} is not there; build it with `cargo build --release -p oblivio-cli`",
+            "{} is not there; build it with `cargo build --profile dist -p oblivio-cli --all-features`",
             path.display()
         );
         Ok(path)

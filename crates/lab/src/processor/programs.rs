@@ -202,7 +202,7 @@ impl Program {
     /// It is missing: the error names the package. Its inputs cannot be made.
     pub fn prepare(&self, folder: &Path, examples: &Path) -> Result<Ready> {
         let advice = match self.origin {
-            Origin::Ours => "cargo build --release -p oblivio-tracer --lib --examples".into(),
+            Origin::Ours => "cargo build --profile dist -p oblivio-tracer --lib --examples".into(),
             _ => format!("apt install {}", self.package),
         };
         let there = |path: &Path| {

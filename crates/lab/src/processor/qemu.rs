@@ -59,7 +59,7 @@ impl Qemu {
         let plugin = tracer.join("liboblivio_tracer.so");
         ensure!(
             plugin.is_file(),
-            "{} is missing (cargo build --release -p oblivio-tracer --lib --examples)",
+            "{} is missing (cargo build --profile dist -p oblivio-tracer --lib --examples)",
             plugin.display()
         );
         let asked = Command::new(EMULATOR).arg("--version").output();
