@@ -21,6 +21,7 @@ mod message;
 mod remote;
 mod server;
 mod strangers;
+mod stream;
 
 pub use address::{Address, PORT, Token, check_name, hex, is_name};
 pub use admin::{Granted, Wish, wish};
@@ -29,5 +30,5 @@ pub use ending::Ending;
 pub use error::{Error, Result};
 pub use hub::{TablesOf, VolumeStatus};
 pub use identity::{Fingerprint, random};
-pub use remote::{Patience, RemoteShare};
-pub use server::Server;
+pub use remote::{Dial, Patience, RemoteShare};
+pub use server::{Door, Server};

@@ -3,10 +3,10 @@
 //! The state of TLS stands behind a lock that is held only for work in memory, never during a wait
 //! for the network. A second lock keeps the order of sent bytes, and only writers wait for it.
 
+use crate::stream::Stream;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ struct Shared {
     tls: Mutex<Connection>,
     /// Ciphertext to send.
     sending: Mutex<Vec<u8>>,
-    stream: TcpStream,
+    stream: Stream,
 }
 
 /// The receiving direction.
@@ -49,7 +49,7 @@ fn refused(why: impl std::fmt::Display) -> io::Error {
 /// # Errors
 /// Those of the line; `TimedOut` if it takes too long; `InvalidData` for no TLS.
 pub fn accept(
-    stream: TcpStream,
+    stream: Stream,
     config: &Arc<ServerConfig>,
     until: Instant,
 ) -> io::Result<(Reader, Writer)> {
@@ -62,7 +62,7 @@ pub fn accept(
 /// # Errors
 /// As for [`accept`]; `InvalidData` also for a server with another certificate.
 pub fn connect(
-    stream: TcpStream,
+    stream: Stream,
     config: &Arc<ClientConfig>,
     name: ServerName<'static>,
     until: Instant,
@@ -71,8 +71,8 @@ pub fn connect(
     begin(stream, tls.into(), until)
 }
 
-fn begin(stream: TcpStream, mut tls: Connection, until: Instant) -> io::Result<(Reader, Writer)> {
-    stream.set_nodelay(true)?;
+fn begin(stream: Stream, mut tls: Connection, until: Instant) -> io::Result<(Reader, Writer)> {
+    stream.prepare()?;
     while tls.is_handshaking() {
         tls.complete_io(&mut Hurried(&stream, until)).map_err(|error| match error.kind() {
             ErrorKind::InvalidData => refused(error),
@@ -86,7 +86,7 @@ fn begin(stream: TcpStream, mut tls: Connection, until: Instant) -> io::Result<(
     Ok((reader, Writer(shared)))
 }
 
-fn limit(stream: &TcpStream, until: Instant) -> io::Result<()> {
+fn limit(stream: &Stream, until: Instant) -> io::Result<()> {
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() {
         return Err(ErrorKind::TimedOut.into());
@@ -116,7 +116,7 @@ impl Reader {
 }
 
 /// A connection whose peer has until then, however it divides its time.
-struct Hurried<'s>(&'s TcpStream, Instant);
+struct Hurried<'s>(&'s Stream, Instant);
 
 impl Read for Hurried<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
@@ -200,36 +200,34 @@ impl Shared {
 impl Writer {
     /// Ends the line for both directions at once.
     pub fn cut(&self) {
-        let _ = self.0.stream.shutdown(Shutdown::Both);
+        self.0.stream.cut();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::TcpListener;
+    use std::os::unix::net::UnixStream;
     use std::thread;
 
     #[test]
     fn who_sends_a_byte_now_and_then_has_no_more_time() {
         let dir = tempfile::tempdir().unwrap();
         let (config, _) = crate::identity::load(dir.path()).unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut slow = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (stream, _) = listener.accept().unwrap();
-        // The begin of a long message of TLS, byte by byte.
+        let (mut slow, stream) = UnixStream::pair().unwrap();
+        // The begin of a long message of TLS, byte by byte, until nobody takes more: it would take
+        // some minutes.
         let trickle = thread::spawn(move || {
-            for byte in [22, 3, 1, 0x20, 0].into_iter().chain([0; 100]) {
-                thread::sleep(Duration::from_millis(20));
-                if slow.write_all(&[byte]).is_err() {
-                    return;
-                }
-            }
+            let message = [22, 3, 1, 0x20, 0].into_iter().chain([0; 0x2000]);
+            let pause = Duration::from_millis(20);
+            message.into_iter().any(|byte| {
+                thread::sleep(pause);
+                slow.write_all(&[byte]).is_err()
+            })
         });
-        let begin = Instant::now();
-        let done = accept(stream, &config, begin + Duration::from_millis(200));
-        assert!(done.is_err());
-        assert!(begin.elapsed() < Duration::from_millis(1500), "{:?}", begin.elapsed());
-        trickle.join().unwrap();
+        let until = Instant::now() + Duration::from_millis(200);
+        let done = accept(stream.into(), &config, until);
+        assert_eq!(done.err().map(|error| error.kind()), Some(ErrorKind::TimedOut));
+        assert!(trickle.join().unwrap(), "it was given up before its end");
     }
 }

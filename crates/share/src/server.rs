@@ -8,12 +8,14 @@ use crate::hub::{Hub, TablesOf, Volume};
 use crate::identity::{self, Fingerprint};
 use crate::line;
 use crate::strangers::Strangers;
+use crate::stream::Stream;
 use oblivio_store::share::Clock;
 use rustls::ServerConfig;
-use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -30,11 +32,33 @@ const STACK: usize = 256 << 10;
 
 /// A server that runs.
 pub struct Server {
-    hub: Arc<Hub>,
-    address: SocketAddr,
+    entry: Arc<Entry>,
+    address: Option<SocketAddr>,
     fingerprint: Fingerprint,
-    ending: Arc<Ending>,
     threads: Vec<JoinHandle<()>>,
+}
+
+/// Where connections come in.
+struct Entry {
+    hub: Arc<Hub>,
+    config: Arc<ServerConfig>,
+    strangers: Arc<Strangers>,
+    ending: Arc<Ending>,
+}
+
+/// The way into a server for connections that were made elsewhere. It does not keep the server.
+#[derive(Clone)]
+pub struct Door(Weak<Entry>);
+
+impl Door {
+    /// Serves the client at the other end.
+    ///
+    /// # Errors
+    /// `ConnectionRefused` if the server has ended; those of the system.
+    pub fn admit(&self, stream: UnixStream) -> io::Result<()> {
+        let entry = self.0.upgrade().filter(|entry| !entry.ending.is_over());
+        entry.ok_or(ErrorKind::ConnectionRefused)?.admit(stream.into())
+    }
 }
 
 impl Server {
@@ -43,7 +67,7 @@ impl Server {
     /// # Errors
     /// The folder or a volume cannot be opened, or the address not be used.
     pub fn start(dir: &Path, listen: &str, volumes: &[String]) -> Result<Self> {
-        Self::serve(Hub::open(dir, None)?, dir, listen, volumes)
+        Self::serve(Hub::open(dir, None)?, dir, Some(listen), volumes)
     }
 
     /// As [`Self::start`], with the tables of all volumes in stores somewhere else.
@@ -56,39 +80,51 @@ impl Server {
         volumes: &[String],
         tables: TablesOf,
     ) -> Result<Self> {
-        Self::serve(Hub::open(dir, Some(tables))?, dir, listen, volumes)
+        Self::serve(Hub::open(dir, Some(tables))?, dir, Some(listen), volumes)
     }
 
-    /// As [`Self::start`]; leases follow this clock. For tests.
+    /// As [`Self::start`], for those alone who come in by its [door](Self::door): it listens
+    /// nowhere. Leases follow this clock. For tests.
     ///
     /// # Errors
     /// As for [`Self::start`].
-    pub fn with_clock(dir: &Path, listen: &str, volumes: &[String], clock: Clock) -> Result<Self> {
-        Self::serve(Hub::with_clock(dir, clock, None)?, dir, listen, volumes)
+    pub fn within(dir: &Path, volumes: &[String], clock: Clock) -> Result<Self> {
+        Self::serve(Hub::with_clock(dir, clock, None)?, dir, None, volumes)
     }
 
-    fn serve(hub: Hub, dir: &Path, listen: &str, volumes: &[String]) -> Result<Self> {
+    fn serve(hub: Hub, dir: &Path, listen: Option<&str>, volumes: &[String]) -> Result<Self> {
         let hub = Arc::new(hub);
         volumes.iter().try_for_each(|name| hub.open_volume(name))?;
         hub.expect_tables()?;
         let (config, fingerprint) = identity::load(dir)?;
-        let listener = TcpListener::bind(listen).doing(format_args!("listening on {listen}"))?;
-        let address = listener.local_addr().doing("listening")?;
-        let ending = Arc::new(Ending::default());
+        let bind = |listen| TcpListener::bind(listen).doing(format_args!("listening on {listen}"));
+        let listener = listen.map(bind).transpose()?;
+        let address = listener.as_ref().map(TcpListener::local_addr).transpose();
+        let address = address.doing("listening")?;
+        let (ending, strangers) = (Arc::default(), Arc::new(Strangers::new(STRANGERS)));
+        let entry = Arc::new(Entry { hub, config, strangers, ending });
         let control = admin::listen(dir)?;
-        let (hub_of, until) = (Arc::clone(&hub), Arc::clone(&ending));
-        let mut threads = vec![spawn("control", move || control.serve(&hub_of, &until))?];
-        let (hub_of, until) = (Arc::clone(&hub), Arc::clone(&ending));
-        threads.push(spawn("accept", move || accept(&listener, &config, &hub_of, &until))?);
-        let (hub_of, until) = (Arc::clone(&hub), Arc::clone(&ending));
-        threads.push(spawn("settle", move || settle(&hub_of, &until))?);
-        Ok(Self { hub, address, fingerprint, ending, threads })
+        let of = Arc::clone(&entry);
+        let mut threads = vec![spawn("control", move || control.serve(&of.hub, &of.ending))?];
+        if let Some(listener) = listener {
+            let of = Arc::clone(&entry);
+            threads.push(spawn("accept", move || accept(&listener, &of))?);
+        }
+        let of = Arc::clone(&entry);
+        threads.push(spawn("settle", move || settle(&of.hub, &of.ending))?);
+        Ok(Self { entry, address, fingerprint, threads })
     }
 
-    /// Where it listens.
+    /// Where it listens. If nowhere, it is an address that is none, with port 0.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.address.unwrap_or_else(|| (Ipv4Addr::UNSPECIFIED, 0).into())
+    }
+
+    /// Another way in.
+    #[must_use]
+    pub fn door(&self) -> Door {
+        Door(Arc::downgrade(&self.entry))
     }
 
     /// What its clients know it by.
@@ -99,13 +135,13 @@ impl Server {
 
     /// Ends all connections, as a network does that fails. Clients come again.
     pub fn cut_connections(&self) {
-        self.hub.cut_all();
+        self.entry.hub.cut_all();
     }
 
     /// Ends it from another thread: [`Server::wait`] returns.
     #[must_use]
     pub fn ending(&self) -> Arc<Ending> {
-        Arc::clone(&self.ending)
+        Arc::clone(&self.entry.ending)
     }
 
     /// Waits until it is to end, ends all connections, and makes durable what is not.
@@ -113,17 +149,20 @@ impl Server {
     /// # Errors
     /// Those of storage.
     pub fn wait(self) -> Result<()> {
-        while !self.ending.is_over() {
-            self.ending.wait(Duration::from_secs(3600));
+        while !self.entry.ending.is_over() {
+            self.entry.ending.wait(Duration::from_secs(3600));
         }
-        // The accepting thread waits for a connection.
-        let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
-        self.hub.cut_all();
+        if let Some(address) = self.address {
+            // The accepting thread waits for a connection.
+            let _ = TcpStream::connect_timeout(&address, Duration::from_secs(1));
+        }
+        self.entry.hub.cut_all();
         for thread in self.threads {
             let _ = thread.join();
         }
-        let volumes = self.hub.volumes();
-        drop(self.hub);
+        self.entry.strangers.cut_all();
+        let volumes = self.entry.hub.volumes();
+        drop(self.entry);
         volumes.iter().try_for_each(|(_, volume)| volume.share.settle())?;
         leave(&volumes);
         Ok(())
@@ -156,42 +195,42 @@ fn settle(hub: &Hub, until: &Ending) {
     }
 }
 
-fn accept(listener: &TcpListener, config: &Arc<ServerConfig>, hub: &Arc<Hub>, until: &Arc<Ending>) {
-    let strangers = Arc::new(Strangers::new(STRANGERS));
+fn accept(listener: &TcpListener, entry: &Entry) {
     for stream in listener.incoming() {
-        if until.is_over() {
+        if entry.ending.is_over() {
             break;
         }
-        let Ok(stream) = stream else {
+        match stream {
+            Ok(stream) => drop(entry.admit(stream.into())),
             // Too many files are open, for example: it may pass.
-            until.wait(Duration::from_millis(100));
-            continue;
-        };
-        let Ok(copy) = stream.try_clone() else { continue };
-        let number = strangers.enter(copy);
-        let (config, hub) = (Arc::clone(config), Arc::clone(hub));
-        let strangers_of = Arc::clone(&strangers);
-        let serve = move || {
-            let _ = greet(stream, &config, &hub, || strangers_of.leave(number));
-            strangers_of.leave(number);
-        };
-        let named = thread::Builder::new().name("share client".into()).stack_size(STACK);
-        if named.spawn(serve).is_err() {
-            strangers.leave(number);
+            Err(_) => entry.ending.wait(Duration::from_millis(100)),
         }
     }
-    strangers.cut_all();
+}
+
+impl Entry {
+    /// Serves a client on a thread of its own.
+    fn admit(&self, stream: Stream) -> io::Result<()> {
+        let number = self.strangers.enter(stream.try_clone()?);
+        let (config, hub) = (Arc::clone(&self.config), Arc::clone(&self.hub));
+        let strangers = Arc::clone(&self.strangers);
+        let serve = move || {
+            let _ = greet(stream, &config, &hub, || strangers.leave(number));
+            strangers.leave(number);
+        };
+        let named = thread::Builder::new().name("share client".into()).stack_size(STACK);
+        let started = named.spawn(serve);
+        started.map(drop).inspect_err(|_| self.strangers.leave(number))
+    }
 }
 
 fn greet(
-    stream: TcpStream,
+    stream: Stream,
     config: &Arc<ServerConfig>,
     hub: &Hub,
     known: impl FnOnce(),
 ) -> io::Result<()> {
     let until = Instant::now() + GREETING;
-    // Finds out about clients that are gone without a word.
-    let _ = rustix::net::sockopt::set_socket_keepalive(&stream, true);
     let (mut reader, writer) = line::accept(stream, config, until)?;
     let hello = connection::greet(&mut reader)?;
     connection::serve(hub, &hello, reader, writer, known);

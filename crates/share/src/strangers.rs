@@ -1,13 +1,13 @@
 //! Connections of nobody known: they must cost little and keep nobody out. So they have a limit of
 //! their own, and at the limit the oldest one goes. A real client leaves this set at once.
 
+use crate::stream::Stream;
 use std::collections::BTreeMap;
-use std::net::{Shutdown, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The connections, in order of arrival.
 pub struct Strangers {
-    inside: Mutex<(u64, BTreeMap<u64, TcpStream>)>,
+    inside: Mutex<(u64, BTreeMap<u64, Stream>)>,
     most: usize,
 }
 
@@ -17,18 +17,18 @@ impl Strangers {
         Self { inside: Mutex::default(), most }
     }
 
-    fn inside(&self) -> MutexGuard<'_, (u64, BTreeMap<u64, TcpStream>)> {
+    fn inside(&self) -> MutexGuard<'_, (u64, BTreeMap<u64, Stream>)> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets one in, and cuts the oldest one for it. Returns its number.
-    pub fn enter(&self, stream: TcpStream) -> u64 {
+    pub fn enter(&self, stream: Stream) -> u64 {
         let mut inside = self.inside();
         let (next, streams) = &mut *inside;
         if streams.len() >= self.most
             && let Some((_, oldest)) = streams.pop_first()
         {
-            let _ = oldest.shutdown(Shutdown::Both);
+            oldest.cut();
         }
         *next += 1;
         streams.insert(*next, stream);
@@ -42,8 +42,6 @@ impl Strangers {
 
     /// Cuts all of them.
     pub fn cut_all(&self) {
-        for stream in self.inside().1.values() {
-            let _ = stream.shutdown(Shutdown::Both);
-        }
+        self.inside().1.values().for_each(Stream::cut);
     }
 }

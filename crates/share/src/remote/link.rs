@@ -6,6 +6,7 @@ use crate::frame::{Frame, Kind, MOST_FIRST_FRAME, MOST_FRAME};
 use crate::identity;
 use crate::line::{self, Reader, Writer};
 use crate::message::{Hello, Lane, VERSION, call_frame, pack, read_failure, read_reply};
+use crate::stream::Stream;
 use oblivio_store::share::{Call, Reply, Result, ShareError};
 use rustls::ClientConfig;
 use std::collections::BTreeMap;
@@ -15,6 +16,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// How a connection is made, within a time.
+pub type Dialing = Box<dyn Fn(&Token, Duration) -> io::Result<Stream> + Send + Sync>;
 
 /// Who waits for a reply.
 enum Waiting {
@@ -53,6 +57,7 @@ impl Link {
     pub fn connect(
         token: &Token,
         config: &Arc<ClientConfig>,
+        dial: &Dialing,
         lane: Lane,
         within: Duration,
     ) -> Result<Self> {
@@ -142,15 +147,13 @@ impl Drop for Link {
     }
 }
 
-fn dial(token: &Token, within: Duration) -> io::Result<TcpStream> {
+/// Connects over the network.
+pub fn dial(token: &Token, within: Duration) -> io::Result<Stream> {
     let address = (&*token.address.host, token.address.port);
     let mut last = io::Error::from(ErrorKind::NotFound);
     for place in address.to_socket_addrs()? {
         match TcpStream::connect_timeout(&place, within) {
-            Ok(stream) => {
-                let _ = rustix::net::sockopt::set_socket_keepalive(&stream, true);
-                return Ok(stream);
-            }
+            Ok(stream) => return Ok(stream.into()),
             Err(error) => last = error,
         }
     }

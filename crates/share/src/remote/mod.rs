@@ -13,11 +13,14 @@ use crate::address::Token;
 use crate::error::Result as ServerResult;
 use crate::identity;
 use crate::message::Lane;
+use crate::stream::Stream;
 use asks::Asks;
-use link::Link;
+use link::{Dialing, Link};
 use oblivio_store::share::{Ask, Call, Entry, Number, Reply, Result, Share, ShareError, Term};
 use rustls::ClientConfig;
 use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -51,6 +54,9 @@ impl Default for Patience {
     }
 }
 
+/// Makes a connection to a server.
+pub type Dial = Box<dyn Fn() -> io::Result<UnixStream> + Send + Sync>;
+
 /// A record that was sent.
 struct Sent {
     term: Term,
@@ -77,6 +83,7 @@ struct Shared {
 pub struct RemoteShare {
     token: Token,
     config: Arc<ClientConfig>,
+    dial: Dialing,
     patience: Patience,
     lines: [Mutex<Option<Arc<Link>>>; 2],
     shared: Arc<Shared>,
@@ -115,9 +122,22 @@ impl RemoteShare {
     /// # Errors
     /// When TLS cannot be used.
     pub fn new(token: Token, patience: Patience) -> ServerResult<Self> {
+        Self::by(token, patience, Box::new(link::dial))
+    }
+
+    /// As [`Self::new`]; `dial` makes its connections, such as pairs of sockets whose other ends a
+    /// [`Door`](crate::Door) admits.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn over(token: Token, patience: Patience, dial: Dial) -> ServerResult<Self> {
+        Self::by(token, patience, Box::new(move |_, _| dial().map(Stream::from)))
+    }
+
+    fn by(token: Token, patience: Patience, dial: Dialing) -> ServerResult<Self> {
         let config = identity::pinned(token.fingerprint)?;
         let (lines, shared) = (Default::default(), Arc::default());
-        Ok(Self { token, config, patience, lines, shared })
+        Ok(Self { token, config, dial, patience, lines, shared })
     }
 
     /// The line of a lane, which is made if there is none.
@@ -126,7 +146,7 @@ impl RemoteShare {
         if let Some(link) = slot.as_ref().filter(|link| link.lives()) {
             return Ok(Arc::clone(link));
         }
-        let link = Link::connect(&self.token, &self.config, lane, CONNECTING)?;
+        let link = Link::connect(&self.token, &self.config, &self.dial, lane, CONNECTING)?;
         match lane {
             Lane::Foreground => self.send_again(&link)?,
             Lane::Bulk => self.upload_again(&link)?,

@@ -1,0 +1,5 @@
+//! A server of shared volumes with its clients.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
+
+mod kills;
+mod server;
