@@ -241,12 +241,11 @@ impl Made {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "online"))]
 mod tests {
     use super::*;
 
     #[test]
-    #[cfg(feature = "online")]
     fn a_name_goes_before_the_query_of_a_url() {
         let of = |place: &str| below(Path::new(place), "team").display().to_string();
         assert_eq!(of("s3://bucket/a?region=x"), "s3://bucket/a/team?region=x");

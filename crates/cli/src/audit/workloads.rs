@@ -228,6 +228,7 @@ mod tests {
     use super::*;
     use oblivio_audit::Verdict;
     use oblivio_audit::sight::{compare_records, judge_records};
+    use oblivio_testkit::campaign::{scaled_len, seed};
 
     const BLOCKS: u64 = 1024;
 
@@ -246,17 +247,13 @@ mod tests {
             assert_eq!(report.verdict, Verdict::Pass, "{report}");
         }
     }
-    fn told(name: &str, otherwise: usize) -> usize {
-        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
-    }
 
     /// See `just audit-honest`.
     #[test]
-    #[ignore = "long"]
+    #[ignore = "long: whole volumes under the audit"]
     fn honest_runs_raise_no_alarm() {
-        let accesses = told("OBLIVIO_AUDIT_ACCESSES", 50_000);
-        let first = told("OBLIVIO_AUDIT_FIRST", 0);
-        for run in first..first + told("OBLIVIO_AUDIT_RUNS", 2) {
+        let (accesses, first) = (scaled_len(50_000), seed(0) as usize);
+        for run in first..first + scaled_len(2) {
             let (single, count) = (Workload::ALL.len(), accesses + 8 * run);
             let way = run % (single + Mixed::ALL.len());
             let (name, worked) = match Mixed::ALL.get(way.wrapping_sub(single)) {

@@ -1,0 +1,86 @@
+//! `share://`: a real server, two computers (folders of state), mounts, disks, and deaths. Skipped
+//! where nobody may mount, or where a program is missing.
+
+mod disks;
+mod kills;
+mod passphrases;
+mod posix;
+mod programs;
+mod races;
+mod team;
+
+use crate::common::{Scratch, comes, until};
+use std::fs;
+use std::path::Path;
+use team::{Team, may_mount};
+
+fn written(path: &Path, content: &[u8]) {
+    team::synced(path, content).expect("written and synced");
+}
+
+/// Reads a file once it has this content.
+fn becomes(path: &Path, content: &[u8]) {
+    until(|| fs::read(path).is_ok_and(|found| found == content));
+}
+
+#[test]
+#[ignore = "system: mounts through FUSE"]
+fn what_one_mount_writes_the_other_one_reads() {
+    if !may_mount() {
+        return;
+    }
+    let mut team = Team::new();
+    let anna = team.mount("anna", &[]);
+    let ben = team.mount("ben", &["-o", "strict"]);
+    let long: Vec<u8> = (0..100_000_u32).map(|at| (at % 251) as u8).collect();
+    written(&anna.join("long"), &long);
+    becomes(&ben.join("long"), &long);
+    fs::create_dir(ben.join("letters")).expect("a directory");
+    written(&ben.join("letters/to-anna"), b"hello");
+    becomes(&anna.join("letters/to-anna"), b"hello");
+    // The scribe dies.
+    team.kill_mount(0);
+    written(&ben.join("after"), b"all is well");
+    let again = team.mount("anna", &[]);
+    becomes(&again.join("after"), b"all is well");
+    becomes(&again.join("long"), &long);
+    let info = team.scratch.good(["info", &team.at(), "--json"]);
+    assert!(info.contains("\"engine\":\"shared\"") || info.contains("\"shared\""), "{info}");
+    assert!(team.umount(1) && team.umount(0));
+    let checked = team.scratch.good(["check", &team.at()]);
+    assert!(checked.contains("3 files"), "{checked}");
+}
+
+#[test]
+#[ignore = "system: mounts through FUSE"]
+fn a_killed_server_loses_nothing_and_a_dead_one_holds_up_no_unmount() {
+    if !may_mount() {
+        return;
+    }
+    let mut team = Team::new();
+    let dir = team.mount("anna", &["--timeout", "4"]);
+    for round in 0..3 {
+        written(&dir.join(format!("file-{round}")), &[round; 5000]);
+        team.kill_server();
+        team.start();
+        becomes(&dir.join(format!("file-{round}")), &[round; 5000]);
+    }
+    team.kill_server();
+    let lost = dir.join("lost");
+    let failed = comes("an error", move || team::synced(&lost, b"x"));
+    assert!(failed.is_err(), "there is no server");
+    team.umount(0);
+}
+
+#[test]
+fn other_commands_say_what_to_do_instead() {
+    let scratch = Scratch::new();
+    let said = scratch.bad(2, ["ls", "share://127.0.0.1:1/team", "/"]);
+    assert!(said.contains("oblivio mount share://127.0.0.1:1/team"), "{said}");
+    let said = scratch.bad(2, ["mount", "share://127.0.0.1:1/team", "."]);
+    assert!(said.contains("token") || said.contains("empty"), "{said}");
+    let said = scratch.bad(2, ["init", "share://127.0.0.1:1/team", "--fill"]);
+    assert!(said.contains("--fill"), "{said}");
+    let said = scratch.bad(2, ["init", "share://127.0.0.1:1/team", "--disk", "1000"]);
+    assert!(said.contains("512"), "{said}");
+}

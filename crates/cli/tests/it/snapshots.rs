@@ -1,0 +1,124 @@
+//! Volumes made against snapshots: their questions, output and refusals.
+
+use crate::common::{Scratch, copy_dir, json, noise};
+use std::fs;
+
+const CHEAP: [&str; 5] = ["init", "--kdf-memory", "32K", "--kdf-passes", "1"];
+const AGAINST: [&str; 4] = ["--seen-by", "snapshots", "--size", "4M"];
+
+fn init<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&CHEAP[..], &AGAINST, more].concat()
+}
+
+#[test]
+fn what_it_costs_is_said_before_it_is_made() {
+    let scratch = Scratch::new();
+    let said = scratch.good(init(&["d"]));
+    let cost = said.find("bandwidth  each byte is written").expect("the cost is said");
+    assert!(said.find("Made a disk of 4.0 MiB").is_some_and(|made| made > cost), "{said}");
+    let said = scratch.good([&CHEAP[..], &["--seen-by", "storage", "v"]].concat());
+    assert!(said.contains("bandwidth  with ") && said.contains("Made a volume"), "{said}");
+    assert_eq!(scratch.good(init(&["--quiet", "e"])), "");
+    // Without a terminal there is no question.
+    let said = scratch.good([&CHEAP[..], &["w"]].concat());
+    assert!(!said.contains("Who may see"), "{said}");
+    assert_eq!(json(&scratch.good(["info", "--json", "w"]))["engine"], "tree");
+}
+
+#[test]
+fn the_store_is_as_long_as_it_will_ever_be() {
+    let scratch = Scratch::new();
+    scratch
+        .good([&CHEAP[..], &["--seen-by", "snapshots", "--size", "8M", "--files", "v"]].concat());
+    let sizes = || {
+        let mut sizes: Vec<_> = fs::read_dir(scratch.path("v"))
+            .expect("a folder")
+            .map(|entry| entry.expect("an entry"))
+            .map(|entry| (entry.file_name(), entry.metadata().expect("a file").len()))
+            .collect();
+        sizes.sort();
+        sizes
+    };
+    let before = sizes();
+    scratch.write("noise", noise(2 << 20, 3));
+    for _ in 0..3 {
+        scratch.good(["put", "v", "noise", "/"]);
+    }
+    assert_eq!(sizes(), before);
+    // A file that does not fit is refused, and the rest stays.
+    scratch.write("much", noise(9 << 20, 4));
+    scratch.bad(7, ["put", "v", "much", "/"]);
+    assert_eq!(scratch.good(["ls", "v", "/"]), "noise\n");
+    assert!(scratch.good(["check", "v"]).starts_with("clean"));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let scratch = Scratch::new();
+    scratch.bad(2, ["init", "--seen-by", "snapshots", "d"]);
+    scratch.bad(2, ["init", "--seen-by", "nobody", "d"]);
+    scratch.bad(2, ["init", "--seen-by", "storage", "--fill", "d"]);
+    scratch.bad(2, ["init", "--seen-by", "storage", "--one-file", "d"]);
+    scratch.bad(2, init(&["--pad", "d"]));
+    assert!(!scratch.path("d").exists());
+    scratch.good(init(&["--files", "v"]));
+    for option in [&["--pad"][..], &["--pace", "10"]] {
+        assert!(scratch.bad(2, [&["ls"], option, &["v", "/"]].concat()).contains("reads"));
+    }
+    scratch.bad(9, ["nbd", "v", "--socket", "s"]);
+}
+
+#[test]
+fn what_is_written_is_recorded_and_judged() {
+    let scratch = Scratch::new();
+    scratch.good(init(&["--files", "v"]));
+    scratch.write("one", "1".repeat(300_000));
+    scratch.good(["put", "v", "one", "/", "--trace-out", "put.jsonl"]);
+    scratch.good(["ls", "v", "/", "--trace-out", "ls.jsonl"]);
+    let audit = ["audit", "--json", "--trace", "put.jsonl", "--trace", "ls.jsonl"];
+    let audit = json(&scratch.good(audit));
+    assert_eq!(audit["verdict"], "pass", "{audit}");
+    let name = &audit["judgements"][0]["report"]["findings"][0]["name"];
+    assert_eq!(name, "writes of the sequential engine");
+    // The audit finds a quantum that goes elsewhere.
+    let text = fs::read_to_string(scratch.path("put.jsonl")).expect("recorded");
+    let at = text.rfind("\"write\",\"on\":[[\"state\",").expect("a state is written");
+    let odd = format!("{}{}", &text[..at], text[at..].replacen("\"state\"", "\"diary\"", 1));
+    scratch.write("odd.jsonl", odd);
+    scratch.bad(1, ["audit", "--trace", "odd.jsonl"]);
+}
+
+#[test]
+fn a_file_that_is_not_empty_stays_unless_it_is_said() {
+    let scratch = Scratch::new();
+    let file = scratch.write("f", "something that somebody wants to keep");
+    assert!(scratch.bad(3, init(&["f"])).contains("--overwrite"));
+    assert!(fs::read_to_string(&file).is_ok_and(|text| text.starts_with("something")));
+    scratch.bad(9, ["info", "f"]);
+    scratch.good(init(&["--overwrite", "f"]));
+    scratch.good(["info", "f"]);
+    // A volume counts as content.
+    scratch.bad(3, init(&["f"]));
+    scratch.good(["check", "f"]);
+    let wrong = scratch.command(["ls", "f", "/"]).env("OBLIVIO_PASSPHRASE", "wrong").output();
+    assert_eq!(wrong.expect("it runs").status.code(), Some(4));
+}
+
+#[test]
+fn an_older_copy_and_a_changed_one_are_refused() {
+    let scratch = Scratch::new();
+    scratch.good(init(&["--files", "v"]));
+    scratch.write("one", "1");
+    scratch.good(["put", "v", "one", "/"]);
+    copy_dir(&scratch.path("v"), &scratch.path("old"));
+    scratch.good(["put", "v", "one", "/two"]);
+    scratch.bad(6, ["ls", "old", "/"]);
+    assert_eq!(scratch.good(["ls", "--accept-rollback", "old", "/"]), "one\n");
+    let state = scratch.path("v/state");
+    let mut bytes = fs::read(&state).expect("the state");
+    for at in (100..bytes.len()).step_by(1000) {
+        bytes[at] ^= 1;
+    }
+    fs::write(&state, bytes).expect("a state");
+    scratch.bad(5, ["ls", "--accept-rollback", "v", "/"]);
+}

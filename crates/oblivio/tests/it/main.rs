@@ -1,0 +1,8 @@
+//! The library as its callers have it. Each module is a suite.
+#![allow(clippy::disallowed_methods, reason = "tests run processes and wait for them")]
+
+mod facade;
+mod moving;
+mod readme;
+#[cfg(feature = "online")]
+mod takeovers;
