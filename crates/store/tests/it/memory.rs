@@ -1,6 +1,4 @@
 //! The memory store beyond the trait.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
-
 use oblivio_store::{
     Blobs, Held, Log, MemoryStore, PutMode, ReadAt, Result, Slots, StoreError, WriteAt,
 };

@@ -1,19 +1,19 @@
 //! Every shared volume keeps the promises of the port: see `oblivio_testkit::share`.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
-
 use oblivio_store::share::{
     Ask, Clock, Entry, LEASE, MemoryShare, Number, Object, RecordShare, Seen, Seq, Session, Share,
     ShareError, Spot, StoredShare, TableId, Tables,
 };
 use oblivio_store::{Blobs, Held, MemoryStore, PutMode, Store};
+use oblivio_testkit::eventually;
 use oblivio_testkit::fault::{Fault, FaultPlan, Repeat};
+use oblivio_testkit::rigs::{Skip, Tmpfs};
 use oblivio_testkit::share::{
     FaultShare, LatencyShare, Rig, SLOT, ShareOpener, TestClock, When, ask_id, model, suites,
 };
 use oblivio_testkit::{Dice, FaultStore};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Opens the same volume each time.
 fn shared(share: impl Share + 'static) -> ShareOpener {
@@ -242,41 +242,21 @@ fn waits_are_shared() {
     assert_eq!(share.status().unwrap().next, Number(64));
 }
 
-/// A file system of its own, of this size. None if this user may not mount one.
-struct Small(tempfile::TempDir);
-
-impl Small {
-    fn new(size: &str) -> Option<Self> {
-        let dir = tempfile::tempdir().unwrap();
-        let mut mount = std::process::Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", size, "none"]).arg(dir.path());
-        let done = mount.output().is_ok_and(|done| done.status.success());
-        done.then_some(Self(dir))
-    }
-}
-
-impl Drop for Small {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount").arg("-l").arg(self.0.path()).output();
-    }
-}
-
 /// A disk that fills up: asks are refused first, then tables. Nothing is lost, what was shown is
 /// answered, and all goes on once there is room.
 #[test]
+#[ignore = "system: mounts a tmpfs"]
 fn a_full_disk_is_an_error_and_no_damage() {
-    let Some(small) = Small::new("size=100m") else {
-        eprintln!("skipped: this user may not mount a file system");
-        return;
-    };
-    let (dir, clock) = (small.0.path().join("volume"), TestClock::default());
+    let skipped = |why: &Skip| eprintln!("skipped: no tmpfs: {why}");
+    let Ok(small) = Tmpfs::mount("100m").inspect_err(skipped) else { return };
+    let (dir, clock) = (small.path().join("volume"), TestClock::default());
     let share = StoredShare::open(&dir, clock.clock()).unwrap();
     let mut rig = Rig::new(&share).unwrap();
     let id = ask_id(1, 0);
     share.ask(&[Ask { id, sealed: vec![0; 100] }]).unwrap();
     let (batch, _) = rig.show(&[(id, vec![])]).unwrap();
     let fill = |name: &str, bytes: usize| {
-        std::fs::write(small.0.path().join(name), vec![1; bytes]).unwrap();
+        std::fs::write(small.path().join(name), vec![1; bytes]).unwrap();
     };
     fill("one", 40 << 20);
     let full = |done: Result<(), ShareError>| {
@@ -290,11 +270,11 @@ fn a_full_disk_is_an_error_and_no_damage() {
     fill("two", 54 << 20);
     full(rig.build(TableId(2), 4).map(drop));
     full(rig.add(&Entry::Note(vec![0; 100])).map(drop));
-    std::fs::remove_file(small.0.path().join("two")).unwrap();
+    std::fs::remove_file(small.path().join("two")).unwrap();
     rig.next = share.status().unwrap().next;
     rig.tell(batch, &[id]).unwrap();
     rig.switch(TableId(1), &[]).unwrap();
-    std::fs::remove_file(small.0.path().join("one")).unwrap();
+    std::fs::remove_file(small.path().join("one")).unwrap();
     rig.build(TableId(2), 4).unwrap();
     share.ask(&[Ask { id: ask_id(1, 1), sealed: vec![] }]).unwrap();
     drop(share);
@@ -397,12 +377,8 @@ fn only_what_is_used_is_left(store: &MemoryStore) {
     let kinds = || -> String {
         store.list().unwrap().iter().filter_map(|(name, _)| name.chars().next()).collect()
     };
-    let begun = Instant::now();
     // A checkpoint of 250 bytes, whose owner is named, and a table of 240, in parts of 100.
-    while kinds() != "cccottt" {
-        assert!(begun.elapsed() < Duration::from_secs(20), "left: {:?}", store.list());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    eventually("what is not used goes", || (kinds() == "cccottt").then_some(()));
 }
 
 /// The process ends at each operation of the store of tables, which took effect or not.

@@ -1,6 +1,4 @@
 //! Every store keeps the promises of every port: see the suites in `oblivio_testkit::conformance`.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
-
 use oblivio_store::on_objects::CHUNK_BYTES;
 use oblivio_store::partition::Existing;
 use oblivio_store::{

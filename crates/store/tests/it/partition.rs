@@ -5,6 +5,7 @@ use oblivio_store::{
     Blobs, Held, Kind, Lease, Log, PartitionStore, Place, PutMode, ReadAt, Result, Slots,
     StoreError, WriteAt,
 };
+use oblivio_testkit::rigs::Tmpfs;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
@@ -237,30 +238,16 @@ fn run(program: &str, args: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// A file system of 1 MiB, unmounted on drop.
-struct Tiny(TempDir);
-
-impl Tiny {
-    fn mount() -> Option<Self> {
-        let dir = tempdir().ok()?;
-        run("mount", &["-t", "tmpfs", "-o", "size=1m", "tmpfs", dir.path().to_str()?])?;
-        Some(Self(dir))
-    }
-}
-
-impl Drop for Tiny {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0.path()).status();
-    }
+/// A disk of 1 MiB.
+fn tiny() -> Option<Tmpfs> {
+    Tmpfs::mount("1m").inspect_err(|why| eprintln!("skipped: no tmpfs: {why}")).ok()
 }
 
 #[test]
+#[ignore = "system: mounts a tmpfs"]
 fn where_there_is_no_room_nothing_is_left() {
-    let Some(tiny) = Tiny::mount() else {
-        eprintln!("skipped: a tmpfs cannot be mounted here (it takes root)");
-        return;
-    };
-    let path = tiny.0.path().join("volume");
+    let Some(tiny) = tiny() else { return };
+    let path = tiny.path().join("volume");
     let create = |places: &[Place<'_>]| PartitionStore::create(&path, places, Existing::Refuse);
     assert!(matches!(create(&places()), Err(StoreError::Full)));
     assert!(!path.exists());
@@ -271,19 +258,16 @@ fn where_there_is_no_room_nothing_is_left() {
 }
 
 #[test]
+#[ignore = "system: mounts a tmpfs"]
 fn a_read_only_medium_can_be_read() -> Result<()> {
-    let Some(tiny) = Tiny::mount() else {
-        eprintln!("skipped: a tmpfs cannot be mounted here (it takes root)");
-        return Ok(());
-    };
-    let path = tiny.0.path().join("volume");
+    let Some(tiny) = tiny() else { return Ok(()) };
+    let path = tiny.path().join("volume");
     PartitionStore::create(&path, &[Place::new("a", 100)], Existing::Refuse)?.put(
         "a",
         b"abc",
         PutMode::Replace,
     )?;
-    let at = tiny.0.path().to_string_lossy().into_owned();
-    assert!(run("mount", &["-o", "remount,ro", &at]).is_some());
+    tiny.make_read_only().expect("it can be made read-only");
     let store = PartitionStore::open(&path)?;
     assert_eq!(read(&store, "a", 0, 3)?, b"abc");
     let read_only = Some(ErrorKind::ReadOnlyFilesystem);
@@ -319,6 +303,7 @@ impl Drop for Loop {
 }
 
 #[test]
+#[ignore = "system: a loop device"]
 fn a_store_on_a_partition() -> Result<()> {
     let Some(disk) = Loop::attach(16 << 20) else {
         eprintln!("skipped: no loop device can be had here (it takes root)");

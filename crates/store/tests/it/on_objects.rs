@@ -1,6 +1,4 @@
 //! A store on write-once objects loses nothing that it promised, wherever it dies.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
-
 use oblivio_store::{
     Blobs, Held, Lease, LeaseKind, Log, MemoryStore, ObjectsOf, OnObjects, PutMode, ReadAt, Result,
     Slots, Store, StoreError, WriteAt,
