@@ -42,13 +42,13 @@ hostile scale="1000" seed="1":
     OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --test it -- --nocapture hostile::
 
 # Schedules of sessions of several computers on one online store. One again: `just sessions 0.001 n`.
-sessions scale="2500" seed="0":
+sessions scale="1250" seed="0":
     OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --lib -- --nocapture session::simulation
 
 # Processes that take a volume over from each other, killed, stopped or at work: six times the scale on
 # each of a server that speaks like S3, Apache and OpenSSH, where they are installed.
 takeovers scale="100" seed="0":
-    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio --features online --test it -- --ignored --nocapture takeovers
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio --features sftp --test it -- --ignored --nocapture takeovers
 
 # A mounted volume in a bucket while the network refuses, stalls, cuts and forbids: each until twice the
 # scale of calls have failed.
@@ -63,18 +63,17 @@ crash scale="100" seed="1":
 crash-twice scale="100" seed="1":
     OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --test it -- --nocapture crash_campaign::a_seed_replays
 
-# Random workloads on every engine configuration.
-model cases="20000":
-    PROPTEST_CASES={{cases}} cargo test --release -p oblivio-engine --test model
+# Random workloads on every engine, and on the tree in every configuration.
+model scale="150":
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-engine --test it -- --nocapture model:: engines::
 
-# The sequential engine's placement against a model of every block, this many operations; then pairs
-# of workloads whose traces must be equal.
-sequential-model ops="100000000" pairs="10000":
-    OBLIVIO_SEQUENTIAL_OPS={{ops}} cargo test --release -p oblivio-engine --test sequential_model -- --nocapture
-    PROPTEST_CASES={{pairs}} cargo test --release -p oblivio-engine --test sequential
+# The sequential engine's placement against a model of every block, two million operations times the
+# scale; then reads, crashes and pairs of workloads whose traces must be equal.
+sequential-model scale="100":
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-engine --test it -- --nocapture sequential_model:: sequential::
 
 # Volumes on the sequential engine: crash states, and pairs of workloads with traces that must be equal.
-sequential-volume scale="100" seed="1":
+sequential-volume scale="200" seed="1":
     OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --test it -- --nocapture sequential:: fs::crashes --skip sequential::damage
 
 # A folder that two instances of Syncthing copy: four times the scale of rounds, by turns and apart. And a crash at
@@ -86,7 +85,7 @@ syncthing scale="5" seed="20":
 # Every byte of a sequential disk with 4 MiB of data changed and every extent replayed; then every
 # byte of four small volumes, log, states and header too, and every region of 400 replayed.
 sequential-damage:
-    OBLIVIO_DAMAGE=full cargo test --release -p oblivio-engine --test sequential_damage -- --nocapture
+    OBLIVIO_SCALE=100 cargo test --release -p oblivio-engine --test it -- --nocapture sequential_damage::
     OBLIVIO_SCALE=100 cargo test --release -p oblivio-volume --test it -- --nocapture sequential::damage
 
 # Pairs of workloads with equal numbers and sizes of operations, which must look the same with
@@ -101,9 +100,9 @@ padded-pairs scale="100":
 sequential-stored dir scale="1":
     OBLIVIO_STORED={{dir}} OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-volume --test it sequential::stored -- --ignored --nocapture
 
-# The stash while a tree of 2^14 blocks shrinks, this many lives with each of five workloads.
-shrink seeds="20":
-    OBLIVIO_SHRINK_SEEDS={{seeds}} cargo test --release -p oblivio-engine --test shrink -- --ignored --nocapture
+# The stash while a tree of 2^14 blocks shrinks, 20 lives with each of five workloads.
+shrink scale="1" seed="0":
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-engine --test it -- --nocapture --ignored shrink::
 
 # Honest volumes under the audit, two runs of 50,000 accesses, both times the scale: none may raise an
 # alarm.
@@ -115,47 +114,48 @@ audit-honest scale="1" seed="0":
 audit-online scale="20" seed="1":
     OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --lib -- --nocapture windows::audited
 
-# A tree in windows: every bucket where the counter says, over this many windows with growth and
-# shrinking (100,000 reach L = 20); then what windows leave in the stash, this many accesses of each
-# of five workloads.
-windows count="20000" accesses="200000":
-    OBLIVIO_WINDOWS={{count}} OBLIVIO_WINDOW_ACCESSES={{accesses}} OBLIVIO_WINDOW_LOG=16 cargo test --release -p oblivio-engine --test window_runs -- --nocapture
+# A tree in windows: every bucket where the counter says, over 1,000 windows times the scale with growth
+# and shrinking (100,000 reach L = 20); then what windows leave in the stash, 20,000 accesses times the
+# scale of each of five workloads.
+windows scale="20":
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-engine --test it -- --nocapture window_runs::
 
 # Seeded workloads on a volume for online stores, with a crash, a lost computer and a lost answer at
 # every call to the store; and pairs of them, which look the same before and after.
-windows-crashes scale="20":
+windows-crashes scale="15":
     OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-volume --test it -- --nocapture windows::workloads
 
 # A shared volume: runs of the engine that may raise no alarm, and the judge's own seeds, each with
-# all planted leaks and 15 honest cases.
-pyramid-audit runs="20":
-    OBLIVIO_PYRAMID_RUNS={{runs}} cargo test --release -p oblivio-engine --test pyramid_sim -- --include-ignored --nocapture --test-threads 1 honest_runs judge what_is_asked
+# all planted leaks and 15 honest cases: as many as the scale.
+pyramid-audit scale="20":
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-engine --test it -- --nocapture --include-ignored --test-threads 1 pyramid_sim::honest_runs pyramid_sim::the_judge pyramid_sim::what_is_asked
 
 # Pairs of sessions on a pyramid of one writer: the same script, other blocks. Each slot is read once,
 # and nothing public differs.
 pyramid-pairs scale="250":
     OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-volume --test it -- --nocapture pyramid::pairs
 
-# Simulated seeds of a shared volume under all faults: linearizable, and oblivious at the server.
-# One seed again: `just pyramid-sim 1 n`.
-pyramid-sim seeds="1000" first="0":
-    OBLIVIO_PYRAMID_SEEDS={{seeds}} OBLIVIO_PYRAMID_FIRST={{first}} cargo test --release -p oblivio-engine --test pyramid_sim -- --nocapture every_seed replays planted_bugs
+# Simulated seeds of a shared volume under all faults, five times the scale: linearizable, and oblivious
+# at the server. One seed again: `just pyramid-sim 0.2 n`.
+pyramid-sim scale="200" seed="0":
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-engine --test it -- --nocapture pyramid_sim::every_seed pyramid_sim::a_seed_replays pyramid_sim::planted_bugs
 
-# Bits of a shared volume's slots changed right before they are read, each of which must be found: this
-# many under a scribe in one thread, then under whole clients.
-pyramid-flips flips="10000" clients="1000":
-    OBLIVIO_PYRAMID_FLIPS={{flips}} cargo test --release -p oblivio-engine --test pyramid_share -- --nocapture every_bit
-    OBLIVIO_CLIENT_FLIPS={{clients}} cargo test --release -p oblivio-client --test shared -- --nocapture flips
+# Bits of a shared volume's slots changed right before they are read, each of which must be found: 100
+# times the scale under a scribe in one thread, then ten times the scale under whole clients.
+pyramid-flips scale="100":
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-engine --test it -- --nocapture pyramid_share::flips
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-client --test it -- --nocapture --include-ignored flips::
 
-# A crash at every `step`th record of 500 asks to a shared volume: simulated, then of a server's folder,
-# whose unsynced bytes are lost, torn and reordered.
-pyramid-crashes step="1":
-    OBLIVIO_PYRAMID_CRASH_STEP={{step}} cargo test --release -p oblivio-engine --test pyramid_sim -- --nocapture a_crash_at_any_record
-    OBLIVIO_SHARE_CRASH_STEP={{step}} cargo test --release -p oblivio-client --test shared -- --nocapture a_crash_at_any_record
+# A crash at each record of 500 asks to a shared volume (at one of 28 with the scale 1): simulated, then
+# of a server's folder, whose unsynced bytes are lost, torn and reordered.
+pyramid-crashes scale="100":
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-engine --test it -- --nocapture pyramid_sim::a_crash_at_any_record
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-client --test it -- --nocapture --include-ignored a_crash_at_any_record
 
-# The pyramid's bounds over this many asks of each of four workloads, with 2^log blocks of 64 bytes.
-pyramid-bounds asks="1000000" log="16":
-    OBLIVIO_PYRAMID_ASKS={{asks}} OBLIVIO_PYRAMID_LOG={{log}} cargo test --release -p oblivio-engine --test pyramid_bounds -- --nocapture
+# The pyramid's bounds over 5,000 asks times the scale of each of four workloads: with 2^16 blocks of 64
+# bytes from 100 on, with 2^12 below.
+pyramid-bounds scale="200":
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-engine --test it -- --nocapture pyramid_bounds::
 
 # The command killed at random moments, twelve times the scale.
 kills scale="20" seed="2026":

@@ -15,8 +15,8 @@ pub(crate) fn findings(sources: &[Source]) -> Vec<Finding> {
 
 fn file(source: &Source) -> Vec<Finding> {
     let mut structs = Structs { path: &source.path, findings: Vec::new() };
-    if let Ok(parsed) = syn::parse_file(&source.text) {
-        structs.visit_file(&parsed);
+    if let Some(parsed) = source.parsed() {
+        structs.visit_file(parsed);
     }
     structs.findings
 }

@@ -23,9 +23,9 @@ fn file(source: &Source) -> Vec<Finding> {
     if source.path.starts_with("crates/lab/") {
         return findings;
     }
-    let Ok(parsed) = syn::parse_file(&source.text) else { return findings };
+    let Some(parsed) = source.parsed() else { return findings };
     let mut functions = Functions { path: &source.path, findings: &mut findings };
-    functions.visit_file(&parsed);
+    functions.visit_file(parsed);
     findings
 }
 

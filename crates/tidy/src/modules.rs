@@ -34,8 +34,8 @@ impl Modules {
         let mut modules = Self::default();
         for source in sources {
             let Some((_, path)) = source.in_src().filter(|(of, _)| *of == name) else { continue };
-            let Ok(file) = syn::parse_file(&source.text) else { continue };
-            let module = Module::new(&source.path, &path_of(path), &file);
+            let Some(file) = source.parsed() else { continue };
+            let module = Module::new(&source.path, &path_of(path), file);
             modules.modules.insert(path_of(path), module);
         }
         modules

@@ -1,22 +1,29 @@
 //! The files that are looked at.
 
+use std::cell::OnceCell;
 use std::fs;
 use std::io;
 use std::path::Path;
 
 /// A file of the repository.
-#[derive(Clone, Debug)]
 pub struct Source {
     /// From the root of the repository, with `/`.
     pub path: String,
     /// What is in it.
     pub text: String,
+    /// Several checks look at it: parsing is most of their time.
+    parsed: OnceCell<Option<syn::File>>,
 }
 
 impl Source {
     /// A file of this name.
     pub fn new(path: &str, text: &str) -> Self {
-        Self { path: path.into(), text: text.into() }
+        Self { path: path.into(), text: text.into(), parsed: OnceCell::new() }
+    }
+
+    /// Its items, if it is Rust that can be parsed.
+    pub(crate) fn parsed(&self) -> Option<&syn::File> {
+        self.parsed.get_or_init(|| syn::parse_file(&self.text).ok()).as_ref()
     }
 
     /// The crate and the path below its folder, of a file in `crates`.
@@ -46,7 +53,7 @@ pub fn read(root: &Path) -> io::Result<Vec<Source>> {
     for entry in fs::read_dir(root)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         if name.ends_with(".md") {
-            sources.push(Source { text: fs::read_to_string(root.join(&name))?, path: name });
+            sources.push(Source::new(&name, &fs::read_to_string(root.join(&name))?));
         }
     }
     sources.sort_by(|a, b| a.path.cmp(&b.path));
@@ -65,7 +72,7 @@ fn below(root: &Path, folder: &str, sources: &mut Vec<Source>) -> io::Result<()>
                 below(root, &path, sources)?;
             }
         } else if [".rs", ".md", ".toml"].iter().any(|end| name.ends_with(end)) {
-            sources.push(Source { text: fs::read_to_string(entry.path())?, path });
+            sources.push(Source::new(&path, &fs::read_to_string(entry.path())?));
         }
     }
     Ok(())

@@ -203,6 +203,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "system: starts a server"]
     fn each_weather_does_what_it_says() {
         let network = Network::before(echo()).unwrap();
         let mut fair = line(&network);
