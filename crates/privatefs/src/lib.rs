@@ -60,3 +60,10 @@ pub use types::{
     Attr, Entry, Kind, LINK_BYTES, MAX_FILE, NAME_BYTES, NewNode, RenameMode, SetAttr, Timestamp,
     XATTR_NAME_BYTES, XattrMode,
 };
+
+// The tests of what others see are in the binary of the unit tests: the crate is built once for both.
+#[cfg(test)]
+extern crate self as oblivio_privatefs;
+#[cfg(test)]
+#[path = "../tests/it/main.rs"]
+mod it;

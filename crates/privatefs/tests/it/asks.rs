@@ -1,6 +1,6 @@
 //! What each operation asks: the store sees how many asks there are.
 
-use crate::common::{BLOCK, Client, NODE, client};
+use super::common::{BLOCK, Client, NODE, client};
 use oblivio_privatefs::testing::Memory;
 use oblivio_privatefs::{
     Action, Ask, Kind, Lock, LockKind, LockOwner, ROOT, RenameMode, SetAttr, XattrMode,

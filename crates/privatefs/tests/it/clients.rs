@@ -1,6 +1,6 @@
 //! Several clients: what each sees of the others, and what is left when one ends.
 
-use crate::common::{BLOCK, NODE, assert_sound, client};
+use super::common::{BLOCK, NODE, assert_sound, client};
 use oblivio_privatefs::testing::Memory;
 use oblivio_privatefs::{
     Error, Kind, Lock, LockKind, LockOwner, Name, Notice, ROOT, RenameMode, SetAttr,

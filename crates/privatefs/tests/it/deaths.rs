@@ -1,7 +1,7 @@
 //! A client dies after each transaction of each operation.
 
-use crate::common::work::{ATOMIC, LONGER, Work, seen, stage};
-use crate::common::{BLOCK, assert_sound, client};
+use super::common::work::{ATOMIC, LONGER, Work, seen, stage};
+use super::common::{BLOCK, assert_sound, client};
 use oblivio_privatefs::testing::Memory;
 use oblivio_privatefs::{Error, Lock, LockKind, LockOwner, Problem, ROOT};
 

@@ -1,7 +1,7 @@
 //! Two clients, with each transaction of one between any two of the other.
 
-use crate::common::work::{ATOMIC, Work, seen, stage};
-use crate::common::{BLOCK, assert_sound, client};
+use super::common::work::{ATOMIC, Work, seen, stage};
+use super::common::{BLOCK, assert_sound, client};
 use oblivio_privatefs::testing::Memory;
 use oblivio_testkit::campaign::scaled;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! Random operations by two clients in turn, each compared with a plain file system in memory.
 
-use crate::common::{BLOCK, Client, NODE, assert_sound, client};
+use super::common::{BLOCK, Client, NODE, assert_sound, client};
 use oblivio_privatefs::testing::Memory;
 use oblivio_privatefs::{Error, Kind, Owner, ROOT, RenameMode, SetAttr, XattrMode};
 use oblivio_testkit::campaign::scaled;

@@ -1,6 +1,6 @@
 //! Four clients at once on few names, of which one is killed.
 
-use crate::common::{NODE, assert_sound, client};
+use super::common::{NODE, assert_sound, client};
 use oblivio_privatefs::testing::Memory;
 use oblivio_privatefs::{Error, Kind, Owner, PrivateFs, ROOT, RenameMode};
 use oblivio_testkit::SplitMix64;
