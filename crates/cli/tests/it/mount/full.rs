@@ -53,7 +53,7 @@ fn umount(rig: &Rig) -> (Option<i32>, String) {
 #[ignore = "system: mounts through FUSE"]
 fn a_write_that_finds_no_room_says_so() {
     for piece in [4 << 10, 128 << 10, 1 << 20] {
-        let Some(rig) = small("64M", &[]) else { return };
+        let Some(rig) = small("32M", &[]) else { return };
         let room = offered(&rig) as usize;
         let path = rig.path("f");
         let accepted = fill(&path, piece, room + (4 << 20));
@@ -73,14 +73,14 @@ fn a_write_that_finds_no_room_says_so() {
 #[test]
 #[ignore = "system: mounts through FUSE"]
 fn dd_ends() {
-    let Some(rig) = small("64M", &[]) else { return };
+    let Some(rig) = small("32M", &[]) else { return };
     let of = format!("of={}", rig.path("f").display());
-    let dd = Command::new("dd").args(["if=/dev/zero", &of, "bs=1M", "count=2000"]).output();
+    let dd = Command::new("dd").args(["if=/dev/zero", &of, "bs=1M", "count=200"]).output();
     let dd = dd.expect("dd is everywhere");
     let said = String::from_utf8_lossy(&dd.stderr).into_owned();
     assert!(!dd.status.success() && said.contains("No space left"), "{said}");
     let size = fs::metadata(rig.path("f")).expect("there").len();
-    assert!(size < 68 << 20, "{size} bytes");
+    assert!(size < 36 << 20, "{size} bytes");
     fs::remove_file(rig.path("f")).expect("removed");
     rig.umount();
 }
@@ -88,13 +88,13 @@ fn dd_ends() {
 #[test]
 #[ignore = "system: mounts through FUSE"]
 fn a_file_that_was_open_before_room_was_short_is_told_too() {
-    let Some(rig) = small("64M", &[]) else { return };
+    let Some(rig) = small("32M", &[]) else { return };
     let mut old = File::options().create_new(true).read(true).write(true).open(rig.path("old"));
     let old = old.as_mut().expect("made");
     old.write_all(&noise(1 << 20, 1)).expect("room");
     let mut log = File::options().create(true).append(true).open(rig.path("log")).expect("made");
     log.write_all(b"begun\n").expect("room");
-    fill(&rig.path("f"), 1 << 20, 80 << 20);
+    fill(&rig.path("f"), 1 << 20, 48 << 20);
     fill(&rig.path("g"), 4 << 10, 8 << 20);
     let mut longer = || (0..64).find_map(|_| old.write(&noise(128 << 10, 2)).err());
     assert_eq!(longer().expect("no room").kind(), ErrorKind::StorageFull);
@@ -106,10 +106,10 @@ fn a_file_that_was_open_before_room_was_short_is_told_too() {
 #[test]
 #[ignore = "system: mounts through FUSE"]
 fn on_a_full_volume_what_is_there_is_written_in_place() {
-    let Some(rig) = small("64M", &[]) else { return };
+    let Some(rig) = small("32M", &[]) else { return };
     fs::write(rig.path("small"), noise(5_000, 1)).expect("room");
     fs::write(rig.path("large"), noise(3_000_000, 2)).expect("room");
-    fill(&rig.path("f"), 1 << 20, 80 << 20);
+    fill(&rig.path("f"), 1 << 20, 48 << 20);
     fill(&rig.path("g"), 4 << 10, 8 << 20);
     for (name, len, seed) in [("small", 5_000, 1), ("large", 3_000_000, 2)] {
         let file = File::options().read(true).write(true).open(rig.path(name)).expect("opened");
@@ -137,18 +137,18 @@ fn on_a_full_volume_what_is_there_is_written_in_place() {
 #[test]
 #[ignore = "system: mounts through FUSE"]
 fn small_files_that_were_removed_make_room() {
-    let Some(rig) = small("64M", &[]) else { return };
+    let Some(rig) = small("32M", &[]) else { return };
     let put = |name: String| {
         let mut file = File::create(rig.path(&name))?;
         file.write_all(&noise(4096, 1)).and_then(|()| file.sync_data())
     };
     // Fills a part of the volume, to save time.
-    fill(&rig.path("f"), 1 << 20, 80 << 20);
+    fill(&rig.path("f"), 1 << 20, 48 << 20);
     File::options()
         .write(true)
         .open(rig.path("f"))
         .expect("opened")
-        .set_len(48 << 20)
+        .set_len(16 << 20)
         .expect("cut");
     let count = (0..).find(|number| put(format!("s{number}")).is_err()).expect("full");
     let _ = fs::remove_file(rig.path(&format!("s{count}")));
@@ -179,7 +179,7 @@ fn lose(rig: &Rig) {
     let hole = File::create(rig.path("hole")).expect("made");
     hole.set_len(4 << 20).expect("a hole");
     hole.sync_all().expect("synced");
-    fill(&rig.path("f"), 1 << 20, 80 << 20);
+    fill(&rig.path("f"), 1 << 20, 48 << 20);
     fill(&rig.path("g"), 4 << 10, 8 << 20);
     hole.write_all_at(&noise(2 << 20, 1), 0).expect("taken");
     // Nobody checks the result of closing.
@@ -189,7 +189,7 @@ fn lose(rig: &Rig) {
 #[test]
 #[ignore = "system: mounts through FUSE"]
 fn what_was_lost_is_told_by_the_exit_code() {
-    let Some(rig) = small("64M", &[]) else { return };
+    let Some(rig) = small("32M", &[]) else { return };
     lose(&rig);
     let (code, said) = umount(&rig);
     assert_eq!(code, Some(7), "{said}");
