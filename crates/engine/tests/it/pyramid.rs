@@ -9,7 +9,7 @@ use oblivio_testkit::SplitMix64;
 use oblivio_testkit::campaign::scaled;
 use std::collections::{BTreeMap, BTreeSet};
 
-const SLOT: u64 = 64 + 56;
+pub const SLOT: u64 = 64 + 56;
 
 /// One event at the store.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -28,7 +28,7 @@ trait Subject {
     /// What the store saw so far, without what is drawn at random, as numbers.
     fn seen(&self) -> Vec<u64>;
 
-    /// The objects in the store.
+    /// The parts of the store that are read as a whole: buckets, slots, sectors.
     fn stored(&mut self) -> Vec<&mut [u8]>;
 }
 
@@ -97,10 +97,10 @@ fn gives_no_wrong_answer_for_a_changed_bit<S: Subject>() {
             ops.iter().for_each(|op| drop(plain.serve(op)));
             subject.serve(ops).expect("nothing was changed");
         }
-        // In each object, so that some read meets one of them.
-        for object in subject.stored() {
-            let at = rng.below(object.len() as u64) as usize;
-            object[at] ^= 1 << rng.below(8);
+        // In each part, so that some read meets one of them.
+        for part in subject.stored() {
+            let at = rng.below(part.len() as u64) as usize;
+            part[at] ^= 1 << rng.below(8);
         }
         for id in 0..BLOCKS {
             match subject.serve(vec![read(id)]) {
@@ -112,9 +112,9 @@ fn gives_no_wrong_answer_for_a_changed_bit<S: Subject>() {
             }
         }
     }
-    // A read may meet a partition of a pyramid that has no table yet.
+    // What a flush wrote over, or what nothing reads yet, does no harm.
     let tried = seeds.end - seeds.start;
-    assert!(found * 4 > tried * 3, "{found} of {tried} were found");
+    assert!(found * 10 > tried * 9, "{found} of {tried} were found");
 }
 
 macro_rules! engines {

@@ -2,7 +2,7 @@
 
 use super::{BLOCKS, Subject};
 use crate::plain::BYTES;
-use crate::pyramid::{self, Tables};
+use crate::pyramid::{self, SLOT, Tables};
 use crate::sequential_run::{self, Run};
 use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_engine::linear::Linear;
@@ -134,7 +134,7 @@ impl Subject for PyramidOfTests {
     }
 
     fn stored(&mut self) -> Vec<&mut [u8]> {
-        self.store.stored.values_mut().map(Vec::as_mut_slice).collect()
+        self.store.stored.values_mut().flat_map(|table| table.chunks_mut(SLOT as usize)).collect()
     }
 }
 
