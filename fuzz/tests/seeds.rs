@@ -47,6 +47,20 @@ const TARGETS: [Target; 22] = [
     ("share_state", oblivio_fuzz::share_state, share_state_seeds),
 ];
 
+/// Each target has its program, which is built with libFuzzer only.
+#[test]
+fn every_target_is_a_program() {
+    let programs = fs::read_dir(here("fuzz_targets", "")).expect("readable").count();
+    assert_eq!(programs, TARGETS.len());
+    let manifest = fs::read_to_string(here("", "Cargo.toml")).expect("readable");
+    for (name, ..) in TARGETS {
+        let file = format!("fuzz_targets/{name}.rs");
+        let program = fs::read_to_string(here("", &file)).expect("readable");
+        assert!(program.contains(&format!("oblivio_fuzz::{name}(data)")), "{file}");
+        assert!(manifest.contains(&format!("path = \"{file}\"")), "{file}");
+    }
+}
+
 fn here(folder: &str, target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(target)
 }
