@@ -348,3 +348,57 @@ fn begin_with(share: &dyn Share, known: Head) -> Result<Head> {
     }
     Ok(known)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::known::Unremembered;
+    use crate::volume::{NewShared, create};
+    use oblivio_crypto::{KdfParams, Passphrase};
+    use oblivio_store::share::{Call, MemoryShare, Reply};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// A server, until it is away.
+    struct Away(MemoryShare, Arc<AtomicBool>);
+
+    impl Share for Away {
+        fn call(&self, call: Call<'_>) -> oblivio_store::share::Result<Reply> {
+            if self.1.load(Ordering::SeqCst) {
+                return Err(ShareError::Line(ErrorKind::ConnectionRefused.into()));
+            }
+            self.0.call(call)
+        }
+    }
+
+    /// With a patience of hours, so that what ends ends for another reason.
+    #[test]
+    fn one_wait_in_vain_is_enough() {
+        let share = MemoryShare::new(Arc::new(|| Duration::ZERO));
+        let new = NewShared { block_bytes: 256, capacity_bytes: 1 << 16, kdf: KdfParams::TEST };
+        let keyed = create(&share, &new, &Passphrase::new("one")).unwrap();
+        let timeout = Duration::from_secs(3600);
+        let (gone, known) = (Arc::new(AtomicBool::new(false)), Box::new(Unremembered::default()));
+        let share = Box::new(Away(share, Arc::clone(&gone)));
+        let options = Options { timeout, ..Options::default() };
+        let client = Client::open(share, keyed, known, options).unwrap();
+        let ask = presence::look(client.session());
+        client.carry_out(std::slice::from_ref(&ask)).unwrap();
+        assert_eq!(client.patience(), timeout);
+        gone.store(true, Ordering::SeqCst);
+        let mut desk = client.inner.desk();
+        let since = Instant::now();
+        assert!(client.wait(desk, since).is_err(), "its time is up");
+        desk = client.inner.desk();
+        assert!(desk.away);
+        drop(desk);
+        assert_eq!(client.patience(), IMPATIENCE);
+        let (tell, told) = channel();
+        thread::spawn(move || {
+            let failed = client.carry_out(&[ask]).map(drop);
+            tell.send((failed, client.close())).unwrap();
+        });
+        let (failed, closed) = told.recv_timeout(timeout / 60).expect("neither waits for hours");
+        assert!(matches!(failed, Err(Error::Store(_))), "{failed:?}");
+        closed.unwrap();
+    }
+}

@@ -105,6 +105,17 @@ struct Inner<Op, A, E> {
     asleep: bool,
 }
 
+/// What the clock waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// No more comes.
+    Over,
+    /// No request waits.
+    Nothing,
+    /// The first that waits is given up in this time, if nothing finishes until then.
+    In(Duration),
+}
+
 /// The queue. Any thread may push. One thread serves; others beside it take weighed requests.
 pub struct Queue<Op, A, E> {
     inner: Mutex<Inner<Op, A, E>>,
@@ -225,15 +236,15 @@ impl<Op, A, E: Refusal> Queue<Op, A, E> {
     /// Time since anything finished, even if nothing was requested.
     pub fn idle_for(&self) -> Duration {
         let mut inner = self.lock();
-        self.feel_pulse(&mut inner);
+        self.feel_pulse(&mut inner, Instant::now());
         inner.progress.elapsed()
     }
 
-    fn feel_pulse(&self, inner: &mut Inner<Op, A, E>) {
+    fn feel_pulse(&self, inner: &mut Inner<Op, A, E>, now: Instant) {
         let pulse = self.pulse.load(Ordering::Relaxed);
         if pulse != inner.pulse {
             inner.pulse = pulse;
-            inner.progress = Instant::now();
+            inner.progress = now;
         }
     }
 
@@ -265,48 +276,75 @@ impl<Op, A, E: Refusal> Queue<Op, A, E> {
     /// Answers requests that waited too long, until the queue is closed. `stalled` gets the first
     /// one after the store last made progress.
     pub fn watch(&self, stalled: impl Fn(Duration)) {
+        // Looking a few times before the deadline finds a pulse when it beats.
         let often = (self.timeout / 4).max(Duration::from_millis(1));
-        let mut inner = self.lock();
-        let mut quiet = false;
+        let (mut inner, mut quiet) = (self.lock(), false);
+        loop {
+            let next;
+            (inner, next) = self.look(inner, Instant::now(), &stalled);
+            let nap = match next {
+                Next::Over => return,
+                // After a whole nap with nothing to watch there may be nothing for hours.
+                Next::Nothing if quiet => {
+                    inner.asleep = true;
+                    inner = self.watch.wait(inner).unwrap_or_else(PoisonError::into_inner);
+                    continue;
+                }
+                Next::Nothing => often,
+                Next::In(left) => left.min(often),
+            };
+            quiet = next == Next::Nothing;
+            inner = self.watch.wait_timeout(inner, nap).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Answers what has waited too long by `now`.
+    fn look<'q>(
+        &'q self,
+        mut inner: MutexGuard<'q, Inner<Op, A, E>>,
+        now: Instant,
+        stalled: &impl Fn(Duration),
+    ) -> (MutexGuard<'q, Inner<Op, A, E>>, Next) {
         loop {
             inner.forget_answered();
             if inner.dead || (inner.closed && inner.watched.is_empty()) {
-                return;
+                return (inner, Next::Over);
             }
             let Some(arrived) = inner.watched.front().map(|(arrived, _)| *arrived) else {
-                // After a whole nap with nothing to watch there may be nothing for hours.
-                if std::mem::replace(&mut quiet, true) {
-                    inner.asleep = true;
-                    inner = self.watch.wait(inner).unwrap_or_else(PoisonError::into_inner);
-                } else {
-                    let waited = self.watch.wait_timeout(inner, often);
-                    inner = waited.unwrap_or_else(PoisonError::into_inner).0;
-                }
-                continue;
+                return (inner, Next::Nothing);
             };
-            quiet = false;
-            self.feel_pulse(&mut inner);
+            self.feel_pulse(&mut inner, now);
             let due = arrived.max(inner.progress) + self.timeout;
-            match due.checked_duration_since(Instant::now()) {
-                // Looking a few times before the deadline finds a pulse when it beats.
-                Some(left) if !left.is_zero() => {
-                    let waited = self.watch.wait_timeout(inner, left.min(often));
-                    inner = waited.unwrap_or_else(PoisonError::into_inner).0;
-                }
-                _ => {
-                    let late = inner.watched.pop_front();
-                    let first = !std::mem::replace(&mut inner.stalled, true);
-                    drop(inner);
-                    if first {
-                        stalled(self.timeout);
-                    }
-                    if let Some((_, slot)) = late {
-                        slot.answer(Err(E::STALLED));
-                    }
-                    inner = self.lock();
-                }
+            let left = due.saturating_duration_since(now);
+            if !left.is_zero() {
+                return (inner, Next::In(left));
             }
+            let late = inner.watched.pop_front();
+            let first = !std::mem::replace(&mut inner.stalled, true);
+            drop(inner);
+            if first {
+                stalled(self.timeout);
+            }
+            if let Some((_, slot)) = late {
+                slot.answer(Err(E::STALLED));
+            }
+            inner = self.lock();
         }
+    }
+
+    /// Looks as the clock will in this time.
+    #[cfg(test)]
+    pub fn pass(&self, time: Duration, stalled: impl Fn(Duration)) {
+        drop(self.look(self.lock(), Instant::now() + time, &stalled));
+    }
+
+    /// Lets the time of all requests be over. The signs of life so far do not count.
+    #[cfg(test)]
+    pub fn run_out(&self) {
+        let (mut inner, now) = (self.lock(), Instant::now());
+        self.feel_pulse(&mut inner, now);
+        inner.progress = inner.progress.min(now);
+        drop(self.look(inner, now + self.timeout, &|_| ()));
     }
 }
 
@@ -319,71 +357,4 @@ impl<Op, A, E> Inner<Op, A, E> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    struct Refused;
-
-    impl Refusal for Refused {
-        const STALLED: Self = Refused;
-
-        fn is_failure(_: &Error) -> bool {
-            true
-        }
-    }
-
-    /// Requests are their own weight; those of 0 are for the server.
-    fn queue() -> Queue<u64, (), Refused> {
-        Queue::new(Duration::from_secs(3600), Pulse::default())
-    }
-
-    fn weigh(op: &u64) -> Option<u64> {
-        (*op > 0).then_some(*op)
-    }
-
-    fn ops(requests: Option<Vec<Request<u64, (), Refused>>>) -> Option<Vec<u64>> {
-        requests.map(|requests| requests.iter().map(|request| request.op).collect())
-    }
-
-    #[test]
-    fn what_waits_beside_is_shared_out_by_number_and_weight() {
-        let queue = queue();
-        let push = |op| queue.push(op, Box::new(|_| ()));
-        // No thread serves these yet.
-        push(9);
-        queue.serve_beside(weigh);
-        [1, 0, 1, 1, 1, 50, 60, 1].into_iter().for_each(push);
-        let Taken::Requests(served) = queue.take(Instant::now()) else { panic!("two wait") };
-        assert_eq!(ops(Some(served)), Some(vec![9, 0]));
-        queue.close();
-        let shares = std::iter::from_fn(|| ops(queue.take_beside(3, 10)));
-        let expected: [&[u64]; 5] = [&[1, 1, 1], &[1], &[50], &[60], &[1]];
-        assert_eq!(shares.collect::<Vec<_>>(), expected, "and what is heavy alone");
-        assert!(matches!(queue.take(Instant::now()), Taken::Closed));
-    }
-
-    #[test]
-    fn threads_that_wait_beside_hear_of_the_end() {
-        for kill in [false, true] {
-            let queue = queue();
-            queue.serve_beside(weigh);
-            let (answered, refused) = std::sync::mpsc::channel();
-            std::thread::scope(|scope| {
-                let threads: Vec<_> =
-                    (0..3).map(|_| scope.spawn(|| ops(queue.take_beside(3, 10)))).collect();
-                if kill {
-                    queue.kill();
-                    queue.push(1, Box::new(move |answer| answered.send(answer).expect("heard")));
-                } else {
-                    queue.close();
-                    drop(answered);
-                }
-                for thread in threads {
-                    assert_eq!(thread.join().expect("no panic"), None);
-                }
-            });
-            assert_eq!(refused.recv().ok(), kill.then_some(Err(Refused)));
-        }
-    }
-}
+mod tests;

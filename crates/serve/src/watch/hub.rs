@@ -224,7 +224,7 @@ mod tests {
     }
 
     fn next(messages: &Receiver<Message>) -> Result<Message> {
-        Ok(messages.recv_timeout(Duration::from_secs(10))?)
+        Ok(messages.recv_timeout(Duration::from_secs(60))?)
     }
 
     #[test]

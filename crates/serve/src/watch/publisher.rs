@@ -44,7 +44,8 @@ impl Publisher {
     /// behind.
     pub fn at(socket: PathBuf, command: String) -> Self {
         let (facts, places) = (None, Places::default());
-        let line = Line { socket, command, looked: None, open: None, facts, places, dropped: 0 };
+        let (looked, open, dropped, patience) = (None, None, 0, PATIENCE);
+        let line = Line { socket, command, looked, open, facts, places, dropped, patience };
         Self(Some(Arc::new(Mutex::new(line))))
     }
 
@@ -121,6 +122,8 @@ struct Line {
     facts: Option<Facts>,
     places: Places,
     dropped: u64,
+    /// How long a watcher may read nothing.
+    patience: Duration,
 }
 
 struct Open {
@@ -159,10 +162,10 @@ impl Line {
             [hello].into_iter().chain(self.facts.clone().map(Event::Facts)).collect();
         let (queue, events) = mpsc::sync_channel(QUEUE);
         let (alive, done) = mpsc::channel::<()>();
-        let socket = self.socket.clone();
+        let (socket, patience) = (self.socket.clone(), self.patience);
         let carry = move || {
             // A watcher that is gone is no failure of the command.
-            let _ = carry(&socket, first, &events);
+            let _ = carry(&socket, patience, first, &events);
             drop(alive);
         };
         let thread = thread::Builder::new().name("watch".into()).spawn(carry);
@@ -200,9 +203,14 @@ impl Drop for Line {
     }
 }
 
-fn carry(socket: &PathBuf, first: Vec<Event>, events: &Receiver<Event>) -> io::Result<()> {
+fn carry(
+    socket: &PathBuf,
+    patience: Duration,
+    first: Vec<Event>,
+    events: &Receiver<Event>,
+) -> io::Result<()> {
     let mut stream = UnixStream::connect(socket)?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(patience))?;
     first.iter().try_for_each(|event| event::write(&mut stream, event))?;
     events.iter().try_for_each(|event| event::write(&mut stream, &event))
 }
@@ -212,9 +220,16 @@ mod tests {
     use super::super::meeting::Meeting;
     use super::*;
     use anyhow::{Context, Result};
+    use std::sync::atomic::{AtomicU64, Ordering};
 
+    /// Longer than anything takes that comes at all.
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// One that never gives a watcher up, however slow this computer is.
     fn publisher_at(socket: PathBuf) -> Publisher {
-        Publisher::at(socket, "put".into())
+        let publisher = Publisher::at(socket, "put".into());
+        publisher.with(|line| line.patience = 60 * LONG);
+        publisher
     }
 
     fn read() -> OrdinaryEvent {
@@ -222,7 +237,7 @@ mod tests {
     }
 
     /// Far more events than the socket and the queue hold.
-    fn flood(publisher: &Publisher) -> Duration {
+    fn flood(publisher: &Publisher) {
         let shown = Shown {
             leaves: vec![0],
             depth: 9,
@@ -233,9 +248,7 @@ mod tests {
             places_read: (1 << 40..(1 << 40) + 400).collect(),
             ..Shown::default()
         };
-        let begun = Instant::now();
         (0..4 * QUEUE).for_each(|_| publisher.shown(&shown));
-        begun.elapsed()
     }
 
     #[test]
@@ -270,11 +283,18 @@ mod tests {
         // Nobody even accepts.
         let meeting = Meeting::at(&dir.path().join("deep/v.watch"))?;
         let publisher = publisher_at(meeting.path().to_owned());
-        let took = flood(&publisher);
-        assert!(took < PATIENCE, "{took:?}");
-        let begun = Instant::now();
-        drop(publisher);
-        assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || -> Result<()> {
+            flood(&publisher);
+            let mut dropped = 0;
+            publisher.with(|line| dropped = line.dropped);
+            tell.send(Some(dropped))?;
+            drop(publisher);
+            Ok(tell.send(None)?)
+        });
+        // Its patience would last for an hour.
+        assert!(told.recv_timeout(LONG)?.context("the flood ends")? > 0);
+        assert_eq!(told.recv_timeout(LONG)?, None, "and the command");
         Ok(())
     }
 
@@ -284,25 +304,32 @@ mod tests {
         let meeting = Meeting::at(&dir.path().join("deep/v.watch"))?;
         let publisher = publisher_at(meeting.path().to_owned());
         flood(&publisher);
-        let reading = thread::spawn(move || -> Result<(u64, u64)> {
+        let (heard, left_out) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+        let counts = [Arc::clone(&heard), Arc::clone(&left_out)];
+        let reading = thread::spawn(move || -> Result<()> {
             let (mut stream, _) = meeting.listener.accept()?;
-            let (mut heard, mut left_out) = (0, 0);
             while let Some(event) = event::read(&mut stream)? {
-                match event {
-                    Event::Shown(_) => heard += 1,
-                    Event::Dropped { count } => left_out += count,
-                    _ => {}
-                }
+                let (at, count) = match event {
+                    Event::Shown(_) | Event::Ordinary { .. } => (0, 1),
+                    Event::Dropped { count } => (1, count),
+                    _ => continue,
+                };
+                counts[at].fetch_add(count, Ordering::SeqCst);
             }
-            Ok((heard, left_out))
+            Ok(())
         });
-        // The queue empties as the watcher reads; the next event then carries the count.
-        thread::sleep(Duration::from_millis(500));
-        publisher.ordinary(read());
+        // The queue empties as the watcher reads. What comes then carries the count.
+        let (begun, mut sent) = (Instant::now(), 4 * QUEUE as u64);
+        while heard.load(Ordering::SeqCst) + left_out.load(Ordering::SeqCst) < sent {
+            publisher.ordinary(read());
+            sent += 1;
+            thread::sleep(Duration::from_millis(5));
+            assert!(begun.elapsed() < LONG, "some are not counted");
+        }
         drop(publisher);
-        let (heard, left_out) = reading.join().ok().context("the reader")??;
-        assert!(left_out > 0);
-        assert_eq!(heard + left_out, 4 * QUEUE as u64);
+        reading.join().ok().context("the reader")??;
+        assert!(left_out.load(Ordering::SeqCst) > 0);
+        assert_eq!(heard.load(Ordering::SeqCst) + left_out.load(Ordering::SeqCst), sent);
         Ok(())
     }
 
@@ -315,13 +342,12 @@ mod tests {
         drop(meeting.listener.accept()?);
         meeting::end(meeting.path());
         drop(meeting);
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
+        let (begun, mut is_open) = (Instant::now(), true);
+        while is_open {
             publisher.ordinary(read());
-            thread::sleep(Duration::from_millis(5));
+            publisher.with(|line| is_open = line.open.is_some());
+            assert!(begun.elapsed() < LONG, "it is remembered");
         }
-        let line = publisher.0.as_ref().context("a line")?;
-        assert!(line.lock().ok().context("no panic")?.open.is_none());
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! A store whose calls of one kind fail or hang on demand, and that can be full.
 
 use oblivio_store::{Answer, Held, Layer, MemoryStore, Result, Slots, StoreError};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct Flaky {
     pub size: Arc<AtomicU64>,
     /// Whether it reports how much of it is free.
     pub tells: bool,
+    /// Whether the last write that needed room found none.
+    full: Arc<AtomicBool>,
 }
 
 impl Flaky {
@@ -49,7 +51,14 @@ impl Flaky {
             hits: Arc::default(),
             size: Arc::new(AtomicU64::new(u64::MAX)),
             tells,
+            full: Arc::default(),
         }
+    }
+
+    /// Whether whoever asks may get nothing for as long as it stays so.
+    pub fn is_away(&self) -> bool {
+        let troubled = self.trouble.0.lock().expect("the trouble").is_some();
+        (troubled && self.hits.load(Ordering::Relaxed) > 0) || self.full.load(Ordering::Relaxed)
     }
 
     pub fn set(&self, now: Now) {
@@ -81,7 +90,9 @@ impl Flaky {
     fn expect_room(&self, object: &str, end: u64) -> Result<()> {
         let grows = end.saturating_sub(self.disk.len(object)?.unwrap_or(0));
         let fits = self.used()? + grows <= self.size.load(Ordering::Relaxed);
-        if fits || grows == 0 { Ok(()) } else { Err(StoreError::Full) }
+        let full = !fits && grows > 0;
+        self.full.store(full, Ordering::Relaxed);
+        if full { Err(StoreError::Full) } else { Ok(()) }
     }
 }
 

@@ -22,19 +22,45 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+/// How long a request waits for the store here. The test tells when it has passed.
+const LIMIT: Duration = Duration::from_secs(3600);
+/// Longer than anything takes that comes at all.
+const LONG: Duration = Duration::from_secs(60);
+
 /// Stalls commits and accesses while it is shut.
 #[derive(Clone, Default)]
-struct Gate(Arc<(Mutex<bool>, Condvar)>);
+struct Gate(Arc<(Mutex<Doorway>, Condvar)>);
+
+#[derive(Default)]
+struct Doorway {
+    shut: bool,
+    waiting: usize,
+}
 
 impl Gate {
     fn shut(&self, shut: bool) {
-        *self.0.0.lock().expect("the gate") = shut;
+        self.0.0.lock().expect("the gate").shut = shut;
         self.0.1.notify_all();
     }
 
     fn pass(&self) {
-        let shut = self.0.0.lock().expect("the gate");
-        drop(self.0.1.wait_while(shut, |shut| *shut).expect("the gate"));
+        let mut doorway = self.0.0.lock().expect("the gate");
+        doorway.waiting += 1;
+        self.0.1.notify_all();
+        doorway = self.0.1.wait_while(doorway, |it| it.shut).expect("the gate");
+        doorway.waiting -= 1;
+    }
+
+    /// Waits until somebody waits at it.
+    fn met(&self) {
+        let doorway = self.0.0.lock().expect("the gate");
+        let waited = self.0.1.wait_timeout_while(doorway, LONG, |it| it.waiting == 0);
+        assert!(!waited.expect("the gate").1.timed_out(), "nobody comes to the gate");
+    }
+
+    fn is_met(&self) -> bool {
+        let doorway = self.0.0.lock().expect("the gate");
+        doorway.shut && doorway.waiting > 0
     }
 }
 
@@ -90,21 +116,21 @@ struct Rig {
     late: Receiver<Late>,
     server: JoinHandle<Result<()>>,
     blocks: MemoryBlocks,
-    stalls: Arc<AtomicU64>,
+    stalls: AtomicU64,
 }
 
 impl Rig {
-    fn new(timeout: Duration) -> Self {
-        Self::with(timeout, None, Pulse::default())
+    fn new() -> Self {
+        Self::with(None, Pulse::default())
     }
 
-    fn with(timeout: Duration, on_request: Option<OnRequest>, pulse: Pulse) -> Self {
+    fn with(on_request: Option<OnRequest>, pulse: Pulse) -> Self {
         let blocks = MemoryBlocks::new(4096, 1 << 16, 4 << 20);
         let (gate, counts) = (Gate::default(), Arc::<Counts>::default());
         let space =
             Blocks { inner: blocks.boxed(), gate: gate.clone(), counts: Arc::clone(&counts) };
         let fs = FileSystem::format(Box::new(space)).expect("an empty file system");
-        let queue = Arc::new(Queue::new(timeout, pulse));
+        let queue = Arc::new(Queue::new(LIMIT, pulse));
         let (tell, late) = channel();
         let commit_every = Duration::from_secs(3600);
         let (scarce, lost) = (Scarce::new(channel().0), Arc::default());
@@ -120,14 +146,15 @@ impl Rig {
         };
         let server = Server::new(fs, Arc::clone(&queue), settings);
         let server = thread::spawn(move || server.run());
-        let (watched, stalls) = (Arc::clone(&queue), Arc::<AtomicU64>::default());
-        let count = Arc::clone(&stalls);
-        thread::spawn(move || {
-            watched.watch(|_| {
-                count.fetch_add(1, Ordering::Relaxed);
-            });
-        });
-        Rig { queue, gate, counts, late, server, blocks, stalls }
+        Rig { queue, gate, counts, late, server, blocks, stalls: AtomicU64::new(0) }
+    }
+
+    /// Lets this time pass, as the clock of the queue sees it.
+    fn pass(&self, time: Duration) {
+        let stalled = |_| {
+            self.stalls.fetch_add(1, Ordering::Relaxed);
+        };
+        self.queue.pass(time, stalled);
     }
 
     /// Sends a request; the answer comes through the channel.
@@ -137,7 +164,7 @@ impl Rig {
 
     /// Sends a request and waits; an error as its number.
     fn ask(&self, op: Op) -> std::result::Result<Answer, i32> {
-        let answer = self.send(op).recv_timeout(Duration::from_secs(20)).expect("an answer");
+        let answer = self.send(op).recv_timeout(LONG).expect("an answer");
         answer.map_err(Errno::code)
     }
 

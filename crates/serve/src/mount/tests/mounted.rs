@@ -8,6 +8,7 @@ use oblivio_store::{LocalStore, Slots, WriteAt};
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 struct Stalling {
@@ -15,6 +16,7 @@ struct Stalling {
     blocks: MemoryBlocks,
     dir: PathBuf,
     mounted: Mounted,
+    pulse: Pulse,
     _parent: tempfile::TempDir,
 }
 
@@ -26,9 +28,10 @@ fn stalling() -> Option<Stalling> {
     let blocks = MemoryBlocks::new(4096, 1 << 16, 4 << 20);
     let space = Blocks { inner: blocks.boxed(), gate: gate.clone(), counts: Arc::default() };
     let fs = FileSystem::format(Box::new(space)).expect("an empty file system");
-    let options = Options { timeout: Duration::from_secs(1), ..Options::default() };
+    let pulse = Pulse::default();
+    let options = Options { timeout: LIMIT, pulse: Arc::clone(&pulse), ..Options::default() };
     match serve(fs, &dir, options) {
-        Ok(mounted) => Some(Stalling { gate, blocks, dir, mounted, _parent: parent }),
+        Ok(mounted) => Some(Stalling { gate, blocks, dir, mounted, pulse, _parent: parent }),
         Err(error) => {
             eprintln!("skipped: {}", error.line());
             None
@@ -36,13 +39,35 @@ fn stalling() -> Option<Stalling> {
     }
 }
 
+impl Stalling {
+    /// Does some work, while the time of all requests is over that wait at the gate.
+    fn in_vain<T>(&self, work: impl FnOnce() -> T) -> T {
+        let (queue, over) = (&self.mounted.queue, AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::SeqCst) {
+                    if self.gate.is_met() {
+                        queue.run_out();
+                    }
+                    thread::sleep(Duration::from_millis(5));
+                }
+            });
+            let done = work();
+            over.store(true, Ordering::SeqCst);
+            done
+        })
+    }
+}
+
 #[test]
+#[ignore = "system: mounts through FUSE"]
 fn a_stalled_mount_gives_errors_and_comes_back() {
     let Some(rig) = stalling() else { return };
     let mut file = fs::File::create(rig.dir.join("f")).expect("made");
     rig.gate.shut(true);
     file.write_all(b"first").expect("into the kernel's cache");
-    assert_eq!(file.sync_all().expect_err("stalled").raw_os_error(), Some(EIO));
+    let stalled = rig.in_vain(|| file.sync_all());
+    assert_eq!(stalled.expect_err("stalled").raw_os_error(), Some(EIO));
     rig.gate.shut(false);
     file.write_all(b" second").expect("written");
     // The kernel reports a failed write once, to each process that has the file open.
@@ -56,35 +81,38 @@ fn a_stalled_mount_gives_errors_and_comes_back() {
 }
 
 #[test]
+#[ignore = "system: mounts through FUSE"]
 fn a_stalled_mount_can_be_ended() {
     let Some(rig) = stalling() else { return };
     fs::write(rig.dir.join("f"), "never committed").expect("written");
     rig.gate.shut(true);
     let dir = rig.dir.clone();
-    let begun = Instant::now();
     let (tell, ended) = channel();
     // Two signals, without sending any to the test process.
     thread::spawn(move || {
         let result = stop::until_ended(rig.mounted, &dir, |ask| {
-            thread::spawn(move || {
-                for _ in 0..2 {
-                    ask();
-                    thread::sleep(Duration::from_millis(500));
-                }
-            });
+            (0..2).for_each(|_| ask());
             Ok(())
         });
         let _ = tell.send(result.map_err(|error| error.to_string()));
     });
-    let result = ended.recv_timeout(Duration::from_secs(30)).expect("it ends");
+    // The store gives signs of life, so that it is not given up for its silence.
+    let begun = Instant::now();
+    let result = loop {
+        rig.pulse.fetch_add(1, Ordering::Relaxed);
+        if let Ok(result) = ended.recv_timeout(Duration::from_millis(100)) {
+            break result;
+        }
+        assert!(begun.elapsed() < LONG, "the second signal ends it");
+    };
     assert!(result.expect_err("lost").contains("lost"));
-    assert!(begun.elapsed() < Duration::from_secs(8));
     rig.gate.shut(false);
 }
 
 /// A process that sends a request to its own mount and is killed before it answers waits for
 /// itself: not even `kill -9` ends it.
 #[test]
+#[ignore = "system: mounts through FUSE"]
 fn what_follows_the_mounting_asks_nothing_of_the_mount() {
     let dir = tempfile::tempdir().expect("a directory");
     let (tell, ended) = channel();
@@ -98,7 +126,7 @@ fn what_follows_the_mounting_asks_nothing_of_the_mount() {
         attach::tune(&at);
         let _ = tell.send(());
     });
-    let asked_nothing = ended.recv_timeout(Duration::from_secs(10)).is_ok();
+    let asked_nothing = ended.recv_timeout(LONG).is_ok();
     drop(nobody);
     attach::detach(dir.path(), true).expect("unmounted");
     assert!(asked_nothing);
@@ -107,6 +135,7 @@ fn what_follows_the_mounting_asks_nothing_of_the_mount() {
 /// Here the mount is the failing disk below a folder: the kernel drops data that it could not
 /// write, and the next sync would succeed without it.
 #[test]
+#[ignore = "system: mounts through FUSE"]
 fn a_folder_on_a_disk_that_failed_has_everything_after_the_next_good_sync() {
     let Some(rig) = stalling() else { return };
     let store = LocalStore::create(rig.dir.join("folder")).expect("made");
@@ -117,11 +146,11 @@ fn a_folder_on_a_disk_that_failed_has_everything_after_the_next_good_sync() {
     write(&old).and_then(|()| store.sync(&["a"])).expect("a disk that works");
     rig.gate.shut(true);
     write(&new).expect("into the kernel's cache");
-    assert!(store.sync(&["a"]).is_err(), "the disk does not answer");
+    assert!(rig.in_vain(|| store.sync(&["a"])).is_err(), "the disk does not answer");
     rig.gate.shut(false);
     let back = Instant::now();
     while store.sync(&["a"]).is_err() {
-        assert!(back.elapsed() < Duration::from_secs(30), "it does not come back");
+        assert!(back.elapsed() < LONG, "it does not come back");
     }
     drop(store);
     attach::detach(&rig.dir, false).expect("unmounted");

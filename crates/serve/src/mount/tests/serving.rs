@@ -7,7 +7,7 @@ use crate::mount::request::RequestKind;
 fn together(rig: &Rig, ops: Vec<Op>) -> Vec<std::result::Result<Answer, Errno>> {
     rig.gate.shut(true);
     let first = rig.send(Op::Sync { ino: 1 });
-    thread::sleep(Duration::from_millis(50));
+    rig.gate.met();
     let answers: Vec<_> = ops.into_iter().map(|op| rig.send(op)).collect();
     rig.gate.shut(false);
     first.recv().expect("an answer").expect("synced");
@@ -16,7 +16,7 @@ fn together(rig: &Rig, ops: Vec<Op>) -> Vec<std::result::Result<Answer, Errno>> 
 
 #[test]
 fn syncs_that_wait_together_are_one_commit() {
-    let rig = Rig::new(Duration::from_secs(60));
+    let rig = Rig::new();
     let file = rig.create("a");
     let commits = || rig.counts.commits.load(Ordering::Relaxed);
     let mut ops = vec![write(file, 0, b"x")];
@@ -31,7 +31,7 @@ fn syncs_that_wait_together_are_one_commit() {
 
 #[test]
 fn reads_that_wait_together_are_one_batch() {
-    let rig = Rig::new(Duration::from_secs(60));
+    let rig = Rig::new();
     let file = rig.create("a");
     for at in 0..16u64 {
         rig.ask(write(file, at << 20, &vec![at as u8; 1 << 20])).expect("written");
@@ -52,7 +52,7 @@ fn reads_that_wait_together_are_one_batch() {
 
 #[test]
 fn order_is_kept_between_reads_and_writes() {
-    let rig = Rig::new(Duration::from_secs(60));
+    let rig = Rig::new();
     let file = rig.create("a");
     let mut ops = Vec::new();
     for turn in 0..20u8 {
@@ -72,7 +72,7 @@ fn a_watcher_hears_of_each_request() {
     let hook: OnRequest = Box::new(move |kind, ino, offset, len| {
         let _ = tell.send((kind, ino, offset, len));
     });
-    let rig = Rig::with(Duration::from_secs(60), Some(hook), Pulse::default());
+    let rig = Rig::with(Some(hook), Pulse::default());
     let file = rig.create("a");
     rig.ask(write(file, 10, b"hello")).expect("written");
     rig.ask(read(file, 10, 5)).expect("read");
@@ -87,7 +87,7 @@ fn a_watcher_hears_of_each_request() {
 
 #[test]
 fn what_was_done_is_there_after_the_end() {
-    let rig = Rig::new(Duration::from_secs(60));
+    let rig = Rig::new();
     let file = rig.create("kept");
     rig.ask(write(file, 0, b"hello")).expect("written");
     rig.ask(Op::Release { fh: file.1 }).expect("closed");
@@ -98,7 +98,7 @@ fn what_was_done_is_there_after_the_end() {
 
 #[test]
 fn an_attribute_is_measured_before_it_is_fetched() {
-    let rig = Rig::new(Duration::from_secs(60));
+    let rig = Rig::new();
     let (ino, _) = rig.create("a");
     let name = || b"user.a".to_vec();
     let get = |size| rig.ask(Op::GetXattr { ino, name: name(), size });
@@ -127,7 +127,7 @@ fn list(rig: &Rig, fh: u64, cookie: u64) -> Vec<(u64, String)> {
 
 #[test]
 fn a_listing_goes_on_where_it_was_whatever_changes() {
-    let rig = Rig::new(Duration::from_secs(60));
+    let rig = Rig::new();
     for n in 0..3000 {
         rig.create(&format!("f{n:04}"));
     }
@@ -173,7 +173,7 @@ fn a_listing_goes_on_where_it_was_whatever_changes() {
 /// A directory is open while it is removed.
 #[test]
 fn an_open_directory_outlives_its_name() {
-    let rig = Rig::new(Duration::from_secs(60));
+    let rig = Rig::new();
     let caller = Caller { uid: 0, gid: 0 };
     rig.ask(Op::MkDir { at: place("d"), mode: 0o755, caller }).expect("made");
     let Ok(Answer::Entry(Some(attr))) = rig.ask(Op::Lookup(place("d"))) else { panic!("no") };

@@ -2,6 +2,7 @@
 
 use super::super::wire::{Header, command};
 use super::{Client, EXPORT, PLAIN, STRUCTURED, option, request, talk};
+use oblivio_testkit::campaign::scaled;
 use proptest::prelude::*;
 use std::io::ErrorKind;
 use std::net::Shutdown;
@@ -42,7 +43,7 @@ fn header() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(scaled(64) as u32))]
 
     #[test]
     fn no_requests_break_the_server(

@@ -1,5 +1,5 @@
 //! With padding the store sees the same of two clients with equal requests at other offsets.
-//! Recorded at the store; `OBLIVIO_TRACE_PAIRS` is the number of pairs.
+//! Recorded at the store; `just padded-pairs` compares more pairs.
 
 use super::*;
 use crate::paired::pairs::{Session, compare_pairs, padded};

@@ -1,7 +1,8 @@
 //! A disk in memory behind TLS, and its clients.
 
 use super::super::super::certificates;
-use super::super::super::listen::{Guard, Listener, Place};
+use super::super::super::listen::{Listener, Place};
+use super::super::super::request::OnRequest;
 use super::super::super::server::Options;
 use super::super::super::session::{Serving, serve};
 use super::super::super::wire::{option as opt, reply};
@@ -17,20 +18,22 @@ use rustls::{
 };
 use std::fs::Permissions;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
-pub(super) type Secure = StreamOwned<ClientConnection, TcpStream>;
+pub(super) type Secure = StreamOwned<ClientConnection, UnixStream>;
 
 /// The client's flags: fixed newstyle, no zeros.
 pub(super) const FLAGS: [u8; 4] = [0, 0, 0, 3];
 pub(super) const GREETING: usize = 18;
 /// Longer than any step takes.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Writes a file that only this user can read.
 pub(super) fn write(dir: &Path, name: &str, text: &str) -> PathBuf {
@@ -52,10 +55,12 @@ pub(super) fn server_config(
     certificates::config(&cert, &key, clients.as_deref()).expect("good files")
 }
 
-/// A disk in memory behind TLS.
+/// A disk in memory behind TLS, at a socket: what it does is the same as at an address.
 pub(super) struct Rig {
-    pub(super) address: SocketAddr,
+    dir: TempDir,
     pub(super) serving: Option<Serving>,
+    /// Requests that it took.
+    taken: Arc<AtomicUsize>,
 }
 
 impl Rig {
@@ -69,30 +74,44 @@ impl Rig {
     }
 
     fn on(with: impl FnOnce(Listener) -> Listener) -> Self {
-        let place = Place::address("127.0.0.1:0", Guard::Encryption).expect("an address");
-        let listener = with(Listener::open(&place).expect("a port"));
-        let address = listener.address().expect("an address");
+        let dir = tempfile::tempdir().expect("a folder");
+        let place = Place::socket(&dir.path().join("socket")).expect("a free name");
+        let listener = with(Listener::open(&place).expect("a socket"));
+        let taken = Arc::<AtomicUsize>::default();
+        let count = Arc::clone(&taken);
+        let on_request: OnRequest = Arc::new(move |_| {
+            count.fetch_add(1, Ordering::SeqCst);
+        });
         let options = Options {
             read_only: false,
             commit_every: Duration::from_secs(3600),
             paced: false,
             timeout: Duration::from_secs(3600),
-            on_request: None,
+            on_request: Some(on_request),
             pulse: Pulse::default(),
         };
         let serving = serve(disk().0, listener, options).expect("threads");
-        Rig { address, serving: Some(serving) }
+        Rig { dir, serving: Some(serving), taken }
     }
 
-    pub(super) fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).expect("a server");
+    /// Waits until it has taken so many requests.
+    pub(super) fn takes(&self, requests: usize) {
+        let begun = Instant::now();
+        while self.taken.load(Ordering::SeqCst) < requests {
+            assert!(begun.elapsed() < PATIENCE, "requests are not taken");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    pub(super) fn connect(&self) -> UnixStream {
+        let stream = UnixStream::connect(self.dir.path().join("socket")).expect("a server");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
         stream
     }
 
     /// A connection on which TLS may begin.
-    pub(super) fn at_tls(&self) -> TcpStream {
+    pub(super) fn at_tls(&self) -> UnixStream {
         let mut stream = self.connect();
         stream.read_exact(&mut [0; GREETING]).expect("a greeting");
         stream.write_all(&[&FLAGS[..], &option(opt::STARTTLS, &[])].concat()).expect("it reads");

@@ -1,11 +1,11 @@
 //! A bit of a stored slot is another one for the time of one read: the client that is the scribe
-//! finds it, and nobody gets wrong data. `OBLIVIO_CLIENT_FLIPS` makes it longer
-//! (`just pyramid-flips`).
+//! finds it, and nobody gets wrong data. `just pyramid-flips` makes it longer.
 
 use super::{Line, World, add_one, clock, get, read, value, write};
 use oblivio_client::{Client, Options};
 use oblivio_splitmix::SplitMix64;
 use oblivio_store::share::{Call, Entry, MemoryShare, Number, Reply, Result, Share, Spot};
+use oblivio_testkit::campaign::{scaled, seed};
 use oblivio_volume::Error;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -133,11 +133,10 @@ fn work(client: &Client, model: &mut Model, rng: &mut SplitMix64, unique: &mut u
 
 #[test]
 fn a_bit_that_changes_before_a_read_stops_the_scribe_and_nobody_gets_wrong_data() {
-    let flips = std::env::var("OBLIVIO_CLIENT_FLIPS").ok().and_then(|it| it.parse().ok());
-    let flips: u64 = flips.unwrap_or(16);
-    let server = Arc::new(Flipper::new(flips));
+    let (flips, seed) = (scaled(10), seed(16));
+    let server = Arc::new(Flipper::new(seed));
     let world = World::over(Arc::clone(&server) as Arc<dyn Share>);
-    let (mut model, mut rng, mut unique) = (Model::new(), SplitMix64::new(7), 0);
+    let (mut model, mut rng, mut unique) = (Model::new(), SplitMix64::new(seed + 1), 0);
     let mut found = [0, 0];
     let line = Line::to(Arc::clone(&world.line) as Arc<dyn Share>);
     let other = world.client_over(&line, Options { scribe: false, ..World::options() });

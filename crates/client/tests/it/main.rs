@@ -28,16 +28,49 @@ use oblivio_engine::Action;
 use oblivio_engine::BlockId;
 use oblivio_engine::pyramid::share::{Answer, Ask, Compare};
 use oblivio_engine::pyramid::{Name, Operation};
-use oblivio_store::share::{Clock, MemoryShare, Share};
+use oblivio_store::share::{Clock, LEASE, MemoryShare, Share, StoredShare};
+use oblivio_testkit::share::TestClock;
+use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 const BYTES: usize = 256;
 const BLOCKS: u64 = 1 << 8;
 
+/// Longer than anything takes that comes at all.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Looks until something is there.
+fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begin.elapsed() < LONG, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 fn clock() -> Clock {
     let begin = Instant::now();
     Arc::new(move || begin.elapsed())
+}
+
+/// The server of a folder, which was started anew: the lease of whoever was the scribe before has
+/// ended, and later ones do not end.
+fn started(dir: &Path) -> StoredShare {
+    let clock = TestClock::default();
+    // Calls that wait there have an earlier one for a moment.
+    let share = eventually("the folder is free", || free(StoredShare::open(dir, clock.clock())));
+    clock.pass(LEASE);
+    share
+}
+
+/// A folder that another server has is waited for.
+fn free<E: std::fmt::Display>(opened: Result<StoredShare, E>) -> Option<StoredShare> {
+    opened.inspect_err(|error| assert!(error.to_string().contains("in use"), "{error}")).ok()
 }
 
 fn new() -> NewShared {
@@ -66,7 +99,7 @@ impl World {
     }
 
     fn options() -> Options {
-        Options { timeout: Duration::from_secs(60), ..Options::default() }
+        Options { timeout: LONG, ..Options::default() }
     }
 
     /// A client with a line of its own.

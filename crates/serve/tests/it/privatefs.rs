@@ -1,5 +1,4 @@
 //! A file system of several writers, mounted twice over blocks in memory.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 use oblivio_privatefs::testing::Memory;
 use oblivio_privatefs::{NewNode, Options as ClientOptions, PrivateFs};
@@ -64,7 +63,7 @@ impl Stage {
 fn soon(what: impl Fn() -> bool) {
     let since = Instant::now();
     while !what() {
-        assert!(since.elapsed() < Duration::from_secs(10), "it never comes");
+        assert!(since.elapsed() < Duration::from_secs(60), "it never comes");
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -86,6 +85,7 @@ fn run(dir: &Path, program: &str, arguments: &[&str]) -> bool {
 }
 
 #[test]
+#[ignore = "system: mounts through FUSE"]
 fn one_mount_has_what_another_wrote() {
     let Some(stage) = Stage::new("one_mount_has_what_another_wrote", 2, false) else { return };
     fs::create_dir(stage.at(0, "d")).unwrap();
@@ -111,6 +111,7 @@ fn one_mount_has_what_another_wrote() {
 }
 
 #[test]
+#[ignore = "system: mounts through FUSE"]
 fn open_files_outlive_their_names_on_another_mount() {
     let Some(stage) = Stage::new("open_files_outlive_their_names", 2, false) else { return };
     fs::write(stage.at(0, "f"), vec![7; 100_000]).unwrap();
@@ -125,6 +126,7 @@ fn open_files_outlive_their_names_on_another_mount() {
 }
 
 #[test]
+#[ignore = "system: mounts through FUSE"]
 fn appends_and_locks_meet_across_mounts() {
     let Some(stage) = Stage::new("appends_and_locks_meet_across_mounts", 2, false) else { return };
     File::create(stage.at(0, "log")).unwrap();
@@ -166,6 +168,7 @@ fn appends_and_locks_meet_across_mounts() {
 }
 
 #[test]
+#[ignore = "system: mounts through FUSE"]
 fn a_strict_mount_sees_each_write_at_once() {
     let Some(stage) = Stage::new("a_strict_mount_sees_each_write_at_once", 2, true) else { return };
     File::create(stage.at(0, "f")).unwrap().set_len(10_000).unwrap();
@@ -186,6 +189,7 @@ fn a_strict_mount_sees_each_write_at_once() {
 }
 
 #[test]
+#[ignore = "system: mounts through FUSE; git and make, if they are installed"]
 fn git_and_make_work_on_two_mounts() {
     let Some(stage) = Stage::new("git_and_make_work_on_two_mounts", 2, false) else { return };
     if ["git", "make"].iter().any(|tool| Command::new(tool).arg("--version").output().is_err()) {
@@ -240,6 +244,7 @@ fn git_and_make_work_on_two_mounts() {
 /// For the suites of others, such as pjdfstest: a command that the environment names, in a mount
 /// that other users may enter.
 #[test]
+#[ignore = "system: mounts through FUSE, for a program that PRIVATEFS_RUN names"]
 fn a_command_of_the_environment_works_in_a_mount() {
     let Ok(command) = std::env::var("PRIVATEFS_RUN") else {
         return eprintln!("a_command_of_the_environment_works_in_a_mount: skipped, PRIVATEFS_RUN");

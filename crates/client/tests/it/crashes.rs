@@ -1,6 +1,6 @@
 //! The server's computer crashes at a record of a run of 500 asks: what was not synced is there,
 //! gone, torn, or there in any order of its sectors. It opens, and nothing acknowledged is missing.
-//! `OBLIVIO_SHARE_CRASH_STEP=1` takes every record (`just pyramid-crashes`).
+//! `just pyramid-crashes` takes every record.
 
 use super::{Client, Line, World, get, read, value, write};
 use oblivio_client::Keyed;
@@ -8,6 +8,7 @@ use oblivio_splitmix::SplitMix64;
 use oblivio_store::share::{
     Answer, AskId, Call, Entry, LEASE, Number, Reply, Result, Share, StoredShare,
 };
+use oblivio_testkit::campaign::{at_least, every};
 use oblivio_testkit::share::TestClock;
 use std::collections::BTreeMap;
 use std::fs;
@@ -284,25 +285,29 @@ fn run(step: u64, first: u64) -> (u64, u64) {
     });
     clients.iter().rev().for_each(|client| client.close().unwrap());
     let Inside { records, moments, .. } = std::mem::take(&mut *watched.inside.lock().unwrap());
-    let mut rng = SplitMix64::new(first);
-    let mut crashes = 0;
-    for (number, moment) in moments.iter().enumerate() {
-        for way in 0..4 {
-            let left = tempfile::tempdir().unwrap();
-            moment.crash(way, &mut rng, left.path());
-            let record = number as u64 * step + first;
-            check(&world.keyed, left.path(), moment, &format!("record {record}, way {way}"));
-            crashes += 1;
-        }
+    let crashes = AtomicU64::new(0);
+    for (number, moment) in (0..).zip(&moments) {
+        let record = number * step + first;
+        thread::scope(|scope| {
+            for way in 0..4 {
+                let (keyed, crashes) = (&world.keyed, &crashes);
+                scope.spawn(move || {
+                    let left = tempfile::tempdir().unwrap();
+                    moment.crash(way, &mut SplitMix64::new(4 * record + way), left.path());
+                    check(keyed, left.path(), moment, &format!("record {record}, way {way}"));
+                    crashes.fetch_add(1, Ordering::SeqCst);
+                });
+            }
+        });
     }
-    (records, crashes)
+    (records, crashes.into_inner())
 }
 
 #[test]
 fn a_crash_at_any_record_loses_nothing_that_was_acknowledged() {
-    let step = std::env::var("OBLIVIO_SHARE_CRASH_STEP").ok().and_then(|it| it.parse().ok());
+    let step = every(24) as u64;
     // A long run keeps a part of the moments at a time.
-    let (step, every) = step.map_or((24, 24), |step: u64| (step, step.next_multiple_of(8)));
+    let every = if at_least(2.0) { step.next_multiple_of(8) } else { step };
     let (mut records, mut crashes) = (0, 0);
     for first in (0..every).step_by(step as usize) {
         let run = run(every, first);

@@ -1,14 +1,18 @@
 //! A server whose tables are in a store somewhere else.
 
-use super::{Line, World, add_one, clock, get, name, passphrase, read, value, write};
+use super::{
+    Line, World, add_one, clock, eventually, free, get, name, passphrase, read, value, write,
+};
 use oblivio_client::{Client, NewShared, create};
 use oblivio_crypto::KdfParams;
 use oblivio_engine::Action;
 use oblivio_engine::pyramid::Operation;
 use oblivio_engine::pyramid::share::Ask;
-use oblivio_store::share::{Share, StoredShare, Tables};
+use oblivio_store::share::{LEASE, Share, StoredShare, Tables};
 use oblivio_store::{Held, MemoryStore, Store};
+use oblivio_testkit::campaign::{scaled, seed};
 use oblivio_testkit::latency::Latency;
+use oblivio_testkit::share::TestClock;
 use oblivio_testkit::{LatencyStore, SplitMix64};
 use std::path::Path;
 use std::sync::Arc;
@@ -17,13 +21,12 @@ use std::time::{Duration, Instant};
 
 fn open(dir: &Path, store: Arc<dyn Store>, part_bytes: u64) -> Arc<dyn Share> {
     let tables = || Tables { store: Arc::clone(&store), random: [7; 16], part_bytes };
-    loop {
-        match StoredShare::with_tables(dir, clock(), tables()) {
-            Ok(share) => return Arc::new(share),
-            Err(error) => assert!(error.to_string().contains("in use"), "{error}"),
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
+    let clock = TestClock::default();
+    let share = eventually("the folder is free", || {
+        free(StoredShare::with_tables(dir, clock.clock(), tables()))
+    });
+    clock.pass(LEASE);
+    Arc::new(share)
 }
 
 #[test]
@@ -95,19 +98,15 @@ fn round(client: &Client, dice: &mut SplitMix64) -> f64 {
 
 /// `just share-tables`: tables in the server's folder and behind a line, by turns.
 #[test]
-#[ignore = "a measurement"]
+#[ignore = "long: a measurement"]
 fn speed_beside_tables_in_the_folder() {
-    let number = |name: &str, default: u64| {
-        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
-    };
-    let rounds = number("OBLIVIO_TABLES_ROUNDS", 5);
-    let delay = Duration::from_millis(number("OBLIVIO_TABLES_DELAY", 20));
+    let (rounds, delay) = (scaled(5), Duration::from_millis(20));
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let far = LatencyStore::new(MemoryStore::new(), Latency::new(delay, 12_500_000));
     let there = open(dirs[1].path(), Arc::new(far), 4 << 20);
     let here: Arc<dyn Share> = Arc::new(StoredShare::open(dirs[0].path(), clock()).unwrap());
     let worlds = [filled(here), filled(there)];
-    let mut dice = SplitMix64::new(rounds);
+    let mut dice = SplitMix64::new(seed(5));
     let mut speeds = [Vec::new(), Vec::new()];
     for _ in 0..rounds {
         for (at, (_, client)) in worlds.iter().enumerate() {

@@ -48,7 +48,10 @@ fn the_scribes_own_asks_take_one_round_trip() {
     }
     let answers = client.carry_out(&[read(7), write(8, 1)]).unwrap();
     assert_eq!(answers.iter().map(value).collect::<Vec<_>>(), [42, 0]);
-    let calls = calls.lock().unwrap().clone();
+    let mut calls = calls.lock().unwrap().clone();
+    // The answer to the first ask may have come before the call that told it was over.
+    let first = calls.iter().position(|call| *call != Made::Tell);
+    calls.drain(..first.unwrap());
     let asks = calls.iter().filter(|call| **call == Made::Ask).count();
     assert_eq!(asks, 0, "none goes to the server by itself: {calls:?}");
     let own = calls.iter().map(|call| if let Made::Show(own) = call { *own } else { 0 });

@@ -1,9 +1,9 @@
 //! A server that lies: an error, and no wrong data.
 
-use super::{Line, Options, World, add_one, clock, get, read, value, write};
+use super::{Line, Options, World, add_one, clock, get, read, started, value, write};
 use oblivio_client::{Known, Unremembered};
 use oblivio_engine::pyramid::share::Head;
-use oblivio_store::share::{Call, MemoryShare, Reply, Share, StoredShare};
+use oblivio_store::share::{Call, MemoryShare, Reply, Share};
 use oblivio_volume::{Error, Result};
 use std::fs;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn a_server_that_goes_back_is_found_and_shows_nothing() {
     fs::create_dir_all(&now).unwrap();
     let known = Kept::default();
     {
-        let world = World::over(Arc::new(StoredShare::open(&now, clock()).unwrap()));
+        let world = World::over(Arc::new(started(&now)));
         let (client, _) = world.client();
         (0..5).for_each(|_| add_one(&client, 3).unwrap());
         client.close().unwrap();
@@ -51,7 +51,7 @@ fn a_server_that_goes_back_is_found_and_shows_nothing() {
         let client = world.knowing(&world.line, World::options(), Box::new(known.clone())).unwrap();
         (0..5).for_each(|_| add_one(&client, 3).unwrap());
         client.close().unwrap();
-        let old: Arc<dyn Share> = Arc::new(StoredShare::open(&before, clock()).unwrap());
+        let old: Arc<dyn Share> = Arc::new(started(&before));
         let old = Line::to(old);
         let refused = world.knowing(&old, World::options(), Box::new(known.clone()));
         assert!(matches!(refused, Err(Error::RolledBack(_))));
@@ -69,7 +69,7 @@ fn changed_bytes_of_tables_are_found_at_their_read() {
     let memory = Arc::new(MemoryShare::new(clock()));
     let world = World::over(Arc::clone(&memory) as Arc<dyn Share>);
     let line = Line::to(Arc::clone(&world.line) as Arc<dyn Share>);
-    let options = Options { timeout: Duration::from_secs(20), ..World::options() };
+    let options = World::options();
     let client = world.client_over(&line, options);
     let writes: Vec<_> = (0..200).map(|index| vec![write(index, index + 1)]).collect();
     client.carry_out_many(&writes).unwrap();
@@ -93,7 +93,8 @@ fn lied_to(kind: &str, lie: fn(&Call<'_>, &mut Reply)) {
     // Enough that there is a state of a scribe.
     (0..4).for_each(|_| drop(writer.carry_out_many(&writes).unwrap()));
     line.lie(lie);
-    let options = Options { timeout: Duration::from_secs(4), ..World::options() };
+    // Whoever waits in vain is told nothing wrong.
+    let options = Options { timeout: Duration::from_secs(1), ..World::options() };
     let lied = Line::to(Arc::clone(&world.line) as Arc<dyn Share>);
     lied.lie(lie);
     drop(writer);
