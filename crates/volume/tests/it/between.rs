@@ -4,6 +4,7 @@
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{Answer, Call, Hint, Layer, MemoryStore, Store};
+use oblivio_testkit::campaign::scaled;
 use oblivio_testkit::fault::{Fault, FaultPlan, FaultStore, Repeat};
 use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Shown, ShownKind, Volume};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -188,7 +189,8 @@ fn what_was_committed_is_there_wherever_the_store_fails() {
     };
     let all = session(None);
     // Not up to the very end: paths are random, and another session may make a few requests fewer.
-    for part in 0..16 {
-        session(Some(all * part / 16));
+    let parts = scaled(3);
+    for part in 0..parts {
+        session(Some(all * part / parts));
     }
 }

@@ -127,7 +127,7 @@ fn apply(event: Event, disk: &mut Disk, model: &mut [u8]) -> Result<(), TestCase
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(scaled(200) as u32))]
+    #![proptest_config(ProptestConfig::with_cases(scaled(50) as u32))]
     #[test]
     fn a_disk_is_a_vector_of_bytes(events in proptest::collection::vec(event(), 1..40)) {
         let store = Arc::new(MemoryStore::new());

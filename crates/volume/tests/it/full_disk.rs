@@ -3,6 +3,7 @@
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{Answer, Call, Held, Layer, MemoryStore, Result, Slots, StoreError};
+use oblivio_testkit::campaign::at_least;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::sequential::SequentialOptions;
 use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Volume};
@@ -202,8 +203,9 @@ fn rounds(
     (fs, names)
 }
 
-/// Fills a store just large enough for `blocks` blocks, and works on it for several commits.
-fn to_the_limit(blocks: u64, memory: usize) {
+/// Fills a store just large enough for some thousand blocks, and works on it for several commits.
+fn to_the_limit(memory: usize) {
+    let blocks = if at_least(10.0) { 8_000 } else { 3_000 };
     // Slots of this size do not begin at pages, so each hole keeps parts of pages.
     let size = just_enough(blocks, memory) + (2 << 20);
     let store = Limited::new(size);
@@ -316,10 +318,10 @@ fn a_store_that_does_not_tell_what_is_free_is_not_given_up() {
 
 #[test]
 fn with_little_memory_a_store_is_used_up_to_its_limit() {
-    to_the_limit(8_000, 3 << 20);
+    to_the_limit(3 << 20);
 }
 
 #[test]
 fn with_much_memory_a_store_is_used_up_to_its_limit() {
-    to_the_limit(8_000, 64 << 20);
+    to_the_limit(64 << 20);
 }

@@ -116,7 +116,7 @@ fn every_header_opens_every_state() {
     let fs = open(&store);
     fs.set_capacity((128 << 20) / BLOCK as u64).expect("a higher limit");
     let large = header(&store);
-    put(&fs, "second", 20 << 20).expect("room");
+    put(&fs, "second", 10 << 20).expect("room");
     fs.commit().expect("committed");
     // As after a crash: the growth is in the journal or in the state.
     drop(fs);
@@ -137,7 +137,7 @@ fn every_header_opens_every_state() {
             expect(&fs, "first", 1 << 20);
             assert_eq!(fs.lookup(ROOT_INO, b"second").is_ok(), second);
             if second {
-                expect(&fs, "second", 20 << 20);
+                expect(&fs, "second", 10 << 20);
             }
             match put(&fs, "third", 2 << 20) {
                 Ok(()) => expect(&fs, "third", 2 << 20),

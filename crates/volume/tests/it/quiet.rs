@@ -4,13 +4,16 @@
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{MemoryStore, Store};
+use oblivio_testkit::campaign::{every, scaled};
 use oblivio_testkit::fault::{Fault, FaultPlan, FaultStore, Repeat};
 use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Shown, ShownKind, Volume};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Large, for speed.
+/// Large, for speed, and so that more than one part waits.
 const BLOCK: usize = 64 << 10;
+/// For what does not depend on parts.
+const SMALL: usize = 8 << 10;
 /// Enough that more is cached until a commit than an idle step writes.
 const BLOCKS: u64 = 2300;
 const LEFT: u64 = 400;
@@ -25,8 +28,8 @@ fn passphrase() -> Passphrase {
     Passphrase::new("quiet")
 }
 
-fn create() -> CreateOptions {
-    CreateOptions { block_bytes: BLOCK, capacity_bytes: 1 << 30, kdf: KdfParams::TEST }
+fn create(block_bytes: usize) -> CreateOptions {
+    CreateOptions { block_bytes, capacity_bytes: 1 << 30, kdf: KdfParams::TEST }
 }
 
 fn open() -> OpenOptions {
@@ -64,7 +67,7 @@ fn a_commit_in_quiet_moments_is_written_in_parts() {
     let open = OpenOptions { on_shown: Some(Box::new(on_shown)), ..open() };
     let store = Arc::new(MemoryStore::new());
     let mut volume =
-        Volume::create(store.clone(), &passphrase(), create(), open).expect("an empty store");
+        Volume::create(store.clone(), &passphrase(), create(BLOCK), open).expect("an empty store");
     emptied(&mut volume);
     shown.lock().expect("alone").clear();
     rest(&mut volume).expect("memory");
@@ -90,7 +93,8 @@ fn a_commit_in_quiet_moments_is_written_in_parts() {
 #[test]
 fn quiet_moments_may_fail_anywhere() {
     let disk = Arc::new(MemoryStore::new());
-    let mut volume = Volume::create(disk.clone(), &passphrase(), create(), open()).expect("empty");
+    let mut volume =
+        Volume::create(disk.clone(), &passphrase(), create(BLOCK), open()).expect("empty");
     emptied(&mut volume);
     volume.commit().expect("memory");
     drop(volume);
@@ -120,8 +124,9 @@ fn quiet_moments_may_fail_anywhere() {
     };
     let all = session(None);
     // Most are single buckets. Not up to the very end: another session may make a few fewer.
-    for part in 0..12 {
-        session(Some(all * part / 12));
+    let parts = scaled(3);
+    for part in 0..parts {
+        session(Some(all * part / parts));
     }
 }
 
@@ -140,7 +145,7 @@ fn fails_at(kind: ShownKind, count: u64, end: impl Fn(&mut Volume) -> Result<(),
     };
     let store: Arc<dyn Store> = Arc::new(FaultStore::new(Arc::clone(&disk), plan));
     let options = OpenOptions { on_shown: Some(Box::new(on_shown)), ..open() };
-    let mut volume = Volume::create(store, &passphrase(), create(), options).expect("empty");
+    let mut volume = Volume::create(store, &passphrase(), create(SMALL), options).expect("empty");
     emptied(&mut volume);
     left.store(count, Ordering::Relaxed);
     assert!(end(&mut volume).is_err());
@@ -156,7 +161,7 @@ fn fails_at(kind: ShownKind, count: u64, end: impl Fn(&mut Volume) -> Result<(),
 #[test]
 fn what_was_not_removed_after_all_has_room() {
     fails_at(ShownKind::Commit, 1, rest);
-    for count in [1, 5, 12] {
+    for count in [1, 5, 12].into_iter().step_by(every(2)) {
         fails_at(ShownKind::Maintenance, count, rest);
         let left = fails_at(ShownKind::Maintenance, count, |volume| volume.finish());
         assert!(left < BLOCKS / 2, "{left}: what was removed is so before the tree is swept");

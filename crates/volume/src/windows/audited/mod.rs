@@ -43,7 +43,7 @@ fn honest_runs_raise_no_alarm() {
 /// beside that no path comes again more often than chance has it.
 #[test]
 fn take_overs_show_nothing_again_but_what_was_shown() {
-    let sessions = scaled(150);
+    let sessions = scaled(60);
     // Each makes some twenty accesses before it is cut off.
     let plan = Plan { session: Some(60), kills: true, ..Plan::new(Way::Any, 5, sessions * 20) };
     let report = judged(plan);
@@ -110,12 +110,15 @@ fn all() -> Vec<Planted> {
 fn every_planted_leak_is_found() {
     let leaks = all();
     assert_eq!(leaks.len(), 17, "the agent is the eighteenth");
-    let mut missed = Vec::new();
+    let (mut missed, mut honest_ones) = (Vec::new(), Vec::new());
     for Planted { name, plan, leak, found_by } in leaks {
         // The same without the leak.
         let honest = Plan { wrong: None, odd: None, ..plan };
-        let report = judged(honest);
-        assert_eq!(report.verdict, Verdict::Pass, "{name}: without it\n{report}");
+        if !honest_ones.contains(&honest) {
+            let report = judged(honest);
+            assert_eq!(report.verdict, Verdict::Pass, "{name}: without it\n{report}");
+            honest_ones.push(honest);
+        }
         PLANTED.set(leak);
         let report = judged(plan);
         PLANTED.set(None);

@@ -39,7 +39,7 @@ pub(super) const WAYS: [Way; 6] =
     [Way::OneBlock, Way::InTurn, Way::Any, Way::FewOften, Way::Absent, Way::Batches];
 
 /// A run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     pub way: Way,
     pub seed: u64,

@@ -131,11 +131,6 @@ pub fn padded() -> OpenOptions {
     OpenOptions { pad: true, memory_bytes: 64 << 20, ..OpenOptions::default() }
 }
 
-/// A number from the environment.
-pub fn told(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
 /// Compares `usual` pairs of workloads, each made from dice for its public part and dice for its
 /// hidden part.
 pub fn compare_pairs(what: &str, usual: u64, run: impl Fn(&mut Dice, &mut Dice) -> Seen) {

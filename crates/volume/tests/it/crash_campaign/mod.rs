@@ -440,7 +440,7 @@ fn any_campaign<'a>(
 /// One campaign for each seed. A run of a hundred times the usual size crashes each session at
 /// every operation.
 fn campaigns(any_setup: fn(&mut Dice) -> Setup) {
-    let (first, seeds, most) = (seed(1), scaled(2), scaled(6));
+    let (first, seeds, most) = (seed(1), scaled(1), scaled(3));
     let mut counts = Counts::default();
     for seed in first..first + seeds {
         any_campaign(seed, any_setup, &mut counts, most).run();
@@ -472,7 +472,7 @@ fn a_seed_replays_byte_for_byte() {
         for any_setup in [Setup::any, Setup::paced, Setup::pyramid] {
             let outcome = || {
                 let mut counts = Counts::default();
-                any_campaign(seed, any_setup, &mut counts, 4).run();
+                any_campaign(seed, any_setup, &mut counts, 2).run();
                 counts
             };
             assert_eq!(outcome(), outcome(), "seed {seed}");

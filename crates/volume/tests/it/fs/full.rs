@@ -1,7 +1,7 @@
 //! What works on a full volume, and what makes room on it again.
 
 use super::*;
-use oblivio_testkit::campaign::scaled;
+use oblivio_testkit::campaign::{every, scaled};
 use oblivio_volume::BlockSpace;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ fn ino_of(fs: &FileSystem, name: &str) -> Ino {
 
 #[test]
 fn what_is_there_can_be_written_anew() {
-    for (block, blocks, len) in [(16_384, 900, 4096), (4096, 1_500, 1000), (16_384, 900, 100_000)] {
+    for (block, blocks, len) in [(16_384, 500, 4096), (4096, 1_000, 1000), (16_384, 500, 100_000)] {
         let (disk, fs, count) = filled(block, blocks, len);
         assert!(count * len * 3 > blocks as usize * block, "early: {count} files of {len}");
         let mut handles = Vec::new();
@@ -102,7 +102,7 @@ fn what_is_offered_can_be_set_aside() {
 
 #[test]
 fn small_files_that_were_removed_make_room() {
-    let (disk, fs, count) = filled(16_384, 2_048, 4096);
+    let (disk, fs, count) = filled(16_384, 1_024, 4096);
     fs.commit().unwrap();
     for number in (0..count).step_by(2) {
         fs.unlink(ROOT_INO, format!("f{number}").as_bytes()).unwrap();
@@ -153,7 +153,7 @@ fn what_small_files_left_is_told_as_free_after_quiet_moments() {
 
 #[test]
 fn crashes_while_shared_blocks_are_merged_lose_nothing() {
-    for cut in (0..).step_by(3) {
+    for cut in (0..).step_by(every(8)) {
         let (disk, fs, count) = filled(4096, 700, 900);
         for number in (0..count).step_by(2) {
             fs.unlink(ROOT_INO, format!("f{number}").as_bytes()).unwrap();
@@ -379,7 +379,7 @@ impl Nearly {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(scaled(48) as u32))]
+    #![proptest_config(ProptestConfig::with_cases(scaled(12) as u32))]
 
     #[test]
     fn a_volume_that_is_always_nearly_full_behaves_like_the_model(

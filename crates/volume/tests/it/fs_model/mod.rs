@@ -89,7 +89,7 @@ fn op() -> BoxedStrategy<Op> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(scaled(256) as u32))]
+    #![proptest_config(ProptestConfig::with_cases(scaled(64) as u32))]
 
     #[test]
     fn behaves_like_the_model(ops in prop::collection::vec(op(), 1..160)) {
@@ -119,7 +119,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(scaled(32) as u32))]
+    #![proptest_config(ProptestConfig::with_cases(scaled(16) as u32))]
 
     /// A volume on the sequential engine commits spontaneously too, at the end of each turn. Freed
     /// blocks keep their content there, and it comes back with them.

@@ -28,17 +28,17 @@ fn campaign(engine: Engine, schedules: u64) {
 
 #[test]
 fn a_tree_is_the_newest_or_refused() {
-    campaign(Engine::Tree, scaled(400));
+    campaign(Engine::Tree, scaled(100));
 }
 
 #[test]
 fn a_sequential_volume_is_the_newest_or_refused() {
-    campaign(Engine::Sequential, scaled(400));
+    campaign(Engine::Sequential, scaled(100));
 }
 
 #[test]
 fn a_pyramid_is_the_newest_or_refused() {
-    campaign(Engine::Pyramid, scaled(400));
+    campaign(Engine::Pyramid, scaled(100));
 }
 
 /// L1: an opening reads the log of a sequential volume twice. A store that answers the second time

@@ -109,7 +109,7 @@ impl World<'_> {
             self.past.push(self.now.snapshot());
             self.wholes.push(self.whole);
             if !self.honest && self.dice.below(2) == 0 {
-                let other = other(self.engine);
+                let other = other_volume(self.engine);
                 let restored = meddle(&self.now, &self.past, other, &mut self.dice);
                 self.whole = restored.is_some_and(|number| self.wholes[number]);
             }
@@ -128,7 +128,8 @@ impl World<'_> {
     fn session(&mut self, who: usize, may_die: bool) -> Outcome<()> {
         self.counts.sessions += 1;
         self.counts.honest += u64::from(self.honest);
-        let store = Arc::new(Hostile::new(Arc::clone(&self.now), &self.past, other(self.engine)));
+        let store =
+            Arc::new(Hostile::new(Arc::clone(&self.now), &self.past, other_volume(self.engine)));
         let at = 1 + self.dice.below(50);
         let mut meddled = false;
         match self.dice.below(if self.honest { 2 } else { 5 }) {
@@ -255,7 +256,7 @@ impl World<'_> {
             let store = Arc::new(Hostile::new(
                 Arc::clone(&self.now),
                 &self.past,
-                super::schedule::other(self.engine),
+                other_volume(self.engine),
             ));
             return match self.open(who, &store, &Arc::default()) {
                 Ok(_) => Err(format!("computer {who} has two sessions at once")),
@@ -274,7 +275,8 @@ impl World<'_> {
 
     /// A session that writes once.
     fn short_session(&mut self, who: usize) -> Outcome<()> {
-        let store = Arc::new(Hostile::new(Arc::clone(&self.now), &self.past, other(self.engine)));
+        let store =
+            Arc::new(Hostile::new(Arc::clone(&self.now), &self.past, other_volume(self.engine)));
         let paths = Arc::default();
         self.parties[who].left = None;
         let Ok(mut volume) = self.open(who, &store, &paths) else { return Ok(()) };
@@ -360,7 +362,7 @@ pub fn logs_that_change() -> Found {
         write_and_die(now.clone(), &computer, 1);
         let before = now.snapshot();
         write_and_die(now.clone(), &computer, 2);
-        let store = Hostile::new(now, &[before], other(Engine::Sequential));
+        let store = Hostile::new(now, &[before], other_volume(Engine::Sequential));
         store.plan(at, Event::PutBack("log"));
         // Another computer, which knows nothing.
         match open_on(Arc::new(store), &Computer::new(None)) {
@@ -466,7 +468,7 @@ fn made(engine: Engine) -> &'static MemoryStore {
 }
 
 /// Another volume with the same passphrase.
-fn other(engine: Engine) -> &'static MemoryStore {
+fn other_volume(engine: Engine) -> &'static MemoryStore {
     static OTHER: [OnceLock<MemoryStore>; 3] = [const { OnceLock::new() }; 3];
     OTHER[engine as usize].get_or_init(|| make(engine))
 }

@@ -124,11 +124,11 @@ fn side_by_side(
 
 #[test]
 fn readers_see_what_was_accepted_while_others_write() {
-    for seed in 0..scaled(12) {
+    for seed in 0..scaled(6) {
         let mut dice = Dice::new(seed ^ 0xbe51de);
         let (store, memory) = (Arc::new(MemoryStore::new()), MemoryKeeper::default());
         let mut volume = create(store, any_options(&mut dice), &memory).expect("a volume");
-        let (writer, threads) = side_by_side(&mut volume, &mut dice, 1000);
+        let (writer, threads) = side_by_side(&mut volume, &mut dice, 400);
         writer.expect("memory");
         for thread in threads {
             thread.expect("nothing was tampered with");
@@ -169,7 +169,7 @@ fn a_store_that_fails_ends_readers_and_the_writer() {
 
 #[test]
 fn what_is_written_does_not_follow_from_what_is_read() {
-    for seed in 0..20 {
+    for seed in 0..scaled(8) {
         let mut dice = Dice::new(seed ^ 0x7ace);
         let options = any_options(&mut dice);
         let (start, memory) = (MemoryStore::new(), MemoryKeeper::default());

@@ -105,7 +105,7 @@ fn one_campaign(seed: u64, most: u64) -> u64 {
 
 #[test]
 fn no_crash_loses_what_was_synced() {
-    let (mut states, mut seed, most) = (0, campaign::seed(1), scaled(1500));
+    let (mut states, mut seed, most) = (0, campaign::seed(1), scaled(500));
     while states < most {
         states += one_campaign(seed, most - states);
         seed += 1;
@@ -116,7 +116,7 @@ fn no_crash_loses_what_was_synced() {
 /// A crash during the recovery from a crash.
 #[test]
 fn no_crash_of_a_recovery_loses_anything() {
-    let (mut states, mut seed, most) = (0, campaign::seed(1), scaled(500));
+    let (mut states, mut seed, most) = (0, campaign::seed(1), scaled(100));
     while states < most {
         let mut dice = Dice::new(seed ^ 0x5eed);
         let options = any_options(&mut dice);

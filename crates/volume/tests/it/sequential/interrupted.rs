@@ -46,7 +46,7 @@ fn a_creation_that_is_cut_short_leaves_a_volume_or_none() {
 /// and then the power fails.
 #[test]
 fn what_a_killed_process_left_is_durable_once_it_was_believed() {
-    let (mut states, mut seed, most) = (0, campaign::seed(1), scaled(500));
+    let (mut states, mut seed, most) = (0, campaign::seed(1), scaled(100));
     while states < most {
         let mut dice = Dice::new(seed ^ 0xdead);
         let options = any_options(&mut dice);
@@ -91,7 +91,7 @@ fn what_a_killed_process_left_is_durable_once_it_was_believed() {
 /// the log than there is.
 #[test]
 fn the_same_crash_again_and_again_does_not_use_up_the_log() {
-    for seed in 0..scaled(20) {
+    for seed in 0..scaled(2) {
         let options = any_options(&mut Dice::new(seed));
         for operations in 0..14 {
             let (memory, start) = (MemoryKeeper::default(), Arc::new(MemoryStore::new()));
@@ -145,7 +145,7 @@ fn quanta_that_wait_together_are_lost_or_kept() {
     let whole = Arc::new(CrashStore::holding(&start));
     play(&whole, &memory.twin(), &Model::default(), &events);
     let mut dice = Dice::new(4);
-    for operation in (0..=whole.operations()).step_by(every(6)) {
+    for operation in (0..=whole.operations()).step_by(every(12)) {
         let (memory, store) = (memory.twin(), Arc::new(CrashStore::holding(&start)));
         store.crash_after(operation);
         let possible = play(&store, &memory, &Model::default(), &events);

@@ -144,7 +144,7 @@ fn session<S: Store + 'static>(
 
 #[test]
 fn equal_lengths_leave_equal_traces() {
-    let (first, pairs) = (seed(0x1_0000_0001), scaled(150));
+    let (first, pairs) = (seed(0x1_0000_0001), scaled(50));
     let (mut events_seen, mut crashed) = (0, 0);
     for pair in first..first + pairs {
         let mut dice = Dice::new(pair);

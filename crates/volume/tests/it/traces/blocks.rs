@@ -123,7 +123,7 @@ fn session(steps: &[Step], dice: &mut Dice, options: OpenOptions) -> Seen {
 
 #[test]
 fn pairs_of_workloads_on_blocks_look_the_same() {
-    compare_pairs("blocks", 60, |public, hidden| {
+    compare_pairs("blocks", 20, |public, hidden| {
         let (mut discards, steps) = (90, 4 + public.below(30));
         let steps: Vec<_> = (0..steps).map(|_| any_step(public, &mut discards)).collect();
         session(&steps, hidden, padded())
@@ -162,7 +162,7 @@ fn rewriting_one_block_shows_as_much_as_writing_many() {
 /// A commit writes as much for discarded blocks anywhere as for neighbours.
 #[test]
 fn a_commit_does_not_tell_whether_blocks_lay_side_by_side() {
-    const MANY: u64 = 1 << 18;
+    const MANY: u64 = 1 << 17;
     let (store, mut volume) = create(64, MANY * 64);
     volume.reserve(MANY).expect("room");
     let ids = (0..MANY / 40).map(|at| at * 40);

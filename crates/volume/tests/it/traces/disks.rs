@@ -86,7 +86,7 @@ fn session(steps: &[Step], dice: &mut Dice) -> Seen {
 
 #[test]
 fn pairs_of_workloads_on_a_disk_look_the_same() {
-    compare_pairs("a disk", 60, |public, hidden| {
+    compare_pairs("a disk", 20, |public, hidden| {
         let steps: Vec<_> = (0..4 + public.below(26)).map(|_| any_step(public)).collect();
         session(&steps, hidden)
     });

@@ -241,7 +241,7 @@ fn session(steps: &[Step], dice: &mut Dice) -> Seen {
 
 #[test]
 fn pairs_of_workloads_on_files_look_the_same() {
-    compare_pairs("files", 40, |public, hidden| {
+    compare_pairs("files", 10, |public, hidden| {
         let (mut unlinks, steps) = (EACH, 4 + public.below(60));
         let steps: Vec<_> = (0..steps).map(|_| any_step(public, &mut unlinks)).collect();
         session(&steps, hidden)

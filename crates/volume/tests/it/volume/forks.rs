@@ -3,6 +3,7 @@
 use super::model::{Model, content};
 use super::{BYTES, created, passphrase, read, tight, write};
 use oblivio_store::{Blobs, Held, Log, MemoryStore, PutMode, ReadAt};
+use oblivio_testkit::campaign::scaled;
 use oblivio_volume::{BlockSpace, Error, Known, MemoryKeeper, OpenOptions, Volume};
 use std::sync::Arc;
 
@@ -49,9 +50,10 @@ fn damage_is_refused_and_named() {
     assert!(never_wrong(&disk, &model, known).is_none());
     for (object, len) in disk.list().expect("memory") {
         // A sample here; `just damage` changes every byte.
-        for step in 0..48.min(len) {
+        let sample = scaled(16).min(len);
+        for step in 0..sample {
             let damaged = disk.snapshot();
-            let at = len * step / 48;
+            let at = len * step / sample;
             damaged.corrupt(&object, at, |byte| *byte ^= 1 << (step % 8)).expect("in range");
             never_wrong(&damaged, &model, known);
         }

@@ -161,6 +161,11 @@ proptest! {
         }
     }
 
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(scaled(3) as u32))]
+
     /// The power fails in every storage operation of a run in turn; the result may have torn and
     /// reordered writes.
     #[test]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 const BYTES: usize = 1024;
 const BLOCKS: u64 = 4096;
-const ACCESSES: u64 = 20_000;
+const ACCESSES: u64 = 10_000;
 
 /// Windows of eight turns, five levels in the pool, a tree of eleven or so.
 fn options() -> WindowOptions {

@@ -3,6 +3,7 @@
 use super::whole::Whole;
 use super::{BLOCKS, contents, create, open, write};
 use oblivio_store::{MemoryStore, Store};
+use oblivio_testkit::campaign::every;
 use oblivio_testkit::fault::{Fault, FaultPlan, When};
 use oblivio_testkit::{CrashStore, FaultStore, SplitMix64};
 use oblivio_volume::{BlockSpace, Result};
@@ -36,11 +37,11 @@ fn volume_with_content() -> (MemoryStore, Model) {
     (disk.snapshot(), model)
 }
 
-/// Every third call: the campaign of all is slow without optimisation.
+/// Every third call, or each in a long run.
 #[test]
 fn a_crash_leaves_all_that_was_acknowledged() {
     let (disk, model) = volume_with_content();
-    for cut in (0..).step_by(3) {
+    for cut in (0..).step_by(every(3)) {
         let store = Arc::new(CrashStore::holding(&disk));
         let (mut models, mut synced) = (vec![model.clone()], 0);
         store.crash_after(cut);
@@ -61,7 +62,7 @@ fn a_crash_leaves_all_that_was_acknowledged() {
 #[test]
 fn a_lost_computer_leaves_all_that_was_acknowledged() {
     let (disk, model) = volume_with_content();
-    for cut in 0.. {
+    for cut in (0..).step_by(every(4)) {
         let store = Arc::new(Whole::new(disk.snapshot(), cut));
         let (mut models, mut synced) = (vec![model.clone()], 0);
         let done = work(store.clone(), &mut models, &mut synced);
@@ -87,7 +88,7 @@ fn a_lost_computer_leaves_all_that_was_acknowledged() {
 #[test]
 fn a_lost_answer_loses_nothing() {
     let (disk, model) = volume_with_content();
-    for at in (0..).step_by(3) {
+    for at in (0..).step_by(every(3)) {
         let plan = FaultPlan::new();
         let store = Arc::new(FaultStore::new(disk.snapshot(), plan.clone()));
         plan.fail_in(at, Fault { when: When::After, ..Fault::once() });
