@@ -105,8 +105,8 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     report.finish(write)
 }
 
-/// What a month costs the user, by the formulas that `volume/tests/it/windows/costs.rs` confirms; the
-/// paper's layout by the length of its paths.
+/// What a month costs the user, by the formulas that `volume/tests/it/windows/costs.rs` confirms;
+/// the paper's layout by the length of its paths.
 fn forecast(report: &mut Report) {
     let options = WindowOptions::new(BLOCK, 256 << 30, true);
     let cost = WindowCost::of(&options, STORED, CACHE);

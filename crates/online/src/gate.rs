@@ -140,7 +140,7 @@ mod tests {
             // One that asks for less does not open it earlier.
             gate.close(gate.times(), Some(1));
             assert_eq!(waited(&gate), Duration::from_secs(7));
-            // Whoever comes meanwhile waits, too.
+            // Those that come meanwhile wait, too.
             let begun = Instant::now();
             let (one, other) = tokio::join!(
                 gate.pass(0, async { Ok(begun.elapsed()) }),

@@ -3,8 +3,8 @@
 //!
 //! This is the only async code. Everything behind [`OnlineStore`] runs on a small private runtime;
 //! its methods block like those of any other store. A service reads and writes whole objects, so
-//! the store does not [write over](oblivio_store::Capabilities::writes_over): a write at offset 0 begins
-//! to send a whole new object at once, and a sync waits for it.
+//! the store does not [write over](oblivio_store::Capabilities::writes_over): a write at offset 0
+//! begins to send a whole new object at once, and a sync waits for it.
 //!
 //! What a service sees must follow from public facts only. So each call is a fixed number of
 //! requests, all of them at once up to a fixed limit; an object is sent in one request, under no
@@ -19,8 +19,8 @@
 //! # Features
 //!
 //! S3 and what speaks like it, WebDAV and accounts are always there. `gcs` and `azure` add the
-//! signers of Google Cloud Storage and of Azure, and `sftp` a client over `ssh`. A URL whose service
-//! is not built in is an error that names the feature.
+//! signers of Google Cloud Storage and of Azure, and `sftp` a client over `ssh`. A URL whose
+//! service is not built in is an error that names the feature.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 mod accounts;

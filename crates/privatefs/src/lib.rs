@@ -61,7 +61,8 @@ pub use types::{
     XATTR_NAME_BYTES, XattrMode,
 };
 
-// The tests of what others see are in the binary of the unit tests: the crate is built once for both.
+// The tests of what others see are in the binary of the unit tests: the crate is built once for
+// both.
 #[cfg(test)]
 extern crate self as oblivio_privatefs;
 #[cfg(test)]

@@ -36,7 +36,8 @@ pub use fault::FaultStore;
 pub use latency::LatencyStore;
 pub use oblivio_splitmix::SplitMix64;
 
-// The tests of what others see are in the binary of the unit tests: the crate is built once for both.
+// The tests of what others see are in the binary of the unit tests: the crate is built once for
+// both.
 #[cfg(test)]
 extern crate self as oblivio_testkit;
 #[cfg(test)]

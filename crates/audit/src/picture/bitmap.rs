@@ -1,7 +1,7 @@
 //! The page as a PNG.
 
-use super::page;
-use super::{Panel, Undrawn};
+use super::page::{self, Undrawn};
+use super::panel::Panel;
 use plotters::prelude::*;
 use plotters::style::register_font;
 

@@ -1,7 +1,8 @@
 //! Draws the storage's view, so that one look shows the difference.
 //!
 //! Panels are side by side. Time runs to the right, the place in the store upwards, with one dot
-//! per access. [`svg`] makes a small SVG. With the feature `png`, `png` makes the same page as pixels.
+//! per access. [`svg`] makes a small SVG. With the feature `png`, `png` makes the same page of
+//! pixels.
 
 #[cfg(feature = "png")]
 mod bitmap;
@@ -12,21 +13,11 @@ use plotters::prelude::*;
 
 #[cfg(feature = "png")]
 pub use bitmap::{letters, png};
+pub use page::Undrawn;
 pub use panel::{EXPOSED, HIDDEN, Panel};
 
 /// The most dots of a panel in an SVG. More would enlarge the file and show nothing more.
 const MOST: usize = 1500;
-
-/// A picture that could not be drawn.
-#[derive(Debug, thiserror::Error)]
-#[error("the picture cannot be drawn: {0}")]
-pub struct Undrawn(String);
-
-impl Undrawn {
-    fn of(error: impl std::fmt::Display) -> Undrawn {
-        Undrawn(error.to_string())
-    }
-}
 
 /// The panels as an SVG of 1600 by 800. Panels with very many points are thinned evenly, and their
 /// captions say so.

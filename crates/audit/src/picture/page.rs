@@ -9,6 +9,17 @@ pub(super) const SIZE: (u32, u32) = (1600, 800);
 /// The name of the font: what SVG viewers understand by it is good enough.
 const FONT: &str = "sans-serif";
 
+/// A picture that could not be drawn.
+#[derive(Debug, thiserror::Error)]
+#[error("the picture cannot be drawn: {0}")]
+pub struct Undrawn(String);
+
+impl Undrawn {
+    pub(super) fn of(error: impl std::fmt::Display) -> Undrawn {
+        Undrawn(error.to_string())
+    }
+}
+
 /// The page's colours, muted so that the dots stand out.
 const INK: RGBColor = RGBColor(35, 38, 43);
 const SOFT: RGBColor = RGBColor(105, 110, 118);

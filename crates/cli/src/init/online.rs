@@ -1,8 +1,11 @@
 //! What a store at a URL really does, found out before anything is entrusted to it.
 
 use crate::args::InitArgs;
+#[cfg(feature = "online")]
 use crate::exit::{Code, fault};
-use crate::{human, open};
+#[cfg(feature = "online")]
+use crate::human;
+use crate::open;
 use anyhow::Result;
 
 /// What was found out of a store.
