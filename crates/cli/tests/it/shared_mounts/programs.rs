@@ -29,6 +29,8 @@ fn start(team: &Team, dir: &Path, device: &str, script: &str) -> Child {
     shell.args(["-e", "-c", script, "sh", device]).current_dir(dir).stdin(Stdio::null());
     // The user's own settings must not change what git does.
     shell.env("HOME", team.scratch.path("home")).env_remove("GIT_DIR");
+    // Samples of hooks are most of the files of a new repository.
+    shell.env("GIT_TEMPLATE_DIR", "");
     for name in ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"] {
         shell.env(name, device);
     }
