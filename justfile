@@ -129,7 +129,7 @@ windows-crashes scale="15":
 # A shared volume: runs of the engine that may raise no alarm, and the judge's own seeds, each with
 # all planted leaks and 15 honest cases: as many as the scale.
 pyramid-audit scale="20":
-    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-engine --test it -- --nocapture --include-ignored --test-threads 1 pyramid_sim::honest_runs pyramid_sim::the_judge pyramid_sim::what_is_asked
+    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-engine --test it -- --nocapture --include-ignored --test-threads 1 pyramid_sim::honest_runs pyramid_sim::long_the_judge pyramid_sim::what_is_asked
 
 # Pairs of sessions on a pyramid of one writer: the same script, other blocks. Each slot is read once,
 # and nothing public differs.
@@ -173,7 +173,7 @@ nbd-kills scale="50":
 
 # The server of shared volumes killed under load, four times the scale.
 share-kills scale="5" seed="1":
-    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test -p oblivio-share --test it -- --ignored --nocapture kills_lose_nothing
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test -p oblivio-share --lib -- --ignored --nocapture kills_lose_nothing
 
 # A shared volume whose tables are behind a line of 20 milliseconds, beside one with tables in the
 # server's folder, by turns: five rounds, times the scale.

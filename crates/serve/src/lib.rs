@@ -29,3 +29,11 @@ pub mod watch;
 
 pub use error::{Error, Result, Unsafe};
 pub use queue::Pulse;
+
+// The tests of what others see are in the binary of the unit tests: the crate is built once for
+// both.
+#[cfg(test)]
+extern crate self as oblivio_serve;
+#[cfg(test)]
+#[path = "../tests/it/main.rs"]
+mod it;

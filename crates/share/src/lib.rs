@@ -32,3 +32,11 @@ pub use hub::{TablesOf, VolumeStatus};
 pub use identity::{Fingerprint, random};
 pub use remote::{Dial, Patience, RemoteShare};
 pub use server::{Door, Server};
+
+// The tests of what others see are in the binary of the unit tests: the crate is built once for
+// both.
+#[cfg(test)]
+extern crate self as oblivio_share;
+#[cfg(test)]
+#[path = "../tests/it/main.rs"]
+mod it;

@@ -251,7 +251,7 @@ mod tests {
     /// See `just audit-honest`.
     #[test]
     #[ignore = "long: whole volumes under the audit"]
-    fn honest_runs_raise_no_alarm() {
+    fn long_honest_runs_raise_no_alarm() {
         let (accesses, first) = (scaled_len(50_000), seed(0) as usize);
         for run in first..first + scaled_len(2) {
             let (single, count) = (Workload::ALL.len(), accesses + 8 * run);

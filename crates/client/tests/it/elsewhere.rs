@@ -99,7 +99,7 @@ fn round(client: &Client, dice: &mut SplitMix64) -> f64 {
 /// `just share-tables`: tables in the server's folder and behind a line, by turns.
 #[test]
 #[ignore = "long: a measurement"]
-fn speed_beside_tables_in_the_folder() {
+fn long_speed_beside_tables_in_the_folder() {
     let (rounds, delay) = (scaled(5), Duration::from_millis(20));
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let far = LatencyStore::new(MemoryStore::new(), Latency::new(delay, 12_500_000));

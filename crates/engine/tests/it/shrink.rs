@@ -203,7 +203,7 @@ fn the_stash_stays_small_while_the_tree_shrinks() {
 /// The same at full size, in several lives for each workload.
 #[test]
 #[ignore = "long: `just shrink`"]
-fn the_stash_stays_small_while_a_large_tree_shrinks() {
+fn long_the_stash_stays_small_while_a_large_tree_shrinks() {
     let (seeds, first) = (scaled(20), seed(0));
     for steps in [false, true] {
         let [shrinking, _] = peaks(14, first..first + seeds, steps);

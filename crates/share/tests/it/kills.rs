@@ -54,7 +54,7 @@ impl Drop for Process {
 
 fn start(folder: &Path) -> Process {
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "kills::server_process", "--nocapture"])
+        .args(["--ignored", "--exact", "it::kills::server_process", "--nocapture"])
         .env(FOLDER, folder)
         .stdout(Stdio::null())
         .stderr(Stdio::null())

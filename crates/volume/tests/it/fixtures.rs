@@ -250,7 +250,7 @@ fn make_disk(volume: Volume, clean: bool) {
 
 #[test]
 #[ignore = "long: makes new fixtures"]
-fn new_fixtures() {
+fn long_new_fixtures() {
     let dir = PathBuf::from(std::env::var("OBLIVIO_WRITE_FIXTURES").expect("a folder to make"));
     let folder = |name: &str| -> Arc<dyn Store> {
         Arc::new(LocalStore::create(dir.join(name)).expect("a new folder"))

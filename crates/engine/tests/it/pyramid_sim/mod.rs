@@ -158,7 +158,7 @@ fn what_is_asked_does_not_show() {
 /// The judge's own cases, for many seeds.
 #[test]
 #[ignore = "long: `just pyramid-audit`"]
-fn the_judge_finds_each_planted_leak_and_accuses_nobody() {
+fn long_the_judge_finds_each_planted_leak_and_accuses_nobody() {
     let mut wrong = Vec::new();
     for seed in 0..scaled(1) {
         let leaks = planted::planted_leaks(seed, &Options::default());

@@ -38,7 +38,7 @@ fn the_fixture_opens_and_takes_more() {
 
 #[test]
 #[ignore = "long: makes a new fixture"]
-fn new_fixture() {
+fn long_new_fixture() {
     let dir = PathBuf::from(std::env::var("OBLIVIO_WRITE_FIXTURES").expect("a folder to make"));
     let store = Arc::new(SyncFolder::create(dir.join("extents"), None).unwrap());
     let (open, quiet) = (OpenOptions::default(), &mut |_, _| {});

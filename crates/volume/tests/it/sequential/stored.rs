@@ -22,7 +22,7 @@ const ROUNDS: u64 = 3;
 
 #[test]
 #[ignore = "long: it takes gigabytes of memory and of the disk"]
-fn the_stored_bytes_of_a_volume_of_zeros() {
+fn long_the_stored_bytes_of_a_volume_of_zeros() {
     let out = PathBuf::from(std::env::var("OBLIVIO_STORED").expect("a directory to write to"));
     let capacity = scaled(384) << 20;
     let (memory, store) = (MemoryKeeper::default(), Arc::new(MemoryStore::new()));
