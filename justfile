@@ -4,12 +4,20 @@
 check:
     .ci/run
 
+# The second tier of tests: those that start servers, mount, kill processes or open a browser.
+system *filter:
+    .ci/system {{filter}}
+
+# What it costs to try the project: README's two commands in a fresh clone, for docs/benchmarks.md.
+first-contact commit="HEAD":
+    packaging/first-contact {{commit}}
+
 # The Debian package, in target/debian (needs cargo-deb; it is installed if it is missing).
 deb:
     command -v cargo-deb >/dev/null || cargo install cargo-deb --locked
-    cargo build --release -p oblivio-cli
-    packaging/stage target/release/oblivio target/release/packaging
-    cargo deb -p oblivio-cli --no-build
+    cargo build --profile dist --all-features -p oblivio-cli
+    packaging/stage target/dist/oblivio target/dist/packaging
+    cargo deb -p oblivio-cli --profile dist --no-build
 
 # The package in a fresh Debian: installed, read about, completed, mounted from fstab, removed (root).
 try-deb package="":
@@ -19,7 +27,7 @@ try-deb package="":
 python:
     python3 -m venv python/venv
     python/venv/bin/pip install -q 'maturin>=1.7,<2' pytest mypy
-    python/venv/bin/maturin build --release --manifest-path python/Cargo.toml --out python/dist
+    python/venv/bin/maturin build --profile dist --manifest-path python/Cargo.toml --out python/dist
     python/venv/bin/pip install -q --force-reinstall --no-deps python/dist/oblivio-*.whl
     python/venv/bin/python -m pytest -q python/tests
     python/venv/bin/python -m mypy.stubtest oblivio
@@ -208,10 +216,10 @@ nbd-strangers scale="12":
 # beside, which needs the command as well.
 # Of docs/processor.md: `just lab processor table2` and check-tracer; after `just trace`, figure5 and figure6;
 # figure8 and figure9 need `just trace all --line 128 --out target/traces128` as well.
-# One of docs/share-benchmarks.md, with the command beside it (`cargo build --release -p oblivio-cli`):
+# One of docs/share-benchmarks.md, with the command beside it (`cargo build --profile dist --all-features -p oblivio-cli`):
 # `just lab share speed`, memory, files. `--keep DIR` keeps the volume, which takes long to fill.
 lab experiment *args:
-    cargo run --release -p oblivio-lab --features rivals -- {{experiment}} --write {{args}}
+    cargo run --profile dist -p oblivio-lab --features rivals -- {{experiment}} --write {{args}}
 
 # The circuit of hardware/: `just hardware cosim` (many requests, beside its model; hours), tamper, timing and
 # picture write docs/hardware.md; lint, prove (some minutes) and areas, clock with a block's name do not.
@@ -223,31 +231,31 @@ hardware part="lint" *args:
       prove) hardware/proof/run {{args}} ;;
       areas) hardware/synthesis/run {{ if args == "" { "oram" } else { args } }} ;;
       clock) hardware/synthesis/clock {{ if args == "" { "pmmac" } else { args } }} ;;
-      *) cargo run --release -p oblivio-lab -- hardware {{part}} --write {{args}} ;;
+      *) cargo run --profile dist -p oblivio-lab -- hardware {{part}} --write {{args}} ;;
     esac
 
 # The memory that a program asks for, in target/traces, or of all ten for docs/processor.md (needs
 # qemu-user and the programs; what is missing is named). `just lab processor check-tracer` compares
 # the tracer with cachegrind.
 trace program="all" *args:
-    cargo build --release -p oblivio-lab
-    cargo build --release -p oblivio-tracer --lib --examples
-    target/release/oblivio-lab processor trace {{program}} --write {{args}}
+    cargo build --profile dist -p oblivio-lab
+    cargo build --profile dist -p oblivio-tracer --lib --examples
+    target/dist/oblivio-lab processor trace {{program}} --write {{args}}
 
 # All figures of docs/privatefs-paper.md: Figures 3 and 6 to 11 of the PrivateFS paper. Then real mounts,
 # and UtahFS, if its two programs are in the folder given (`just figures-pyramid DIR`).
 figures-pyramid utahfs="":
-    cargo build --release -p oblivio-lab
-    cargo build --release -p oblivio-cli
+    cargo build --profile dist -p oblivio-lab
+    cargo build --profile dist --all-features -p oblivio-cli
     for part in figure3 figure6 figure7 figure8 figure9 figure10 figure11 ratio trips; do \
-        target/release/oblivio-lab privatefs-paper $part --write || exit 1; \
+        target/dist/oblivio-lab privatefs-paper $part --write || exit 1; \
     done
-    target/release/oblivio-lab privatefs-paper beside {{ if utahfs == "" { "" } else { "--utahfs " + quote(utahfs) } }} --write
+    target/dist/oblivio-lab privatefs-paper beside {{ if utahfs == "" { "" } else { "--utahfs " + quote(utahfs) } }} --write
 
 # Waiting times while a volume grows to 4 GiB and is emptied again, this many times. The folder must
 # not stall: one in memory, with room for 12 GiB. All memory is found before.
 breathe times="3" dir="/dev/shm" hold="64":
-    cargo build --release -p oblivio-lab --features rivals
+    cargo build --profile dist -p oblivio-lab --features rivals
     for run in $(seq {{times}}); do \
-        target/release/oblivio-lab breathe --dir {{dir}} --hold-memory {{hold}} || exit 1; \
+        target/dist/oblivio-lab breathe --dir {{dir}} --hold-memory {{hold}} || exit 1; \
     done
