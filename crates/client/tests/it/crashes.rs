@@ -286,10 +286,13 @@ fn run(step: u64, first: u64) -> (u64, u64) {
     clients.iter().rev().for_each(|client| client.close().unwrap());
     let Inside { records, moments, .. } = std::mem::take(&mut *watched.inside.lock().unwrap());
     let crashes = AtomicU64::new(0);
-    for (number, moment) in (0..).zip(&moments) {
-        let record = number * step + first;
+    let all: Vec<(u64, &Moment)> = (first..).step_by(step as usize).zip(&moments).collect();
+    // Some beside each other, since each mostly waits.
+    for some in all.chunks(4) {
         thread::scope(|scope| {
-            for way in 0..4 {
+            for ((record, moment), way) in
+                some.iter().flat_map(|it| (0..4).map(move |way| (it, way)))
+            {
                 let (keyed, crashes) = (&world.keyed, &crashes);
                 scope.spawn(move || {
                     let left = tempfile::tempdir().unwrap();

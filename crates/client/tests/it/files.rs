@@ -199,6 +199,7 @@ fn what_another_computer_changes_leaves_the_cache() {
         assert_eq!(two.lookup(ROOT, new).unwrap().id, file.id);
         is_kept.then_some(())
     });
-    one_files.close().unwrap();
+    // Its last answer is the scribe's.
     two_files.close().unwrap();
+    one_files.close().unwrap();
 }

@@ -17,7 +17,7 @@ use std::time::Instant;
 /// How long an answer is waited for before the time of its request is over, if the store is away.
 const PAUSE: Duration = Duration::from_millis(20);
 const ENOSPC: i32 = 28;
-const PIECE: usize = 300_000;
+const PIECE: usize = 100_000;
 
 fn content(n: u64) -> Vec<u8> {
     (0..PIECE as u64).map(|at| (at.wrapping_mul(n + 3) >> 3) as u8).collect()
@@ -25,7 +25,7 @@ fn content(n: u64) -> Vec<u8> {
 
 fn open_options() -> OpenOptions {
     // Small, to make the volume read from the store, too.
-    OpenOptions { memory_bytes: 12 << 20, ..OpenOptions::default() }
+    OpenOptions { memory_bytes: 4 << 20, ..OpenOptions::default() }
 }
 
 /// A server over a volume over a flaky store.
@@ -226,7 +226,7 @@ fn giving_space_back_may_fail_for_a_while() {
         }
         // Where there is much room, holes come last, and here all would be cut off by then.
         let used: u64 = storm.store.disk.list().expect("memory").iter().map(|(_, len)| len).sum();
-        storm.store.size.store(used + (128 << 20), Ordering::Relaxed);
+        storm.store.size.store(used + (48 << 20), Ordering::Relaxed);
         storm.sync().expect("good weather");
         storm.store.set(Some((call, Trouble::Fails)));
         while storm.sure.values().any(|there| *there) {
@@ -258,7 +258,7 @@ fn a_disk_that_fills_up_is_told_in_advance() {
         usage.free_blocks * usage.block_bytes
     };
     let (empty, unused) = (free(&mut storm), usage(&mut storm).unused_blocks);
-    storm.store.size.store(400 << 20, Ordering::Relaxed);
+    storm.store.size.store(256 << 20, Ordering::Relaxed);
     let less = free(&mut storm);
     assert_eq!(usage(&mut storm).unused_blocks, unused, "nothing more is in it");
     assert!(less > 0 && less < 200 << 20 && less < empty, "{less}");
