@@ -384,6 +384,9 @@ mod tests {
         let ask = presence::look(client.session());
         client.carry_out(std::slice::from_ref(&ask)).unwrap();
         assert_eq!(client.patience(), timeout);
+        // What the scribe answers early comes once more from the server, which then is not away.
+        let came = || client.inner.desk().again().is_empty().then_some(());
+        oblivio_testkit::eventually("nothing is under way", came);
         gone.store(true, Ordering::SeqCst);
         let mut desk = client.inner.desk();
         let since = Instant::now();

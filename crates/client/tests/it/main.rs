@@ -29,10 +29,10 @@ use oblivio_engine::BlockId;
 use oblivio_engine::pyramid::share::{Answer, Ask, Compare};
 use oblivio_engine::pyramid::{Name, Operation};
 use oblivio_store::share::{Clock, LEASE, MemoryShare, Share, StoredShare};
+use oblivio_testkit::eventually;
 use oblivio_testkit::share::TestClock;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 const BYTES: usize = 256;
@@ -40,18 +40,6 @@ const BLOCKS: u64 = 1 << 8;
 
 /// Longer than anything takes that comes at all.
 const LONG: Duration = Duration::from_secs(60);
-
-/// Looks until something is there.
-fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begin = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begin.elapsed() < LONG, "{what}");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
 
 fn clock() -> Clock {
     let begin = Instant::now();
