@@ -93,7 +93,7 @@ fn lied_to(kind: &str, lie: fn(&Call<'_>, &mut Reply)) {
     // Enough that there is a state of a scribe.
     (0..4).for_each(|_| drop(writer.carry_out_many(&writes).unwrap()));
     line.lie(lie);
-    // Whoever waits in vain is told nothing wrong.
+    // A call that waits in vain gets no wrong answer.
     let options = Options { timeout: Duration::from_secs(1), ..World::options() };
     let lied = Line::to(Arc::clone(&world.line) as Arc<dyn Share>);
     lied.lie(lie);

@@ -98,7 +98,7 @@ fn every_wait_has_an_end_when_the_server_is_away() {
     let client = world.client_over(&line, Options { timeout, ..World::options() });
     eventually("it is written", || client.carry_out(&[write(1, 2)]).ok());
     world.line.lead(None);
-    // How long each of them waits is told where the client's time is: here, that it ends.
+    // How long each of them waits is tested where the client's time is: here, that it ends.
     let (tell, told) = channel();
     thread::spawn(move || {
         for _ in 0..11 {

@@ -356,7 +356,7 @@ fn meet(volume: &Volume, foreign: &BTreeMap<Kind, Vec<Vec<u8>>>, kind: Kind, dee
             *counted.lock().unwrap() += 1;
         }
     });
-    // Short only where it waits in vain: whoever is to meet something else has time for it.
+    // Short only where it waits in vain: a call that is to meet something else has time for it.
     let vain = OUTCOMES.iter().any(|(of, letters)| {
         let letter = DEEDS.iter().zip(letters.chars()).find(|(it, _)| **it == deed);
         *of == kind && letter.is_some_and(|(_, letter)| letter == 'W')

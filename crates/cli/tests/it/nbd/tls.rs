@@ -274,7 +274,7 @@ fn a_server_that_waits_sleeps() {
         .spawn()
         .expect("the program runs");
     let id = secure.server.as_ref().expect("a server").id();
-    // Whoever tries again and again, with or without pauses, is never found asleep so often.
+    // A thread that tries again and again, with or without pauses, is never found asleep so often.
     let (mut before, mut still) = (None, 0);
     until(|| {
         let now = rests(id);

@@ -146,8 +146,8 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Waits until the page shows all that was done, and so many requests on the right. A read marks
-    /// the end: it is told after what came before it, and drawn on neither side.
+    /// Waits until the page shows all that was done, and `right` requests on the right. A read
+    /// marks the end: its event follows all that came before it, and it is drawn on neither side.
     fn all(&mut self, client: &mut Client, right: u64) {
         self.marks += 1;
         let (mark, writes) = (SIZE - 4096 * self.marks, &self.writes);

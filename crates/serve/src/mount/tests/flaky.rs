@@ -55,7 +55,7 @@ impl Flaky {
         }
     }
 
-    /// Whether whoever asks may get nothing for as long as it stays so.
+    /// Whether a caller may get nothing for as long as it stays so.
     pub fn is_away(&self) -> bool {
         let troubled = self.trouble.0.lock().expect("the trouble").is_some();
         (troubled && self.hits.load(Ordering::Relaxed) > 0) || self.full.load(Ordering::Relaxed)

@@ -78,7 +78,10 @@ impl Storm {
 
     /// Works until the store is back.
     fn comes_back(&mut self) {
-        eventually("it comes back", || self.load().ok());
+        let begun = Instant::now();
+        while let Err(error) = self.load() {
+            assert!(begun.elapsed() < LONG, "it does not come back: {error}");
+        }
     }
 
     /// Adds a file of some blocks; recorded only when all of it was accepted.
@@ -335,7 +338,7 @@ fn a_mount_replaces_no_object_whole() {
     storm.end();
 }
 
-/// Waits until so many calls have met the trouble.
+/// Waits until this number of calls have met the trouble.
 fn meets(store: &Flaky, calls: u64) {
     eventually("calls meet the trouble", || {
         thread::sleep(Duration::from_millis(1));

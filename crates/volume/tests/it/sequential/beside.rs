@@ -69,7 +69,7 @@ fn read_on(
     Ok(())
 }
 
-/// Writes, with readers beside, until so many blocks were written and so many read, or something
+/// Writes, with readers beside, until that many blocks were written and read, or something
 /// fails; gives how each thread ended.
 fn side_by_side(
     volume: &mut dyn BlockSpace,

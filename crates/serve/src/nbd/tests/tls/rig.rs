@@ -94,7 +94,7 @@ impl Rig {
         Rig { dir, serving: Some(serving), taken }
     }
 
-    /// Waits until it has taken so many requests.
+    /// Waits until it has taken this number of requests.
     pub(super) fn takes(&self, requests: usize) {
         let begun = Instant::now();
         while self.taken.load(Ordering::SeqCst) < requests {
