@@ -23,7 +23,9 @@ fn campaign(engine: Engine, schedules: u64) {
         }
     }
     println!("{engine:?}, seeds {first} to {}: {counts:?}", first + schedules - 1);
-    assert!(counts.opened > 0 && counts.refused > 0 && counts.honest > 0);
+    // One schedule again has not all of them.
+    let all = counts.opened > 0 && counts.refused > 0 && counts.honest > 0;
+    assert!(all || schedules < 10, "{counts:?}");
 }
 
 #[test]
