@@ -11,6 +11,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Where to listen.
@@ -77,6 +78,8 @@ impl Place {
 pub struct Listener {
     inner: Inner,
     tls: Option<Arc<ServerConfig>>,
+    /// Its socket was removed: what is there now is another server's.
+    left: AtomicBool,
 }
 
 enum Inner {
@@ -113,7 +116,7 @@ impl Listener {
                 Inner::Unix { listener, path: path.clone(), id: (made.dev(), made.ino()) }
             }
         };
-        Ok(Self { inner, tls: None })
+        Ok(Self { inner, tls: None, left: AtomicBool::new(false) })
     }
 
     /// From now on clients must use TLS.
@@ -159,15 +162,21 @@ impl Listener {
         };
         let _ = rustix::net::shutdown(fd, rustix::net::Shutdown::Both);
     }
-}
 
-impl Drop for Listener {
-    fn drop(&mut self) {
+    /// Removes its socket.
+    pub fn leave(&self) {
         if let Inner::Unix { path, id, .. } = &self.inner
+            && !self.left.swap(true, Ordering::SeqCst)
             && path.symlink_metadata().is_ok_and(|found| (found.dev(), found.ino()) == *id)
         {
             let _ = std::fs::remove_file(path);
         }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.leave();
     }
 }
 

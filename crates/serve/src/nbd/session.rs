@@ -132,7 +132,10 @@ impl Serving {
 
     /// Waits until everything is committed.
     pub fn wait(self) -> Result<()> {
-        self.server.wait()
+        let ended = self.server.wait();
+        // Threads of connections may have the listener for a moment.
+        self.listener.leave();
+        ended
     }
 }
 

@@ -205,8 +205,8 @@ fn list(state: &mut Account, argument: &Value) -> Reply {
 
 /// A page is shorter than was asked for, as the service may do.
 fn page(state: &mut Account, folder: String, from: usize) -> Reply {
-    let all: Vec<_> = state.tree.children(&folder).map(told).collect();
-    let entries: Vec<_> = all.iter().skip(from).take(state.page).collect();
+    let all: Vec<_> = state.tree.children(&folder).collect();
+    let entries: Vec<_> = all.iter().skip(from).take(state.page).map(|it| told(it)).collect();
     let (upto, cursor) = (from + entries.len(), state.dropbox.name("cursor"));
     let body = json!({ "entries": entries, "cursor": cursor, "has_more": upto < all.len() });
     state.dropbox.cursors.insert(cursor, (folder, upto));

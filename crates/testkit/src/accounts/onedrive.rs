@@ -125,8 +125,8 @@ fn delete(state: &mut State, path: &str) -> Reply {
 fn children(shared: &Shared, state: &State, request: &Request, path: &str) -> Reply {
     let Some(folder) = state.tree.find(path) else { return not_found() };
     let from = request.query("$skiptoken").parse().unwrap_or(0);
-    let all: Vec<_> = state.tree.children(&folder).map(told).collect();
-    let page: Vec<_> = all.iter().skip(from).take(state.page).collect();
+    let all: Vec<_> = state.tree.children(&folder).collect();
+    let page: Vec<_> = all.iter().skip(from).take(state.page).map(|it| told(it)).collect();
     let upto = from + page.len();
     let mut body = json!({ "value": page });
     if upto < all.len() {

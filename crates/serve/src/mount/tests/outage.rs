@@ -10,6 +10,7 @@ use crate::pulse::PulseStore;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::{Blobs, Held, Patience, PutMode, ReadAt, RetryStore, Store};
 use oblivio_testkit::campaign::scaled;
+use oblivio_volume::fs::Usage;
 use oblivio_volume::{CreateOptions, OpenOptions, Volume, change_passphrase};
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -74,6 +75,19 @@ impl Storm {
             answer
         })
         .map_err(Errno::code)
+    }
+
+    fn usage(&mut self) -> Usage {
+        match self.ask(Op::StatFs) {
+            Ok(Answer::Usage(usage)) => usage,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Bytes that may be added, as programs are told.
+    fn free(&mut self) -> u64 {
+        let usage = self.usage();
+        usage.free_blocks * usage.block_bytes
     }
 
     /// Works until the store is back.
@@ -227,9 +241,15 @@ fn giving_space_back_may_fail_for_a_while() {
         while storm.next < 200 {
             storm.add().expect("good weather");
         }
-        // Where there is much room, holes come last, and here all would be cut off by then.
-        let used: u64 = storm.store.disk.list().expect("memory").iter().map(|(_, len)| len).sum();
-        storm.store.size.store(used + (48 << 20), Ordering::Relaxed);
+        // Where there is much room, holes come last, and here all would be cut off by then. So there
+        // is just enough.
+        let mut size: u64 =
+            storm.store.disk.list().expect("memory").iter().map(|(_, len)| len).sum();
+        storm.store.size.store(size, Ordering::Relaxed);
+        while storm.free() < 8 << 20 {
+            size += 4 << 20;
+            storm.store.size.store(size, Ordering::Relaxed);
+        }
         storm.sync().expect("good weather");
         storm.store.set(Some((call, Trouble::Fails)));
         while storm.sure.values().any(|there| *there) {
@@ -252,18 +272,10 @@ fn giving_space_back_may_fail_for_a_while() {
 fn a_disk_that_fills_up_is_told_in_advance() {
     let mut storm = Storm::new(true);
     storm.load().expect("room");
-    let usage = |storm: &mut Storm| match storm.ask(Op::StatFs) {
-        Ok(Answer::Usage(usage)) => usage,
-        other => panic!("{other:?}"),
-    };
-    let free = |storm: &mut Storm| {
-        let usage = usage(storm);
-        usage.free_blocks * usage.block_bytes
-    };
-    let (empty, unused) = (free(&mut storm), usage(&mut storm).unused_blocks);
+    let (empty, unused) = (storm.free(), storm.usage().unused_blocks);
     storm.store.size.store(256 << 20, Ordering::Relaxed);
-    let less = free(&mut storm);
-    assert_eq!(usage(&mut storm).unused_blocks, unused, "nothing more is in it");
+    let less = storm.free();
+    assert_eq!(storm.usage().unused_blocks, unused, "nothing more is in it");
     assert!(less > 0 && less < 200 << 20 && less < empty, "{less}");
     let error = loop {
         if let Err(error) = storm.add() {
@@ -272,7 +284,7 @@ fn a_disk_that_fills_up_is_told_in_advance() {
         assert!(storm.next < 4000, "it never fills up");
     };
     assert_eq!(error, ENOSPC);
-    assert!(free(&mut storm) < (8 << 20) + 4 * PIECE as u64);
+    assert!(storm.free() < (8 << 20) + 4 * PIECE as u64);
     // Accepted writes are kept, and there is room to remove something.
     storm.sync().expect("room for what was accepted");
     storm.look().expect("read");
