@@ -149,7 +149,8 @@ fn a_server_that_holds_notices_back_hides_no_change() {
     hearer.close().unwrap();
 }
 
-/// One that leaves every second one out, whenever it is asked: the next one says that it is missing.
+/// One that leaves every second one out, whenever it is asked: the next one says that it is
+/// missing.
 #[test]
 fn a_notice_that_is_left_out_is_missed() {
     let mut sent = Vec::new();

@@ -241,8 +241,8 @@ fn giving_space_back_may_fail_for_a_while() {
         while storm.next < 200 {
             storm.add().expect("good weather");
         }
-        // Where there is much room, holes come last, and here all would be cut off by then. So there
-        // is just enough.
+        // Where there is much room, holes come last, and here all would be cut off by then. So
+        // there is just enough.
         let mut size: u64 =
             storm.store.disk.list().expect("memory").iter().map(|(_, len)| len).sum();
         storm.store.size.store(size, Ordering::Relaxed);
