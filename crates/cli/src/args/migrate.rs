@@ -24,9 +24,10 @@ pub struct MigrateArgs {
     pub from: PathBuf,
     /// Where to: a URL, a new or empty folder, or a new volume without files
     pub to: PathBuf,
-    /// Try the new store out with fewer bytes, over a slow or dear line
-    #[arg(long)]
-    pub small_probe: bool,
+    /// Try the new store out with fewer bytes, over a slow or dear line (and with
+    /// fewer races, if you say how many: then a store that lets two win may pass)
+    #[arg(long, value_name = "RACES", num_args = 0..=1, require_equals = true, default_missing_value = "25")]
+    pub small_probe: Option<usize>,
     #[command(flatten)]
     pub kdf: KdfArgs,
     #[command(flatten)]

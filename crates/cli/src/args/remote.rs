@@ -37,9 +37,10 @@ pub struct RemoteTest {
     /// A remote's name, with or without a folder in it, or a URL
     #[arg(value_name = "NAME-OR-URL")]
     pub place: String,
-    /// Try it with fewer bytes, over a slow or dear line
-    #[arg(long)]
-    pub small_probe: bool,
+    /// Try it with fewer bytes, over a slow or dear line (and with
+    /// fewer races, if you say how many: then a store that lets two win may pass)
+    #[arg(long, value_name = "RACES", num_args = 0..=1, require_equals = true, default_missing_value = "25")]
+    pub small_probe: Option<usize>,
 }
 
 /// Give a place on a network a name, and keep its secret or log on to it

@@ -72,9 +72,10 @@ pub struct InitArgs {
     pub map_on_disk: bool,
     #[command(flatten)]
     pub kdf: KdfArgs,
-    /// At a URL: try the store out with fewer bytes, over a slow or dear line
-    #[arg(long)]
-    pub small_probe: bool,
+    /// At a URL: try the store out with fewer bytes, over a slow or dear line (and with
+    /// fewer races, if you say how many: then a store that lets two win may pass)
+    #[arg(long, value_name = "RACES", num_args = 0..=1, require_equals = true, default_missing_value = "25")]
+    pub small_probe: Option<usize>,
     /// At a URL: the bill of a month, with this much read and written a day, as 2G/500M, or
     /// 50G,2G/500M with 50G in the volume
     #[arg(long, value_name = "USE", value_parser = parse_use)]

@@ -29,7 +29,7 @@ pub fn find_out(args: &InitArgs) -> Result<Found> {
             "Trying out what the store does: races, lists and speed. It takes a moment ...",
         )?;
     }
-    let effort = if args.small_probe { Effort::SMALL } else { Effort::FULL };
+    let effort = Effort::of(args.small_probe);
     let url = args.volume.to_string_lossy();
     let oblivio::online::Shape { block_bytes, object_bytes } = shape(&url)?;
     let verdict = try_out(&url, effort)?;

@@ -89,7 +89,7 @@ fn probed(args: &MigrateArgs) -> Result<Verdict> {
     if !args.open.quiet {
         say("Trying out what the new store does: races, lists and speed. It takes a moment ...")?;
     }
-    let effort = if args.small_probe { Effort::SMALL } else { Effort::FULL };
+    let effort = Effort::of(args.small_probe);
     let verdict = try_out(&args.to.to_string_lossy(), effort)?;
     if !args.open.quiet {
         verdict.lines().iter().try_for_each(|line| say(format!("  {line}")))?;

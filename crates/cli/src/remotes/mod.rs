@@ -53,7 +53,7 @@ fn test(args: &RemoteTest) -> Result<()> {
         true => args.place.clone(),
         false => format!("{}:", args.place),
     };
-    let effort = if args.small_probe { Effort::SMALL } else { Effort::FULL };
+    let effort = Effort::of(args.small_probe);
     let verdict = try_out(&place, effort)?;
     verdict.lines().iter().try_for_each(|line| say(format!("  {line}")))?;
     match verdict.begin {

@@ -45,7 +45,7 @@ impl Computer {
     }
 
     fn migrate(&self, from: &str, to: &str) -> String {
-        self.good(&[&["migrate", "--small-probe"], &CHEAP[..], &[from, to]].concat())
+        self.good(&[&["migrate", "--small-probe=3"], &CHEAP[..], &[from, to]].concat())
     }
 
     /// The files of a volume, brought back.
@@ -91,7 +91,7 @@ fn volume_in_a_folder(computer: &Computer) {
 /// Runs a migration and kills it, each time later, until it is through. `whole` is how long one
 /// takes here.
 fn killed_again_and_again(computer: &Computer, from: &str, to: &str, whole: Duration) -> u32 {
-    let args = [&["migrate", "--small-probe"], &CHEAP[..], &[from, to]].concat();
+    let args = [&["migrate", "--small-probe=3"], &CHEAP[..], &[from, to]].concat();
     for run in 1..40 {
         let mut child = computer.command(&args).stderr(Stdio::piped()).spawn().unwrap();
         std::thread::sleep(whole * run / 4);
@@ -188,9 +188,9 @@ fn what_was_left_at_a_new_place_does_no_harm() {
     let (one, at_one) = holding("one", &left);
     let (two, at_two) = holding("two", &left);
     let (other, at_other) = holding("other", &["letter.txt"]);
-    let init = |url| computer.run(&[&["init", "--small-probe"], &CHEAP[..], &[url]].concat());
+    let init = |url| computer.run(&[&["init", "--small-probe=3"], &CHEAP[..], &[url]].concat());
     let migrate = |url| {
-        computer.run(&[&["migrate", "--small-probe"], &CHEAP[..], &[one.as_str(), url]].concat())
+        computer.run(&[&["migrate", "--small-probe=3"], &CHEAP[..], &[one.as_str(), url]].concat())
     };
     succeeded(init(&one));
     assert!(succeeded(migrate(&two)).contains("objects"));
@@ -239,7 +239,7 @@ fn a_new_volume_in_an_account_has_the_shape_for_it() {
     volume_in_a_folder(&computer);
     let wanted = computer.tree("v", "before");
     computer.migrate("v", "mine:vault");
-    let init = [&["init", "--small-probe", "--size", "64M"], &CHEAP[..], &["mine:other"]].concat();
+    let init = [&["init", "--small-probe=3", "--size", "64M"], &CHEAP[..], &["mine:other"]].concat();
     computer.good(&init);
     for place in ["mine:vault", "mine:other"] {
         let info = json(&computer.good(&["info", "--json", place]));

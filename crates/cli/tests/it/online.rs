@@ -35,7 +35,7 @@ fn run(scratch: &Scratch, computer: &str, args: &[&str]) -> Output {
     command(scratch, computer, args).output().expect("the command runs")
 }
 
-pub const INIT: [&str; 6] = ["init", "--kdf-memory", "32K", "--kdf-passes", "1", "--small-probe"];
+pub const INIT: [&str; 6] = ["init", "--kdf-memory", "32K", "--kdf-passes", "1", "--small-probe=3"];
 
 #[test]
 #[ignore = "system: a server that speaks like S3, if it is installed"]

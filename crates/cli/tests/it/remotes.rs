@@ -221,7 +221,7 @@ fn logs_on(kind: Kind) {
     // They work, also once they have to be renewed.
     account.expire_tokens();
     bad(&scratch, 9, &["ls", "mine:nothing", "/"]);
-    let said = good(&scratch, &["remote", "test", "mine", "--small-probe"]);
+    let said = good(&scratch, &["remote", "test", "mine", "--small-probe=3"]);
     assert!(said.contains("usable: "), "{said}");
     assert_eq!(account.wrong(), Vec::<String>::new());
     let renewed = fs::read_to_string(&tokens).unwrap();

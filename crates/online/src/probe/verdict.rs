@@ -25,6 +25,12 @@ impl Effort {
     pub const FULL: Self = Self { racers: 8, rounds: 25, pings: 20, bytes: 8 << 20 };
     /// The same races, with fewer bytes for a slow or dear line.
     pub const SMALL: Self = Self { racers: 8, rounds: 25, pings: 20, bytes: 512 << 10 };
+
+    /// As [`Self::SMALL`], with so many races of each kind; [`Self::FULL`] without a number.
+    #[must_use]
+    pub fn of(races: Option<usize>) -> Self {
+        races.map_or(Self::FULL, |rounds| Self { rounds: rounds.max(1), ..Self::SMALL })
+    }
 }
 
 /// How a session begins on this store, so that one at a time is in force.

@@ -417,8 +417,8 @@ fn hides(kind: Kind) {
         &|| store.put("a", b"x", PutMode::IfAbsent),
         &|| store.read(&mut [ReadAt { object: "a", offset: 0, buf: &mut [0] }]),
     ];
-    // All at once: each waits half a minute until it gives up.
-    account.refuse_next(7 * calls.len(), 0);
+    // All at once, and each asks seven times.
+    account.refuse_next(7 * calls.len(), 1);
     let errors = std::thread::scope(|scope| {
         let running = calls.map(|call| scope.spawn(move || call().unwrap_err()));
         running.map(|call| call.join().unwrap())

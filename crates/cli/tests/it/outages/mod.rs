@@ -26,7 +26,7 @@ fn rig() -> Option<Rig> {
                 let (scratch, network) = (Scratch::new(), Network::before(s3.server.address));
                 let checks_keys = kind != S3Kind::Moto;
                 let rig = Rig { scratch, network: network.unwrap(), s3, checks_keys };
-                rig.good("one", &["init", "--size", "64M", "--small-probe"], &QUICK);
+                rig.good("one", &["init", "--size", "64M", "--small-probe=3"], &QUICK);
                 return Some(rig);
             }
             Err(skip) => eprintln!("{kind:?}: {skip}"),
