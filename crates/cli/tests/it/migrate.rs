@@ -239,7 +239,8 @@ fn a_new_volume_in_an_account_has_the_shape_for_it() {
     volume_in_a_folder(&computer);
     let wanted = computer.tree("v", "before");
     computer.migrate("v", "mine:vault");
-    let init = [&["init", "--small-probe=3", "--size", "64M"], &CHEAP[..], &["mine:other"]].concat();
+    let init =
+        [&["init", "--small-probe=3", "--size", "64M"], &CHEAP[..], &["mine:other"]].concat();
     computer.good(&init);
     for place in ["mine:vault", "mine:other"] {
         let info = json(&computer.good(&["info", "--json", place]));
