@@ -20,6 +20,10 @@ mod workload;
 use crate::report::{Options, Report, Verdict};
 use crate::trace::Trace;
 use sim::{Flaw, Sim};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 pub use case::{Case, Planted};
 pub use oblivio_splitmix::SplitMix64;
@@ -53,12 +57,34 @@ impl Outcome {
     }
 }
 
-/// Judges every honest case and every planted leak.
+/// Judges every honest case and every planted leak, on all processors.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the outcome does not depend on who judges which case"
+)]
 pub fn self_test(options: &Options) -> Vec<Outcome> {
-    let cases = honest().into_iter().chain(planted_leaks());
-    cases
-        .map(|case| Outcome { name: case.name, leaks: case.leaks, report: case.judge(options) })
-        .collect()
+    let judge = |case: &Planted| {
+        let Planted { name, leaks, .. } = *case;
+        Outcome { name, leaks, report: case.judge(options) }
+    };
+    let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let work = |cases: &[Planted]| {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(case) = cases.get(at) else { return };
+            let outcome = judge(case);
+            outcomes.lock().unwrap_or_else(PoisonError::into_inner).insert(at, outcome);
+        }
+    };
+    thread::scope(|scope| {
+        let leaks = scope.spawn(planted_leaks);
+        let mut cases = honest();
+        cases.extend(leaks.join().unwrap_or_default());
+        let (cases, work) = (&cases, &work);
+        let workers = thread::available_parallelism().map_or(1, usize::from);
+        thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(move || work(cases)))));
+    });
+    outcomes.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
 }
 
 /// A trace of an honest Path ORAM at work.
