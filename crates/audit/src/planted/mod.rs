@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn p_values_keep_their_promise() {
         let runs = 150;
-        let mut low = std::collections::BTreeMap::<String, u32>::new();
+        let mut low = BTreeMap::<String, u32>::new();
         let mut note = |report: Report| {
             for f in report.findings {
                 *low.entry(f.name).or_default() += u32::from(f.p_value < 0.02);
