@@ -21,8 +21,8 @@ fn the_audit_passes() {
 
 /// The leaks are those that the audit's own crate tests with every run: see `just audit-honest`.
 #[test]
-#[ignore = "system: judges every planted leak"]
-fn its_own_test_passes_too() {
+#[ignore = "long: `just audit-honest`"]
+fn long_its_own_test_passes_too() {
     let scratch = Scratch::new();
     let args = ["audit", "--json", "--blocks", "64", "--accesses", "500", "--self-test"];
     let audit = json(&scratch.good(args));
