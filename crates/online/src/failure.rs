@@ -126,7 +126,7 @@ impl Failure {
     }
 
     fn said(said: &Said) -> Self {
-        let mut text = advice(said.kind).to_owned();
+        let mut text = reason(&said.word).unwrap_or_else(|| advice(said.kind)).to_owned();
         match (said.status, plain_word(&said.word)) {
             (0, _) => {}
             (status, Some(word)) => text += &format!(" (status {status}, {word})"),
@@ -164,6 +164,7 @@ impl Failure {
         let status = status_of(error);
         let kind = kind_of(error, status);
         match status {
+            Some(300..400) => Self { kind, text: elsewhere(&format!("{error:?}")) },
             Some(status) => {
                 let word = code_of(error.message()).unwrap_or_default().to_owned();
                 Self::said(&Said { kind, status, word, wait: None })
@@ -203,7 +204,12 @@ fn because(kind: Kind, cause: Option<&str>) -> String {
 fn kind_of(error: &opendal::Error, status: Option<u16>) -> Kind {
     use io::ErrorKind as Io;
     use opendal::ErrorKind as Theirs;
+    let word = code_of(error.message()).unwrap_or_default();
     match (error.kind(), status) {
+        _ if NO_BUCKET.contains(&word) => Kind::Io(Io::InvalidInput),
+        _ if NO_ROOM.contains(&word) => Kind::Full,
+        _ if reason(word).is_some() => Kind::Io(Io::PermissionDenied),
+        (_, Some(300..400)) => Kind::Io(Io::InvalidInput),
         (_, Some(507)) => Kind::Full,
         (Theirs::NotFound, _) => Kind::Missing,
         (Theirs::ConditionNotMatch | Theirs::AlreadyExists, _) => Kind::Exists,
@@ -215,7 +221,7 @@ fn kind_of(error: &opendal::Error, status: Option<u16>) -> Kind {
         (Theirs::Unsupported, _) | (_, Some(405 | 501 | 505)) => Kind::Io(Io::Unsupported),
         (Theirs::ConfigInvalid, _) => Kind::Io(Io::InvalidInput),
         (_, Some(500..)) => Kind::Io(Io::ConnectionReset),
-        (_, Some(400..)) => Kind::Io(Io::InvalidInput),
+        (_, Some(300..)) => Kind::Io(Io::InvalidInput),
         _ if error.message().contains("credential") => Kind::Io(Io::PermissionDenied),
         _ => Kind::Io(way(&cause_of(error).unwrap_or_default())),
     }
@@ -232,6 +238,31 @@ fn way(cause: &str) -> io::ErrorKind {
     } else {
         io::ErrorKind::ConnectionReset
     }
+}
+
+/// What S3, Google and Azure say of a place that is not there, and of one that is full.
+const NO_BUCKET: [&str; 2] = ["NoSuchBucket", "ContainerNotFound"];
+const NO_ROOM: [&str; 3] = ["QuotaExceeded", "InsufficientCapacity", "XMinioStorageFull"];
+
+/// What a refusal means, by the word that the service has for it.
+fn reason(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "ExpiredToken" | "TokenRefreshRequired" => "the session token has expired: get a new one",
+        "InvalidToken" => "the service does not take the session token: get a new one",
+        "RequestTimeTooSkewed" | "RequestExpired" => "this computer's clock is wrong: set it",
+        "InvalidAccessKeyId" => "the service does not know the access key: check its id",
+        "SignatureDoesNotMatch" | "AuthenticationFailed" => "the secret key is wrong: check it",
+        "AccessDenied" | "AuthorizationPermissionMismatch" | "AuthorizationFailure" => {
+            "this key may not do that: a volume needs one that reads, writes, lists and deletes"
+        }
+        "NoSuchBucket" | "ContainerNotFound" => "there is no such bucket: make it first",
+        _ => return None,
+    })
+}
+
+/// Whether the service has a word for its refusal.
+pub(super) fn has_word(error: &opendal::Error) -> bool {
+    code_of(error.message()).is_some_and(|word| !word.is_empty())
 }
 
 fn advice(kind: Kind) -> &'static str {
@@ -269,6 +300,29 @@ fn retry_after(error: &opendal::Error) -> Option<u64> {
     let text = format!("{error:?}");
     let (_, rest) = text.split_once("\"retry-after\": \"")?;
     rest.split('"').next()?.parse().ok()
+}
+
+/// Where a service sends us that is not there, from the library's text of its answer. Only a host
+/// and a region are shown, which are no secrets.
+fn elsewhere(text: &str) -> String {
+    let header = |name: &str| {
+        let (_, rest) = text.split_once(&format!("\"{name}\": \""))?;
+        rest.split('"').next()
+    };
+    let named = |c: char| c.is_ascii_alphanumeric() || "-.:[]".contains(c);
+    let clean = |it: &&str| (1..=120).contains(&it.len()) && it.chars().all(named);
+    let host = header("location").and_then(|url| url.split_once("://"));
+    let host = host.and_then(|(_, rest)| rest.split(['/', '?', '#']).next());
+    let host = host.map(|it| it.rsplit('@').next().unwrap_or(it)).filter(clean);
+    match (header("x-amz-bucket-region").filter(clean), host) {
+        (Some(region), _) => format!("the bucket is in the region {region}: say region={region}"),
+        (None, Some(host)) => format!(
+            "the service sends us to {host}, and we do not follow: if it is right, name it in the URL"
+        ),
+        (None, None) => {
+            "the service sends us elsewhere, and we do not follow: check the URL".into()
+        }
+    }
 }
 
 /// The service's own word, such as `AccessDenied`.
@@ -334,6 +388,34 @@ mod tests {
         }
         let text = answered(Theirs::PermissionDenied, 403).to_string();
         assert!(text.contains("status 403, SomeWord"), "{text}");
+    }
+
+    #[test]
+    fn refusals_are_told_apart_in_words() {
+        let refused = |kind, status: u16, word: &str, more: &str| {
+            let parts = format!("Parts {{ status: {status}, headers: {{{more}}}, body: () }}");
+            let error = opendal::Error::new(kind, format!("S3Error {{ code: \"{word}\" }}"));
+            Failure::new(&Fault::Refused(error.with_context("response", parts))).about("a")
+        };
+        for (kind, status, word, advice) in [
+            (Theirs::Unexpected, 400, "ExpiredToken", "expired"),
+            (Theirs::PermissionDenied, 403, "RequestTimeTooSkewed", "clock"),
+            (Theirs::PermissionDenied, 403, "InvalidAccessKeyId", "check its id"),
+            (Theirs::PermissionDenied, 403, "SignatureDoesNotMatch", "secret key is wrong"),
+            (Theirs::PermissionDenied, 403, "AccessDenied", "reads, writes, lists and deletes"),
+            (Theirs::NotFound, 404, "NoSuchBucket", "no such bucket"),
+        ] {
+            let error = refused(kind, status, word, "");
+            assert!(!error.may_pass() && error.to_string().contains(advice), "{word}: {error}");
+        }
+        assert!(matches!(refused(Theirs::Unexpected, 403, "QuotaExceeded", ""), StoreError::Full));
+        let there = "\"location\": \"https://other.example:8443/b?sig=SECRET\"";
+        let error = refused(Theirs::Unexpected, 307, "", there);
+        assert!(!error.may_pass() && error.to_string().contains("other.example:8443"), "{error}");
+        assert!(!error.to_string().contains("SECRET"));
+        let region = "\"x-amz-bucket-region\": \"eu-west-1\"";
+        let error = refused(Theirs::Unexpected, 301, "PermanentRedirect", region);
+        assert!(error.to_string().contains("region=eu-west-1"), "{error}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The services that the library OpenDAL speaks to.
 
 use super::driver::{Driver, Request, Traits};
-use super::failure::{Fault, was_refused};
+use super::failure::{Fault, has_word, was_refused};
 use super::gate::Gate;
 use oblivio_store::{PutMode, check_name};
 use opendal::options::{ReadOptions, WriteOptions};
@@ -74,7 +74,7 @@ impl Driver for Library {
             match operator.stat(&name).await {
                 Ok(it) => Ok(it.is_file().then(|| it.content_length())),
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(error),
+                Err(error) => Err(in_words(&operator, &name, error).await),
             }
         })
     }
@@ -122,8 +122,10 @@ impl Driver for Library {
         self.ask(0, async move {
             let mut found = Vec::new();
             let entries = match operator.list(&path).await {
-                // A folder that is not there yet.
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(found),
+                // A folder that is not there yet; or a bucket, which has a word for it.
+                Err(error) if error.kind() == ErrorKind::NotFound && !has_word(&error) => {
+                    return Ok(found);
+                }
                 entries => entries?,
             };
             for entry in entries {
@@ -137,6 +139,19 @@ impl Driver for Library {
             found.dedup();
             Ok(found)
         })
+    }
+}
+
+/// The refusal of a length in the service's words: the answer to such a question has none, so the
+/// same is asked in another way.
+async fn in_words(operator: &Operator, name: &str, error: opendal::Error) -> opendal::Error {
+    if !was_refused(&error) || has_word(&error) {
+        return error;
+    }
+    let options = ReadOptions { range: (0..1).into(), ..ReadOptions::default() };
+    match operator.read_options(name, options).await {
+        Err(said) if has_word(&said) => said,
+        _ => error,
     }
 }
 

@@ -10,7 +10,7 @@ use super::secrets::{Ambient, Secret};
 #[cfg(feature = "sftp")]
 use super::sftp::{Host, Sftp};
 use super::store::OnlineStore;
-use super::url::{Place, Service, Url};
+use super::url::{Place, Service, Url, is_safe};
 use oblivio_store::waits;
 #[cfg(feature = "azure")]
 use opendal::services::Azblob;
@@ -114,9 +114,11 @@ fn setup(error: impl std::fmt::Display) -> OpenError {
     OpenError::Setup(error.to_string())
 }
 
-/// One pool of connections, as each service gets to see us.
+/// One pool of connections, as each service gets to see us. It follows no redirection, and never
+/// says where it comes from: addresses and headers hold what opens the store.
 pub(super) fn connections() -> reqwest::ClientBuilder {
     let client = reqwest::Client::builder().user_agent(AGENT).connect_timeout(waits::CONNECT);
+    let client = client.redirect(reqwest::redirect::Policy::none()).referer(false);
     // The library gives a connection up on which nothing comes back for about half a minute.
     client.pool_max_idle_per_host(HTTP_AT_ONCE)
 }
@@ -148,6 +150,22 @@ impl At<'_> {
 
     fn query(&self, key: &str) -> Option<String> {
         self.place.query(key).map(str::to_owned)
+    }
+
+    /// An endpoint that the URL or the environment names. In the clear only to this computer, or
+    /// where it is said to be meant: a request holds what opens the store, or shows who asks.
+    fn endpoint(&self, given: Option<String>) -> Opened<Option<String>> {
+        let Some(endpoint) = given else { return Ok(None) };
+        let meant = self.query("plain").as_deref() == Some("true")
+            || self.remote.is_some_and(|remote| remote.plain);
+        match endpoint.split_once("://").map(|it| it.0) {
+            Some("http" | "https") if is_safe(&endpoint) || meant => Ok(Some(endpoint)),
+            Some("http") => Err(OpenError::Needs(
+                "an endpoint with http:// shows its keys' use and your requests to all on the way: \
+                 use https://, or say that it is meant with `plain=true`",
+            )),
+            _ => Err(OpenError::Needs("an endpoint begins with https:// (or http://)")),
+        }
     }
 
     fn remotes_keys(&self) -> Opened<Option<Keys>> {
@@ -212,7 +230,11 @@ impl At<'_> {
 
     /// The address of the service, if it is not Amazon's, and the region.
     fn s3_endpoint(&self) -> Opened<(Option<String>, String)> {
-        let endpoint = self.query("endpoint");
+        let env = || match self.place.service {
+            Service::S3 => self.ambient.first(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]),
+            _ => None,
+        };
+        let endpoint = self.endpoint(self.query("endpoint").or_else(env))?;
         let region = self.query("region");
         match self.place.service {
             Service::R2 => {
@@ -228,8 +250,6 @@ impl At<'_> {
                 Ok((Some(endpoint.unwrap_or_else(by_region)), region))
             }
             _ => {
-                let env = || self.ambient.first(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]);
-                let endpoint = endpoint.or_else(env);
                 let env = || self.ambient.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]);
                 let other = endpoint.is_some().then(|| "us-east-1".to_owned());
                 let needs = "s3 needs `?region=`, or AWS_REGION, as eu-central-1";
@@ -260,8 +280,8 @@ impl At<'_> {
             _ if self.place.query("endpoint").is_some() => builder = builder.skip_signature(),
             _ => {}
         }
-        if let Some(endpoint) = self.place.query("endpoint") {
-            builder = builder.endpoint(endpoint);
+        if let Some(endpoint) = self.endpoint(self.query("endpoint"))? {
+            builder = builder.endpoint(&endpoint);
         }
         operator(builder)
     }
@@ -280,7 +300,7 @@ impl At<'_> {
         let needs = "az needs `?account=`, or AZURE_STORAGE_ACCOUNT_NAME";
         let account = account.ok_or(OpenError::Needs(needs))?;
         let by_account = || format!("https://{account}.blob.core.windows.net");
-        let endpoint = self.query("endpoint").unwrap_or_else(by_account);
+        let endpoint = self.endpoint(self.query("endpoint"))?.unwrap_or_else(by_account);
         let mut builder = Azblob::default().container(&self.place.host).root(&self.place.path);
         builder = builder.endpoint(&endpoint).account_name(&account);
         let sas = self.ambient.var("AZURE_STORAGE_SAS_TOKEN");
@@ -380,6 +400,24 @@ mod tests {
             needs("az://container?account=me", &[], "AZURE_STORAGE_ACCOUNT_KEY");
         }
         needs("nobody:", &[], "no remote is called nobody");
+        // In the clear only where it is meant, or to this computer.
+        let key = ("AZURE_STORAGE_ACCOUNT_KEY", "c2VjcmV0");
+        for (url, env, feature) in [
+            ("s3://bucket?region=a", &[][..], true),
+            ("r2://bucket?account=me", &[], true),
+            ("b2://bucket?region=a", &[], true),
+            ("gs://bucket?", &[], cfg!(feature = "gcs")),
+            ("az://container?account=me", &[key], cfg!(feature = "azure")),
+        ] {
+            if feature {
+                needs(&format!("{url}&endpoint=http://nas.lan:9000"), env, "plain=true");
+                needs(&format!("{url}&endpoint=nas.lan:9000"), env, "https://");
+                for good in ["http://nas.lan:9000&plain=true", "http://127.0.0.1:9000"] {
+                    try_open(&format!("{url}&endpoint={good}"), env).unwrap();
+                }
+            }
+        }
+        needs("s3://bucket", &[("AWS_ENDPOINT_URL", "http://nas.lan")], "plain=true");
     }
 
     #[test]

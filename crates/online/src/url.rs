@@ -38,11 +38,11 @@ pub enum Service {
 
 /// Each service's scheme, and the query keys it takes.
 const SERVICES: [(Service, &str, &[&str]); 11] = [
-    (Service::S3, "s3", &["endpoint", "region", "profile"]),
-    (Service::R2, "r2", &["endpoint", "account"]),
-    (Service::B2, "b2", &["endpoint", "region"]),
-    (Service::Gcs, "gs", &["endpoint"]),
-    (Service::Azure, "az", &["endpoint", "account"]),
+    (Service::S3, "s3", &["endpoint", "region", "profile", "plain"]),
+    (Service::R2, "r2", &["endpoint", "account", "plain"]),
+    (Service::B2, "b2", &["endpoint", "region", "plain"]),
+    (Service::Gcs, "gs", &["endpoint", "plain"]),
+    (Service::Azure, "az", &["endpoint", "account", "plain"]),
     (Service::WebDav, "webdav", &[]),
     (Service::WebDavTls, "webdavs", &[]),
     (Service::Sftp, "sftp", &["key"]),
@@ -197,10 +197,10 @@ fn named(text: &str) -> Result<Url, UrlError> {
 }
 
 /// A remote's name: letters, digits, `-` and `_`. One letter is too short, so that it is never the
-/// drive of a path.
+/// drive of a path. None begins as an option does.
 pub(super) fn is_remote_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    (2..=32).contains(&name.len()) && name.bytes().all(plain)
+    (2..=32).contains(&name.len()) && name.bytes().all(plain) && !name.starts_with('-')
 }
 
 type Authority = (Option<String>, String, Option<u16>);
@@ -276,6 +276,13 @@ fn query_of(
     Ok(found)
 }
 
+/// Whether a secret may be sent there: over TLS, or within this computer.
+pub(super) fn is_safe(address: &str) -> bool {
+    let Ok(url) = reqwest::Url::parse(address) else { return false };
+    let here = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+    url.scheme() == "https" || url.scheme() == "http" && here
+}
+
 /// What is repeated of an unknown word: its letters only, and few.
 fn printable(word: &str) -> String {
     word.chars().filter(char::is_ascii_alphanumeric).take(20).collect()
@@ -332,6 +339,17 @@ impl fmt::Display for Url {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_goes_over_tls_or_stays_here() {
+        for safe in ["https://host", "https://host:8443/a", "http://127.0.0.1:9", "http://[::1]:9"]
+        {
+            assert!(is_safe(safe), "{safe}");
+        }
+        for unsafe_one in ["http://host", "http://127.0.0.1.host", "ftp://127.0.0.1", "host", ""] {
+            assert!(!is_safe(unsafe_one), "{unsafe_one}");
+        }
+    }
 
     #[test]
     fn good_urls_print_as_they_were() {

@@ -31,9 +31,11 @@ fn refuse_misfits(args: &RemoteAdd, place: &Place) -> Result<()> {
         let what = "a log-on makes the secret itself";
         return Err(usage(what, "Leave out --client-id, or what names another secret."));
     }
-    let of_webdav = matches!(place.service, Service::WebDav);
-    if args.plain && !of_webdav {
-        return Err(usage("--plain is for webdav:// only", "Leave it out."));
+    let in_the_clear = matches!(place.service, Service::WebDav)
+        || place.query("endpoint").is_some_and(|endpoint| endpoint.starts_with("http://"));
+    if args.plain && !in_the_clear {
+        let what = "--plain is for webdav:// and for endpoints with http://";
+        return Err(usage(what, "Leave it out."));
     }
     let keys = matches!(place.service, Service::S3 | Service::R2 | Service::B2);
     let given = args.secret_file.is_some() || args.secret_command.is_some() || args.keyring;

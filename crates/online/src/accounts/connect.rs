@@ -3,10 +3,10 @@
 use super::super::config::SecretFrom;
 use super::super::driver::Driver;
 use super::super::secrets::Secret;
-use super::super::url::{Place, Service};
+use super::super::url::{Place, Service, is_safe};
 use super::account::Shared;
 use super::client::{AT_ONCE, Client};
-use super::http::{Judge, is_safe};
+use super::http::Judge;
 use super::tokens::Tokens;
 use super::{dropbox, gdrive, onedrive};
 
@@ -75,9 +75,9 @@ pub(super) fn addresses_at(place: &Place) -> Result<impl Fn(&str) -> String, &'s
     })
 }
 
-/// Connections that follow no redirection: that is done by hand, and never with a token.
+/// Connections for requests of ours. They follow no redirection: that is done by hand, and never
+/// with a token.
 pub(super) fn client(connections: reqwest::ClientBuilder) -> Result<reqwest::Client, &'static str> {
-    let connections = connections.redirect(reqwest::redirect::Policy::none());
     connections.build().map_err(|_| "the connections cannot be set up")
 }
 

@@ -104,13 +104,6 @@ pub(super) fn kind_of(status: u16, wait: Option<u64>) -> Kind {
     }
 }
 
-/// Whether a token may be sent there: over TLS, or within this computer.
-pub(super) fn is_safe(address: &str) -> bool {
-    let Ok(url) = reqwest::Url::parse(address) else { return false };
-    let here = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
-    url.scheme() == "https" || url.scheme() == "http" && here
-}
-
 /// A part of a path or a value of a query, as it is written in an address.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -174,17 +167,6 @@ async fn read(mut response: reqwest::Response, most: usize) -> Result<Vec<u8>, F
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_token_goes_over_tls_or_stays_here() {
-        for safe in ["https://host", "https://host:8443/a", "http://127.0.0.1:9", "http://[::1]:9"]
-        {
-            assert!(is_safe(safe), "{safe}");
-        }
-        for unsafe_one in ["http://host", "http://127.0.0.1.host", "ftp://127.0.0.1", "host", ""] {
-            assert!(!is_safe(unsafe_one), "{unsafe_one}");
-        }
-    }
 
     #[test]
     fn what_is_escaped() {

@@ -7,9 +7,10 @@
 
 use super::super::driver::Traits;
 use super::super::failure::{Fault, Kind, Said};
+use super::super::url::is_safe;
 use super::account::Account;
 use super::client::{AT_ONCE, Client};
-use super::http::{Ask, Refusal, escaped, is_safe, kind_of, not_understood, text_at};
+use super::http::{Ask, Refusal, escaped, kind_of, not_understood, text_at};
 use oblivio_store::{PutMode, check_name};
 use opendal::Buffer;
 use reqwest::Method;

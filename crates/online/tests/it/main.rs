@@ -3,6 +3,7 @@
 
 mod accounts;
 mod log_on;
+mod redirects;
 mod requests;
 
 use oblivio_online::{

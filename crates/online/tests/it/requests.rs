@@ -4,18 +4,18 @@ use crate::Home;
 use oblivio_store::{Blobs, Held, PutMode, ReadAt, Slots, StoreError, WriteAt};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 /// The secret key of these tests, which must show nowhere.
-const CANARY: &str = "canary-SECRET-7f3a";
+pub const CANARY: &str = "canary-SECRET-7f3a";
 const KEY_ID: &str = "canary-KEYID-1b2c";
 
 /// A request, as it came.
 #[derive(Clone, Debug)]
-struct Seen {
+pub struct Seen {
     line: String,
     headers: BTreeMap<String, String>,
     body: Vec<u8>,
@@ -23,14 +23,16 @@ struct Seen {
 
 type Answer = dyn Fn(usize, &Seen) -> (u16, Vec<u8>) + Send + Sync;
 
-/// A server that keeps what it is asked, and answers by number and request.
-struct Listener {
+/// A server that keeps what it is asked, and answers by number and request. The body of an answer
+/// that sends us elsewhere is the place.
+pub struct Listener {
+    pub address: SocketAddr,
     url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
 impl Listener {
-    fn new(answer: impl Fn(usize, &Seen) -> (u16, Vec<u8>) + Send + Sync + 'static) -> Self {
+    pub fn new(answer: impl Fn(usize, &Seen) -> (u16, Vec<u8>) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let (seen, answer): (Arc<Mutex<Vec<Seen>>>, Arc<Answer>) =
@@ -43,7 +45,7 @@ impl Listener {
                 std::thread::spawn(move || drop(serve(line.unwrap(), &all, &count, &*answer)));
             }
         });
-        Self { url: format!("s3://bucket/in?endpoint=http://{address}&region=r"), seen }
+        Self { address, url: format!("s3://bucket/in?endpoint=http://{address}&region=r"), seen }
     }
 
     fn open(&self) -> oblivio_online::OnlineStore {
@@ -51,7 +53,7 @@ impl Listener {
         Home::new(&keys, "").open(&self.url)
     }
 
-    fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
 }
@@ -80,9 +82,13 @@ fn serve(
         let seen = Seen { line: first.trim().to_owned(), headers, body };
         all.lock().unwrap().push(seen.clone());
         let (status, body) = answer(count.fetch_add(1, Ordering::SeqCst), &seen);
-        let wait = if status == 429 { "Retry-After: 1\r\n" } else { "" };
+        let more = match status {
+            429 => "Retry-After: 1\r\n".to_owned(),
+            300..400 => format!("Location: {}\r\n", String::from_utf8_lossy(&body)),
+            _ => String::new(),
+        };
         let len = body.len();
-        let head = format!("HTTP/1.1 {status} X\r\n{wait}Content-Length: {len}\r\n\r\n");
+        let head = format!("HTTP/1.1 {status} X\r\n{more}Content-Length: {len}\r\n\r\n");
         (&line).write_all(&[head.as_bytes(), &body].concat())?;
     }
 }

@@ -1,12 +1,16 @@
-//! The largest number of which there is an object, when all smaller ones are there too.
+//! The largest number of which there is an object. All smaller ones should be there too; if one is
+//! lost, its name is not taken for a new one.
 
 use crate::Result;
 
 /// How many are asked for side by side.
 pub const SIDE: u64 = 8;
+/// So many in a row are gone behind the largest one, at least.
+const GONE: u64 = 4;
 
 /// Finds the largest number up to `most` that is there; 0 if none is. `hint` may be it. Numbers
 /// that are added meanwhile may count or not: the answer is at least what it was at the beginning.
+/// Smaller ones may be missing, fewer than four in a row.
 ///
 /// # Errors
 /// Those of `ask`, which says of each number whether it is there.
@@ -16,22 +20,20 @@ pub fn largest(
     mut ask: impl FnMut(&[u64]) -> Result<Vec<bool>>,
 ) -> Result<u64> {
     let hint = hint.min(most);
-    // Up to `there` all are, `gone` is not.
+    // `there` is, and `gone` is not. Whatever is between them is not known.
     let (mut there, mut gone) = (0, most + 1);
     let mut narrow = |there: &mut u64, gone: &mut u64, points: &[u64]| -> Result<()> {
         let (low, high) = (*there, *gone);
         let points: Vec<u64> = points.iter().copied().filter(|&at| low < at && at < high).collect();
-        for (&at, found) in points.iter().zip(ask(&points)?) {
-            if !found {
-                *gone = at;
-                break;
-            }
-            *there = at;
-        }
+        let found = ask(&points)?;
+        let last = found.iter().rposition(|&found| found);
+        *there = last.map_or(low, |last| points[last]);
+        *gone = points.get(last.map_or(0, |last| last + 1)).copied().unwrap_or(high);
         Ok(())
     };
     let near: Vec<u64> = (hint..=hint.saturating_add(SIDE)).collect();
     narrow(&mut there, &mut gone, &near)?;
+    let mut known_gone = if there < hint || gone > most { 0 } else { hint.saturating_add(SIDE) };
     // Doubling, several steps at a time.
     let mut step = SIDE;
     while gone > most && there.saturating_add(step) < gone {
@@ -40,12 +42,20 @@ pub fn largest(
         narrow(&mut there, &mut gone, &points)?;
         step = step.saturating_mul(1 << SIDE);
     }
-    while gone - there > 1 {
-        let part = ((gone - there) / (SIDE + 1)).max(1);
-        let points: Vec<u64> = (1..=SIDE).map(|nth| there + nth * part).collect();
+    loop {
+        while gone - there > 1 {
+            let part = ((gone - there) / (SIDE + 1)).max(1);
+            let points: Vec<u64> = (1..=SIDE).map(|nth| there + nth * part).collect();
+            narrow(&mut there, &mut gone, &points)?;
+        }
+        // What was asked for may have been the one that is lost.
+        if there + GONE <= known_gone || there == most {
+            return Ok(there);
+        }
+        (gone, known_gone) = ((there + SIDE).min(most) + 1, there + SIDE);
+        let points: Vec<u64> = (there + 1..gone).collect();
         narrow(&mut there, &mut gone, &points)?;
     }
-    Ok(there)
 }
 
 #[cfg(test)]
@@ -66,8 +76,25 @@ mod tests {
                     assert_eq!(found.unwrap(), truth, "from {hint}");
                     assert!(rounds <= 24, "{rounds} rounds to {truth} from {hint}");
                     if (hint..hint.saturating_add(8)).contains(&truth) && truth < most {
-                        assert_eq!(rounds, 1, "to {truth} from {hint}");
+                        let behind = hint.saturating_add(8) - truth;
+                        assert_eq!(rounds, 1 + u32::from(behind < GONE), "to {truth} from {hint}");
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lost_ones_hide_nothing() {
+        for truth in (1..60).chain([1000, 4097, 70_000]) {
+            for lost in (1..truth).rev().take(70).chain([truth / 2 + 1, truth / 3 + 1]) {
+                for (hint, run) in [(0, 1), (0, 3), (lost, 2), (truth / 2, 3)] {
+                    let is_there = |at: u64| at <= truth && !(lost..lost + run).contains(&at);
+                    let truth = (0..=truth).rev().find(|&at| is_there(at)).unwrap();
+                    let found = largest(hint, 1 << 40, |points| {
+                        Ok(points.iter().map(|&at| is_there(at)).collect())
+                    });
+                    assert_eq!(found.unwrap(), truth, "{lost} and {run} are lost, from {hint}");
                 }
             }
         }
