@@ -10,10 +10,11 @@ use crate::signals;
 use anyhow::Result;
 use oblivio_serve::log;
 use oblivio_share::{
-    Address, Device, Granted, Server, TablesOf, Token, VolumeStatus, Wish, hex, secret_hash, wish,
+    Address, Device, Granted, Server, TablesOf, VolumeStatus, Wish, admit, hex, wish,
 };
 use oblivio_store::{Patience, RetryStore, Store, StoreError};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -21,6 +22,8 @@ use std::time::Duration;
 
 /// How long a failing store of tables is asked again, beside the time of its requests.
 const TABLES_PATIENCE: Duration = Duration::from_secs(10);
+/// A device whose asks are so many is named: a client that is well has less than half of them.
+const MANY: u64 = 1024;
 
 /// Runs the command.
 pub fn run(command: &ShareCommand) -> Result<()> {
@@ -43,6 +46,7 @@ fn serve(args: &ShareServe) -> Result<()> {
     };
     say(format!("Serving {} on {}.", args.folder.display(), server.address()))?;
     say(format!("Fingerprint {}", hex(&server.fingerprint())))?;
+    server.findings().iter().for_each(|finding| log::note(finding));
     let ending = server.ending();
     signals::forward(signals, move || ending.end())?;
     Ok(server.wait()?)
@@ -70,15 +74,12 @@ fn device(volume: &str, name: &str) -> Device {
 
 fn add(args: &TokenAdd) -> Result<()> {
     // Read first: a device whose token cannot be shown is not admitted.
-    let address = Address::parse(&format!("share://{}/{}", args.host, args.volume))?;
+    let address = Address::at(&args.host, &args.volume)?;
     if args.out.as_ref().is_some_and(|path| path.exists()) {
         let hint = "Name a new file, or remove that one first.";
         return Err(usage("there is a file of this name already", hint));
     }
-    let secret = oblivio_share::random()?;
-    let wanted = Wish::Add(device(&args.volume, &args.device), secret_hash(&secret));
-    let Granted::Done(fingerprint) = wish(&args.folder, &wanted)? else { return Ok(()) };
-    let token = Token { address, fingerprint, secret: secret.into() };
+    let token = admit(&args.folder, &args.device, address)?;
     match &args.out {
         Some(path) => Ok(token.store(path)?),
         None => say(token.line().as_bytes()),
@@ -111,12 +112,12 @@ fn quota(args: &ShareQuota) -> Result<()> {
 
 fn status(args: &ShareStatus) -> Result<()> {
     loop {
-        let Granted::Status(volumes, runs) = wish(&args.folder, &Wish::Status)? else {
+        let Granted::Status(volumes, runs, findings) = wish(&args.folder, &Wish::Status)? else {
             return Ok(());
         };
         match args.json {
-            true => say_json(&as_json(&volumes, runs))?,
-            false => in_words(&volumes, runs)?,
+            true => say_json(&as_json(&volumes, runs, &findings))?,
+            false => in_words(&volumes, runs, &findings)?,
         }
         if !args.watch {
             return Ok(());
@@ -125,7 +126,7 @@ fn status(args: &ShareStatus) -> Result<()> {
     }
 }
 
-fn as_json(volumes: &[VolumeStatus], runs: bool) -> Value {
+fn as_json(volumes: &[VolumeStatus], runs: bool, findings: &[String]) -> Value {
     let one = |it: &VolumeStatus| {
         let status = &it.status;
         json!({
@@ -134,6 +135,7 @@ fn as_json(volumes: &[VolumeStatus], runs: bool) -> Value {
             "term": status.term.0,
             "scribe": status.lease_left.is_some(),
             "waiting_asks": status.pending,
+            "waiting_asks_of": it.waiting.iter().cloned().collect::<BTreeMap<_, _>>(),
             "unanswered_batches": status.unanswered,
             "first_record": status.first.0,
             "next_record": status.next.0,
@@ -144,11 +146,13 @@ fn as_json(volumes: &[VolumeStatus], runs: bool) -> Value {
             "sent_bytes": it.sent_bytes,
         })
     };
-    json!({ "runs": runs, "volumes": volumes.iter().map(one).collect::<Vec<_>>() })
+    let volumes: Vec<Value> = volumes.iter().map(one).collect();
+    json!({ "runs": runs, "volumes": volumes, "findings": findings })
 }
 
-fn in_words(volumes: &[VolumeStatus], runs: bool) -> Result<()> {
+fn in_words(volumes: &[VolumeStatus], runs: bool, findings: &[String]) -> Result<()> {
     say(if runs { "The server runs." } else { "The server does not run." })?;
+    findings.iter().try_for_each(|finding| say(format!("{finding}.")))?;
     for it in volumes {
         let status = &it.status;
         let mut devices = it.connected.clone();
@@ -163,6 +167,10 @@ fn in_words(volumes: &[VolumeStatus], runs: bool) -> Result<()> {
         say(format!("  scribe     {scribe}, term {}", status.term.0))?;
         let (asks, batches) = (count(status.pending, "ask"), count(status.unanswered, "batch"));
         say(format!("  backlog    {asks} that wait, {batches} without answers"))?;
+        let most = it.waiting.iter().max_by_key(|(_, asks)| *asks);
+        if let Some((device, asks)) = most.filter(|(_, asks)| *asks >= MANY) {
+            say(format!("  most are   of {device}: {asks}"))?;
+        }
         say(format!("  records    {} to {}", status.first.0, status.next.0))?;
         let (used, quota) = (size(status.used_bytes), quota.unwrap_or_default());
         say(format!("  space      {used}{quota}, in {}", count(status.tables, "table")))?;

@@ -50,7 +50,7 @@ impl Client {
         options: Options,
     ) -> Result<Self> {
         let head = begin_with(&*share, known.head())?;
-        let desk = Desk::new(keyed.clone(), head, options.notices, Instant::now());
+        let desk = Desk::new(keyed.clone(), head, share.device(), options.notices, Instant::now());
         let (work, came) = (Condvar::new(), Condvar::new());
         let (known, own) = (Mutex::new(known), Mutex::new(None));
         let desk = Mutex::new(desk);
@@ -362,6 +362,10 @@ mod tests {
     struct Away(MemoryShare, Arc<AtomicBool>);
 
     impl Share for Away {
+        fn device(&self) -> u16 {
+            self.0.device()
+        }
+
         fn call(&self, call: Call<'_>) -> oblivio_store::share::Result<Reply> {
             if self.1.load(Ordering::SeqCst) {
                 return Err(ShareError::Line(ErrorKind::ConnectionRefused.into()));

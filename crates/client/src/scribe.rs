@@ -8,7 +8,7 @@ use crate::workers::{self, Event, Gather, Put, Sums, Workers};
 use oblivio_engine::EngineError;
 use oblivio_engine::pyramid::share as engine;
 use oblivio_engine::pyramid::share::{Ask as EngineAsk, Batch, Duty, Head, MOST_OF_BATCH, Scribe};
-use oblivio_store::share::{Ask, AskId, Entry, Fetch, Number, Show, Switch, Tell, Term};
+use oblivio_store::share::{Answer, Ask, AskId, Entry, Fetch, Number, Show, Switch, Tell, Term};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
@@ -151,17 +151,22 @@ impl<'i> Serving<'i> {
     }
 
     /// Takes the asks of the next batch. One that does not open is nobody's: the server made it
-    /// up.
+    /// up, or a device without the passphrase. The server need not keep it.
     fn take(&mut self) -> Result<(), Stop> {
         let now = Instant::now();
         self.since = None;
+        let mut nobodys = Vec::new();
         for ask in self.incoming.drain(..) {
+            let id = ask.id;
             let record = convert::ask_record(ask);
             match self.scribe.take(&record) {
                 Ok(_) => drop(self.seen.insert(record.session, now)),
-                Err(EngineError::State(_)) => {}
+                Err(EngineError::State(_)) => nobodys.push(Answer { id, sealed: Vec::new() }),
                 Err(error) => return Err(error.into()),
             }
+        }
+        if !nobodys.is_empty() {
+            self.inner.share.refuse(self.term, &nobodys)?;
         }
         Ok(())
     }

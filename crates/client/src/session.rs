@@ -22,6 +22,7 @@ pub type Key = (Session, Seq);
 /// The state of a client, behind its lock.
 pub struct Desk {
     keyed: Keyed,
+    device: u16,
     follower: Follower,
     heard: Option<Heard>,
     /// Asks that the server does not have yet.
@@ -58,20 +59,21 @@ pub struct Trouble {
     pub is_full: bool,
 }
 
-fn new_follower(keyed: &Keyed, head: Head) -> Follower {
+fn new_follower(keyed: &Keyed, head: Head, device: u16) -> Follower {
     let mut bytes = [0; 8];
     OsEntropy.fill(&mut bytes);
-    let session = Session(u64::from_le_bytes(bytes));
+    let session = Session(port::Session::of(device, u64::from_le_bytes(bytes)).0);
     let follower =
         Follower::new(session, keyed.volume(), keyed.config().block_bytes, keyed.sealer());
     follower.knowing(head)
 }
 
 impl Desk {
-    /// That of a new client, which knows this head.
-    pub fn new(keyed: Keyed, head: Head, notices: bool, now: Instant) -> Self {
+    /// That of a new client on the device of this number, which knows this head.
+    pub fn new(keyed: Keyed, head: Head, device: u16, notices: bool, now: Instant) -> Self {
         Self {
-            follower: new_follower(&keyed, head),
+            device,
+            follower: new_follower(&keyed, head, device),
             heard: notices.then(|| Heard::new(&keyed, now)),
             keyed,
             unsent: Vec::new(),
@@ -158,7 +160,7 @@ impl Desk {
             }
         }
         self.unsent.clear();
-        self.follower = new_follower(&self.keyed, self.follower.head());
+        self.follower = new_follower(&self.keyed, self.follower.head(), self.device);
     }
 
     /// Asks to send: new ones, at most this many.

@@ -44,7 +44,8 @@ pub struct Token {
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    !name.is_empty() && name.len() <= 64 && !name.starts_with('.') && name.chars().all(allowed)
+    let begins = !name.starts_with(['.', '-']);
+    !name.is_empty() && name.len() <= 64 && begins && name.chars().all(allowed)
 }
 
 /// As [`is_name`], with the error that says what a name is.
@@ -61,6 +62,18 @@ impl Address {
     /// # Errors
     /// `BadAddress` with the reason.
     pub fn parse(text: &str) -> Result<Self> {
+        Self::read(text, PORT)
+    }
+
+    /// That of a volume at a host, `HOST` or `HOST:PORT`. Without a port, it is 0.
+    ///
+    /// # Errors
+    /// As for [`Self::parse`].
+    pub fn at(host: &str, volume: &str) -> Result<Self> {
+        Self::read(&format!("{SCHEME}{host}/{volume}"), 0)
+    }
+
+    fn read(text: &str, usual: u16) -> Result<Self> {
         let rest = text.strip_prefix(SCHEME).ok_or(Error::BadAddress("it begins with share://"))?;
         let (place, volume) =
             rest.split_once('/').ok_or(Error::BadAddress("a volume's name is missing"))?;
@@ -74,7 +87,7 @@ impl Address {
             }
             None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
         };
-        let port = port.map_or(Ok(PORT), str::parse);
+        let port = port.map_or(Ok(usual), str::parse);
         let port = port.map_err(|_| Error::BadAddress("a port is a number"))?;
         let clean = |c: char| c.is_ascii_alphanumeric() || "-.:%_".contains(c);
         if host.is_empty() || !host.chars().all(clean) {

@@ -1,12 +1,13 @@
 //! What the administrator of a server wants, whether the server runs or not: a request to the
 //! control socket in its folder, or the same done on the folder itself.
 
-use crate::devices::Device;
+use crate::address::{Address, PORT, Token};
+use crate::devices::{Device, secret_hash};
 use crate::ending::Ending;
 use crate::error::{Doing, Error, Result};
 use crate::frame::{Frame, Kind};
 use crate::hub::{Hub, VolumeStatus};
-use crate::identity;
+use crate::identity::{self, random};
 use crate::message::{pack, unpack};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, Permissions};
@@ -15,6 +16,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use zeroize::Zeroizing;
 
 /// The longest frame on the control socket.
 const MOST: usize = 1 << 20;
@@ -39,12 +41,12 @@ pub enum Wish {
 /// What came of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Granted {
-    /// It is done. With the server's fingerprint.
-    Done([u8; 32]),
+    /// It is done. With the server's fingerprint, and the port on which it listens, if it runs.
+    Done([u8; 32], Option<u16>),
     /// All devices.
     Devices(Vec<Device>),
-    /// What the server knows, and whether it runs.
-    Status(Vec<VolumeStatus>, bool),
+    /// What the server knows, whether it runs, and what it found when it started.
+    Status(Vec<VolumeStatus>, bool, Vec<String>),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -53,6 +55,7 @@ enum Outcome {
     NoVolume(String),
     NoDevice(String),
     Taken(String),
+    SameNumber,
     BadName(String),
     Failed(String),
 }
@@ -73,9 +76,33 @@ pub fn wish(dir: &Path, wish: &Wish) -> Result<Granted> {
                 let what = io::Error::from(io::ErrorKind::NotFound);
                 return Err(what).doing(format_args!("no server's folder: {}", dir.display()));
             }
-            grant(&Hub::open(dir, None)?, dir, wish, false)
+            grant(&Hub::open(dir, None)?, dir, wish, None)
         }
         Err(error) => Err(error).doing("reaching the server that runs"),
+    }
+}
+
+/// Admits a new device of the address's volume, and returns its token. If the address does not say
+/// the port (it is 0), it is that of the server that runs, or [`PORT`].
+///
+/// # Errors
+/// As for [`wish`].
+pub fn admit(dir: &Path, name: &str, mut address: Address) -> Result<Token> {
+    let device = Device { volume: address.volume.clone(), name: name.into() };
+    loop {
+        let secret = Zeroizing::new(random()?);
+        match wish(dir, &Wish::Add(device.clone(), secret_hash(&secret))) {
+            Ok(Granted::Done(fingerprint, port)) => {
+                if address.port == 0 {
+                    address.port = port.unwrap_or(PORT);
+                }
+                return Ok(Token { address, fingerprint, secret });
+            }
+            Ok(_) => return Err(Error::Said("the server gave no fingerprint".into())),
+            // One of 65,536 for each device that is there.
+            Err(Error::SameNumber) => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 
@@ -95,13 +122,16 @@ fn ask(mut stream: &UnixStream, wish: &Wish) -> Result<Granted> {
         Outcome::NoVolume(name) => Err(Error::NoVolume(name)),
         Outcome::NoDevice(name) => Err(Error::NoDevice(name)),
         Outcome::Taken(name) => Err(Error::Taken(name)),
+        Outcome::SameNumber => Err(Error::SameNumber),
         Outcome::BadName(name) => Err(Error::BadName(name)),
         Outcome::Failed(why) => Err(Error::Said(why)),
     }
 }
 
-fn grant(hub: &Hub, dir: &Path, wish: &Wish, runs: bool) -> Result<Granted> {
-    let fingerprint = || identity::load(dir).map(|(_, fingerprint)| Granted::Done(fingerprint));
+/// Grants a wish. A server that runs listens on a port; 0 if nowhere.
+fn grant(hub: &Hub, dir: &Path, wish: &Wish, runs: Option<u16>) -> Result<Granted> {
+    let port = runs.filter(|port| *port > 0);
+    let fingerprint = || identity::load(dir).map(|(_, found)| Granted::Done(found, port));
     match wish {
         Wish::Add(device, hash) => {
             hub.add_device(*hash, device.clone()).and_then(|()| fingerprint())
@@ -112,7 +142,7 @@ fn grant(hub: &Hub, dir: &Path, wish: &Wish, runs: bool) -> Result<Granted> {
             hub.volume(volume)?.share.set_quota(*quota)?;
             fingerprint()
         }
-        Wish::Status => Ok(Granted::Status(hub.status()?, runs)),
+        Wish::Status => Ok(Granted::Status(hub.status()?, runs.is_some(), hub.findings())),
     }
 }
 
@@ -141,25 +171,25 @@ pub fn listen(dir: &Path) -> Result<Control> {
 }
 
 impl Control {
-    /// Grants wishes until the end.
-    pub fn serve(&self, hub: &Hub, until: &Ending) {
+    /// Grants wishes until the end, as the server that listens on this port.
+    pub fn serve(&self, hub: &Hub, port: u16, until: &Ending) {
         while !until.is_over() {
             match self.listener.accept() {
                 // A wish that cannot be read is nobody's.
-                Ok((stream, _)) => drop(self.answer(hub, &stream)),
+                Ok((stream, _)) => drop(self.answer(hub, port, &stream)),
                 Err(_) => until.wait(Duration::from_millis(20)),
             }
         }
         let _ = fs::remove_file(path(&self.dir));
     }
 
-    fn answer(&self, hub: &Hub, mut stream: &UnixStream) -> io::Result<()> {
+    fn answer(&self, hub: &Hub, port: u16, mut stream: &UnixStream) -> io::Result<()> {
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let Some(frame) = Frame::read(&mut stream, MOST)? else { return Ok(()) };
         let outcome = match unpack(&frame.head) {
-            Ok(wish) => grant(hub, &self.dir, &wish, true),
+            Ok(wish) => grant(hub, &self.dir, &wish, Some(port)),
             Err(error) => Err(error.into()),
         };
         let outcome = match outcome {
@@ -167,6 +197,7 @@ impl Control {
             Err(Error::NoVolume(name)) => Outcome::NoVolume(name),
             Err(Error::NoDevice(name)) => Outcome::NoDevice(name),
             Err(Error::Taken(name)) => Outcome::Taken(name),
+            Err(Error::SameNumber) => Outcome::SameNumber,
             Err(Error::BadName(name)) => Outcome::BadName(name),
             Err(error) => Outcome::Failed(error.to_string()),
         };

@@ -1,18 +1,20 @@
 //! A connection of a client: one thread reads calls and makes those that wait for nothing. Others
 //! make those that wait, so that a reply is never late because of another call.
 
-use crate::devices::{SecretHash, secret_hash};
+use crate::connections::{Budget, Entered, Held};
+use crate::devices::{SecretHash, number as device_number, secret_hash};
+use crate::error::Error;
 use crate::frame::{Frame, Kind, MOST_FIRST_FRAME, MOST_FRAME};
 use crate::hub::{Hub, Volume};
 use crate::line::{Reader, Writer};
 use crate::message::{Hello, Lane, Request, VERSION, pack, reply_frame, unpack};
-use oblivio_store::share::{Reply, Result, Share, ShareError};
+use oblivio_store::share::{Call, MOST_READ_BYTES, Reply, Result, Session, Share, ShareError};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The longest wait of a call.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
@@ -25,10 +27,14 @@ fn most_waiting(lane: Lane) -> usize {
     }
 }
 
+/// How long a frame may take from its first byte to its last one.
+const FRAME: Duration = Duration::from_secs(60);
+
 /// What the threads of a connection share.
 struct Shared {
     volume: Arc<Volume>,
-    hash: SecretHash,
+    device: u16,
+    budget: Arc<Budget>,
     line: Writer,
 }
 
@@ -42,8 +48,8 @@ pub fn greet(reader: &mut Reader) -> io::Result<Hello> {
     hello.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no greeting"))
 }
 
-/// Admits a client; the number of the connection in the hub.
-fn admit(hub: &Hub, hello: &Hello, line: &Writer) -> Result<(u64, Arc<Volume>, SecretHash)> {
+/// Admits a client.
+fn admit(hub: &Hub, hello: &Hello, line: &Writer) -> Result<(Entered, Arc<Volume>, SecretHash)> {
     if hello.version != VERSION {
         let why = format!("the server speaks version {VERSION} of the protocol");
         return Err(ShareError::Denied(why));
@@ -51,12 +57,16 @@ fn admit(hub: &Hub, hello: &Hello, line: &Writer) -> Result<(u64, Arc<Volume>, S
     let hash = secret_hash(&hello.secret);
     // One message for all reasons: a stranger learns nothing of volumes and devices.
     let unknown = || ShareError::Denied("its token is not known, or revoked".into());
-    let number = hub.enter(hash, &hello.volume, line).ok_or_else(unknown)?;
+    let entered = hub.enter(hash, &hello.volume, line).ok_or_else(unknown)?;
     match hub.volume(&hello.volume) {
-        Ok(volume) => Ok((number, volume, hash)),
-        Err(_) => {
-            hub.leave(number);
-            Err(unknown())
+        Ok(volume) => Ok((entered, volume, hash)),
+        Err(error) => {
+            hub.leave(entered.number);
+            Err(match error {
+                // Its device is known: it may know this.
+                Error::Damaged { .. } => ShareError::Denied(error.to_string()),
+                _ => unknown(),
+            })
         }
     }
 }
@@ -67,9 +77,10 @@ pub fn serve(hub: &Hub, hello: &Hello, mut reader: Reader, line: Writer, known: 
         Err(error) => {
             let _ = reply_frame(0, Err(error)).write(&mut line.clone());
         }
-        Ok((number, volume, hash)) => {
+        Ok((Entered { number, budget }, volume, hash)) => {
             known();
-            let shared = Arc::new(Shared { volume, hash, line: line.clone() });
+            let device = device_number(&hash);
+            let shared = Arc::new(Shared { volume, device, budget, line: line.clone() });
             let welcome =
                 Frame { kind: Kind::Welcome, number: 0, head: pack(&VERSION), body: Vec::new() };
             // An error of the line ends it, whatever the reason.
@@ -85,13 +96,19 @@ pub fn serve(hub: &Hub, hello: &Hello, mut reader: Reader, line: Writer, known: 
 
 fn read_calls(shared: &Arc<Shared>, reader: &mut Reader, lane: Lane) -> io::Result<()> {
     let mut workers = Workers::new(shared, most_waiting(lane));
-    while let Some(frame) = Frame::read(reader, MOST_FRAME)? {
+    while let Some(first) = Frame::first(reader)? {
+        reader.hurry(Instant::now() + FRAME);
+        let hold = |bytes| shared.budget.hold(bytes);
+        let (frame, held) = Frame::rest(first, reader, MOST_FRAME, hold)?;
+        reader.take_your_time()?;
         let number = frame.number;
         let bytes = (frame.head.len() + frame.body.len()) as u64;
         shared.volume.traffic[0].fetch_add(bytes, Ordering::Relaxed);
         match Request::read(frame) {
             Err(error) => shared.reply(number, Err(error))?,
-            Ok(request) if request.call(LONGEST_WAIT).waits() => workers.give(number, request)?,
+            Ok(request) if request.call(LONGEST_WAIT).waits() => {
+                workers.give((number, request, held))?
+            }
             Ok(request) => shared.reply(number, shared.carry_out(&request))?,
         }
     }
@@ -101,8 +118,24 @@ fn read_calls(shared: &Arc<Shared>, reader: &mut Reader, lane: Lane) -> io::Resu
 impl Shared {
     fn carry_out(&self, request: &Request) -> Result<Reply> {
         let call = request.call(LONGEST_WAIT);
-        self.volume.check_sessions(&self.hash, &call)?;
+        self.check_sessions(&call)?;
+        // Until the reply is made; what waits to be sent is bounded by the calls of a connection.
+        let _reply = self.budget.hold(reply_bytes(&call));
         self.volume.share.call(call)
+    }
+
+    /// Refuses a call about a session of another device.
+    fn check_sessions(&self, call: &Call<'_>) -> Result<()> {
+        let own = |session: Session| session.device() == self.device;
+        let all_own = match call {
+            Call::Ask(asks) => asks.iter().all(|ask| own(ask.id.session)),
+            Call::Answers { session, .. } => own(*session),
+            _ => true,
+        };
+        match all_own {
+            true => Ok(()),
+            false => Err(ShareError::Denied("the session is another device's".into())),
+        }
     }
 
     fn reply(&self, number: u64, done: Result<Reply>) -> io::Result<()> {
@@ -112,7 +145,19 @@ impl Shared {
     }
 }
 
-type Work = (u64, Request);
+/// Bytes that a reply may have, roughly: a call that waits mostly brings little.
+fn reply_bytes(call: &Call<'_>) -> usize {
+    match call {
+        Call::Slots { .. } | Call::Sums { .. } => MOST_READ_BYTES,
+        Call::ReadCheckpoint { len, .. } => (*len).min(MOST_READ_BYTES),
+        Call::Records { most_bytes, wait, .. } if wait.is_zero() => {
+            (*most_bytes).min(MOST_READ_BYTES)
+        }
+        _ => 0,
+    }
+}
+
+type Work = (u64, Request, Held);
 
 /// Threads for calls that wait, as many as wait at once.
 struct Workers<'s> {
@@ -132,13 +177,13 @@ impl<'s> Workers<'s> {
     }
 
     /// Hands a call over. Waits while too many wait.
-    fn give(&mut self, number: u64, request: Request) -> io::Result<()> {
+    fn give(&mut self, work: Work) -> io::Result<()> {
         if self.idle.load(Ordering::SeqCst) == 0 && self.started < self.most {
             self.start()?;
         }
         self.idle.fetch_sub(usize::from(self.idle.load(Ordering::SeqCst) > 0), Ordering::SeqCst);
         let ended = || io::ErrorKind::BrokenPipe.into();
-        match self.give.try_send((number, request)) {
+        match self.give.try_send(work) {
             Ok(()) => Ok(()),
             Err(TrySendError::Full(work)) => self.give.send(work).map_err(|_| ended()),
             Err(TrySendError::Disconnected(_)) => Err(ended()),
@@ -151,7 +196,7 @@ impl<'s> Workers<'s> {
         let work = move || {
             loop {
                 let next = take.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                let Ok((number, request)) = next else { return };
+                let Ok((number, request, _held)) = next else { return };
                 let done = shared.carry_out(&request);
                 if shared.reply(number, done).is_err() {
                     shared.line.cut();

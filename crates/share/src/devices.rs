@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use oblivio_store::StoreError;
+use oblivio_store::share::private_database;
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -18,6 +19,12 @@ pub type SecretHash = [u8; 32];
 #[must_use]
 pub fn secret_hash(secret: &[u8; 32]) -> SecretHash {
     *blake3::hash(secret).as_bytes()
+}
+
+/// The number of a device, with which its sessions begin. No other device of its volume has it.
+#[must_use]
+pub fn number(hash: &SecretHash) -> u16 {
+    u16::from_le_bytes([hash[0], hash[1]])
 }
 
 /// A device.
@@ -49,7 +56,7 @@ impl Devices {
     /// # Errors
     /// Those of storage; a store's `Busy` if another process has it.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = Database::create(path).map_err(|error| match error {
+        let file = private_database(path).map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => StoreError::Busy.into(),
             other => failed(other),
         })?;
@@ -78,11 +85,17 @@ impl Devices {
     /// Adds one, durably.
     ///
     /// # Errors
-    /// `Taken`; those of storage.
+    /// `Taken`; `SameNumber` if it needs another secret; those of storage.
     pub fn add(&self, hash: SecretHash, device: Device) -> Result<()> {
         let mut known = self.known();
         if known.values().any(|it| *it == device) {
             return Err(Error::Taken(device.name));
+        }
+        let same = |(other, it): (&SecretHash, &Device)| {
+            number(other) == number(&hash) && it.volume == device.volume
+        };
+        if known.iter().any(same) {
+            return Err(Error::SameNumber);
         }
         let write = self.file.begin_write().map_err(failed)?;
         let bytes = postcard::to_stdvec(&device).unwrap_or_default();
@@ -111,6 +124,18 @@ impl Devices {
     #[must_use]
     pub fn find(&self, hash: &SecretHash) -> Option<Device> {
         self.known().get(hash).cloned()
+    }
+
+    /// What is known by the numbers of a volume's devices, by their names.
+    #[must_use]
+    pub fn named<T>(&self, volume: &str, of: Vec<(u16, T)>) -> Vec<(String, T)> {
+        let known = self.known();
+        let name = |wanted: u16| {
+            let found =
+                known.iter().find(|(hash, it)| it.volume == volume && number(hash) == wanted);
+            found.map_or_else(|| "a device that was revoked".into(), |(_, it)| it.name.clone())
+        };
+        of.into_iter().map(|(number, it)| (name(number), it)).collect()
     }
 
     /// All of them, by volume and name.

@@ -29,12 +29,25 @@ pub enum Error {
     /// There is no such volume.
     #[error("there is no volume {0:?} here")]
     NoVolume(String),
+    /// This volume could not be opened when the server started. The others are served.
+    #[error("the server could not open the volume {name:?}: {why}")]
+    Damaged {
+        /// Its name.
+        name: String,
+        /// What was found.
+        why: String,
+    },
     /// This name cannot be used.
-    #[error("{0:?} is no name: letters, digits, `-`, `_` and `.`, at most 64, not `.` first")]
+    #[error(
+        "{0:?} is no name: letters, digits, `-`, `_` and `.`, at most 64, not `.` or `-` first"
+    )]
     BadName(String),
     /// A device has this name.
     #[error("a device of this volume has the name {0:?}")]
     Taken(String),
+    /// A device has the number that belongs to this secret.
+    #[error("a device of this volume has this secret's number: draw another secret")]
+    SameNumber,
     /// No device has this name.
     #[error("no device of this volume has the name {0:?}")]
     NoDevice(String),

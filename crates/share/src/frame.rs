@@ -73,10 +73,32 @@ impl Frame {
     /// # Errors
     /// Those of the line; `InvalidData` for what is no frame.
     pub fn read(from: &mut impl Read, most: usize) -> io::Result<Option<Self>> {
-        let mut before = [0; BEFORE];
-        if from.read(&mut before[..1])? == 0 {
-            return Ok(None);
-        }
+        let Some(first) = Self::first(from)? else { return Ok(None) };
+        let (frame, ()) = Self::rest(first, from, most, |_| ())?;
+        Ok(Some(frame))
+    }
+
+    /// Waits for the first byte of a frame; none at the end of the line.
+    ///
+    /// # Errors
+    /// Those of the line.
+    pub fn first(from: &mut impl Read) -> io::Result<Option<u8>> {
+        let mut byte = [0];
+        Ok(if from.read(&mut byte)? == 0 { None } else { Some(byte[0]) })
+    }
+
+    /// Reads what follows the first byte. `reserve` hears the frame's length before it comes, and
+    /// may wait until there is room.
+    ///
+    /// # Errors
+    /// As for [`Self::read`].
+    pub fn rest<H>(
+        first: u8,
+        from: &mut impl Read,
+        most: usize,
+        reserve: impl FnOnce(usize) -> H,
+    ) -> io::Result<(Self, H)> {
+        let mut before = [first; BEFORE];
         from.read_exact(&mut before[1..])?;
         let word = |at: usize| {
             u32::from_le_bytes([before[at], before[at + 1], before[at + 2], before[at + 3]])
@@ -91,9 +113,10 @@ impl Frame {
         if after > most || head > MOST_HEAD {
             return Err(bad("a frame that is too long"));
         }
+        let held = reserve(after);
         let head = read_exactly(from, head)?;
         let body = read_exactly(from, body)?;
-        Ok(Some(Self { kind: *kind, number: u64::from_le_bytes(number), head, body }))
+        Ok((Self { kind: *kind, number: u64::from_le_bytes(number), head, body }, held))
     }
 
     /// Sends it.

@@ -1,12 +1,13 @@
 //! What a server has: volumes by their names, devices, and the connections that are open.
 
 use crate::address::check_name;
-use crate::devices::{Device, Devices, SecretHash};
+use crate::connections::{Connections, Entered};
+use crate::devices::{Device, Devices, SecretHash, number};
 use crate::error::{Doing, Error, Result};
 use crate::identity::random;
 use crate::line::Writer;
-use oblivio_store::Store;
-use oblivio_store::share::{AskId, Call, Clock, Session, Share, ShareError, StoredShare, Tables};
+use oblivio_store::share::{Clock, Share, ShareError, StoredShare, Tables};
+use oblivio_store::{Store, StoreError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
@@ -16,26 +17,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// The most sessions whose devices a server remembers, for each volume.
-const MOST_SESSIONS: usize = 65_536;
-
 /// Opens the store somewhere else that has the tables of the volume of this name.
 pub type TablesOf = Box<dyn Fn(&str) -> oblivio_store::Result<Arc<dyn Store>> + Send + Sync>;
 
-/// A volume, and which device began which session.
+/// A volume.
 pub struct Volume {
     /// Its content.
     pub share: StoredShare,
-    sessions: Mutex<BTreeMap<Session, SecretHash>>,
     /// Bytes that came from clients, and went to them.
     pub traffic: [AtomicU64; 2],
-}
-
-/// A connection of a device.
-struct Connected {
-    hash: SecretHash,
-    device: Device,
-    line: Writer,
 }
 
 /// The folder of a server, opened.
@@ -45,8 +35,9 @@ pub struct Hub {
     tables: Option<TablesOf>,
     devices: Devices,
     volumes: Mutex<BTreeMap<String, Arc<Volume>>>,
-    connected: Mutex<BTreeMap<u64, Connected>>,
-    next: AtomicU64,
+    /// Volumes that could not be opened, and why: the others are served.
+    damaged: BTreeMap<String, String>,
+    connections: Connections,
 }
 
 /// What a server knows of a volume.
@@ -58,6 +49,8 @@ pub struct VolumeStatus {
     pub connected: Vec<String>,
     /// The volume's own.
     pub status: oblivio_store::share::Status,
+    /// The devices whose asks wait, and how many of each.
+    pub waiting: Vec<(String, u64)>,
     /// Bytes that came from clients since the server started.
     pub received_bytes: u64,
     /// Bytes that went to them.
@@ -88,19 +81,25 @@ impl Hub {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&volumes);
         made.doing(volumes.display())?;
         let devices = Devices::open(&dir.join("devices"))?;
-        let hub = Self {
+        let mut hub = Self {
             dir: dir.into(),
             clock,
             tables,
             devices,
             volumes: Mutex::default(),
-            connected: Mutex::default(),
-            next: AtomicU64::new(0),
+            damaged: BTreeMap::new(),
+            connections: Connections::default(),
         };
         for entry in fs::read_dir(&volumes).doing(volumes.display())? {
             let entry = entry.doing(volumes.display())?;
             if let Some(name) = entry.file_name().to_str().filter(|name| check_name(name).is_ok()) {
-                hub.open_volume(name)?;
+                match hub.open_volume(name) {
+                    busy @ Err(Error::Share(ShareError::Store(StoreError::Busy))) => busy?,
+                    Err(Error::Share(error)) => {
+                        hub.damaged.insert(name.into(), error.to_string());
+                    }
+                    opened => opened?,
+                }
             }
         }
         Ok(hub)
@@ -112,6 +111,9 @@ impl Hub {
     /// `BadName`; those of storage.
     pub fn open_volume(&self, name: &str) -> Result<()> {
         check_name(name)?;
+        if let Some(why) = self.damaged.get(name) {
+            return Err(Error::Damaged { name: name.into(), why: why.clone() });
+        }
         let mut volumes = lock(&self.volumes);
         if !volumes.contains_key(name) {
             let dir = self.dir.join("volumes").join(name);
@@ -124,10 +126,28 @@ impl Hub {
                 }
                 None => StoredShare::open(&dir, clock)?,
             };
-            let volume = Volume { share, sessions: Mutex::default(), traffic: Default::default() };
+            let volume = Volume { share, traffic: Default::default() };
             volumes.insert(name.into(), Arc::new(volume));
         }
         Ok(())
+    }
+
+    /// What an administrator should know: volumes that are not served, and what a crash tore.
+    pub fn findings(&self) -> Vec<String> {
+        let not_served = |(name, why): (&String, &String)| {
+            format!("{name} is not served, and nothing of it was changed: {why}")
+        };
+        let mut found: Vec<String> = self.damaged.iter().map(not_served).collect();
+        for (name, volume) in self.volumes() {
+            found.extend(volume.share.set_aside().map(|path| {
+                let path = path.display();
+                format!(
+                    "{name}: the newest bytes of its history were no whole record, as after a crash. \
+                     They are in {path}. If clients say that the volume was set back, keep them"
+                )
+            }));
+        }
+        found
     }
 
     /// All volumes with their names.
@@ -149,8 +169,11 @@ impl Hub {
     /// A volume.
     ///
     /// # Errors
-    /// `NoVolume`.
+    /// `NoVolume`; `Damaged`.
     pub fn volume(&self, name: &str) -> Result<Arc<Volume>> {
+        if let Some(why) = self.damaged.get(name) {
+            return Err(Error::Damaged { name: name.into(), why: why.clone() });
+        }
         let found = lock(&self.volumes).get(name).cloned();
         found.ok_or_else(|| Error::NoVolume(name.chars().take(80).collect()))
     }
@@ -171,8 +194,7 @@ impl Hub {
     /// `NoDevice`; those of storage.
     pub fn remove_device(&self, device: &Device) -> Result<()> {
         let hash = self.devices.remove(device)?;
-        let gone = |it: &&Connected| it.hash == hash;
-        lock(&self.connected).values().filter(gone).for_each(|it| it.line.cut());
+        self.connections.cut(hash);
         Ok(())
     }
 
@@ -183,23 +205,32 @@ impl Hub {
 
     /// Takes note of a connection, unless its device is not known (any more) for this volume.
     /// It counts until [`Hub::leave`] of the number.
-    pub fn enter(&self, hash: SecretHash, volume: &str, line: &Writer) -> Option<u64> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        // Under this lock, so that a device that is removed meanwhile is cut off.
-        let mut connected = lock(&self.connected);
-        let device = self.devices.find(&hash).filter(|device| device.volume == volume)?;
-        connected.insert(number, Connected { hash, device, line: line.clone() });
-        Some(number)
+    pub fn enter(&self, hash: SecretHash, volume: &str, line: &Writer) -> Option<Entered> {
+        self.connections.enter(&self.devices, hash, volume, line)
     }
 
     /// A connection ended.
     pub fn leave(&self, number: u64) {
-        lock(&self.connected).remove(&number);
+        self.connections.leave(number, (self.clock)());
     }
 
     /// Cuts all connections.
     pub fn cut_all(&self) {
-        lock(&self.connected).values().for_each(|it| it.line.cut());
+        self.connections.cut_all();
+    }
+
+    /// Does what is due now and then: answers become durable for which nobody waits, and asks of
+    /// devices that are gone go.
+    pub fn settle(&self) {
+        for (hash, device) in self.connections.gone((self.clock)()) {
+            if let Ok(volume) = self.volume(&device.volume) {
+                volume.share.forget_device(number(&hash));
+            }
+        }
+        for (_, volume) in self.volumes() {
+            // Whoever waits for a record next gets the error.
+            let _ = volume.share.settle();
+        }
     }
 
     /// What the server knows.
@@ -209,12 +240,10 @@ impl Hub {
     pub fn status(&self) -> Result<Vec<VolumeStatus>> {
         let mut found = Vec::new();
         for (name, volume) in self.volumes() {
-            let of = |it: &&Connected| it.device.volume == name;
-            let connected = lock(&self.connected);
-            let devices = connected.values().filter(of).map(|it| it.device.name.clone());
             let [received, sent] = &volume.traffic;
             found.push(VolumeStatus {
-                connected: devices.collect(),
+                connected: self.connections.names(&name),
+                waiting: self.devices.named(&name, volume.share.waiting()),
                 status: volume.share.status()?,
                 received_bytes: received.load(Ordering::Relaxed),
                 sent_bytes: sent.load(Ordering::Relaxed),
@@ -222,41 +251,5 @@ impl Hub {
             });
         }
         Ok(found)
-    }
-}
-
-impl Volume {
-    /// Refuses a call about a session that another device began.
-    pub fn check_sessions(
-        &self,
-        hash: &SecretHash,
-        call: &Call<'_>,
-    ) -> oblivio_store::share::Result<()> {
-        match call {
-            Call::Ask(asks) => asks
-                .iter()
-                .map(|ask| ask.id)
-                .try_for_each(|AskId { session, .. }| self.check_session(hash, session)),
-            Call::Answers { session, .. } => self.check_session(hash, *session),
-            _ => Ok(()),
-        }
-    }
-
-    fn check_session(
-        &self,
-        hash: &SecretHash,
-        session: Session,
-    ) -> oblivio_store::share::Result<()> {
-        let mut sessions = lock(&self.sessions);
-        if let Some(of) = sessions.get(&session) {
-            let why = || ShareError::Denied("the session is another device's".into());
-            return if of == hash { Ok(()) } else { Err(why()) };
-        }
-        if sessions.len() >= MOST_SESSIONS {
-            // Which one goes is of no matter: a session that goes on is noted again.
-            sessions.pop_first();
-        }
-        sessions.insert(session, *hash);
-        Ok(())
     }
 }

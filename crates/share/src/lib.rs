@@ -9,6 +9,7 @@
 mod address;
 mod admin;
 mod connection;
+mod connections;
 mod devices;
 mod ending;
 mod error;
@@ -24,8 +25,8 @@ mod strangers;
 mod stream;
 
 pub use address::{Address, PORT, Token, check_name, hex, is_name};
-pub use admin::{Granted, Wish, wish};
-pub use devices::{Device, secret_hash};
+pub use admin::{Granted, Wish, admit, wish};
+pub use devices::Device;
 pub use ending::Ending;
 pub use error::{Error, Result};
 pub use hub::{TablesOf, VolumeStatus};

@@ -30,6 +30,8 @@ pub struct Reader {
     left: std::ops::Range<usize>,
     /// When the peer's time is up, however it divides it.
     until: Option<Instant>,
+    /// The stream has time limits for that.
+    is_limited: bool,
 }
 
 /// The sending direction. Clones are of one line.
@@ -82,7 +84,13 @@ fn begin(stream: Stream, mut tls: Connection, until: Instant) -> io::Result<(Rea
     }
     let shared = Arc::new(Shared { tls: Mutex::new(tls), sending: Mutex::default(), stream });
     let raw = vec![0; RAW_BYTES].into_boxed_slice();
-    let reader = Reader { shared: Arc::clone(&shared), raw, left: 0..0, until: Some(until) };
+    let reader = Reader {
+        shared: Arc::clone(&shared),
+        raw,
+        left: 0..0,
+        until: Some(until),
+        is_limited: true,
+    };
     Ok((reader, Writer(shared)))
 }
 
@@ -110,8 +118,16 @@ impl Reader {
     /// Those of the system.
     pub fn take_your_time(&mut self) -> io::Result<()> {
         self.until = None;
-        self.shared.stream.set_read_timeout(None)?;
-        self.shared.stream.set_write_timeout(Some(SENDING))
+        if std::mem::take(&mut self.is_limited) {
+            self.shared.stream.set_read_timeout(None)?;
+            self.shared.stream.set_write_timeout(Some(SENDING))?;
+        }
+        Ok(())
+    }
+
+    /// Gives the peer a deadline, however it divides its time.
+    pub fn hurry(&mut self, until: Instant) {
+        self.until = Some(until);
     }
 }
 
@@ -147,6 +163,7 @@ impl Read for Reader {
             if self.left.is_empty() {
                 drop(tls);
                 if let Some(until) = self.until {
+                    self.is_limited = true;
                     limit(&self.shared.stream, until)?;
                 }
                 let came = (&self.shared.stream).read(&mut self.raw)?;

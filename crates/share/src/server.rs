@@ -3,7 +3,7 @@
 use crate::admin;
 use crate::connection;
 use crate::ending::Ending;
-use crate::error::{Doing, Result};
+use crate::error::{Doing, Error, Result};
 use crate::hub::{Hub, TablesOf, Volume};
 use crate::identity::{self, Fingerprint};
 use crate::line;
@@ -94,7 +94,13 @@ impl Server {
 
     fn serve(hub: Hub, dir: &Path, listen: Option<&str>, volumes: &[String]) -> Result<Self> {
         let hub = Arc::new(hub);
-        volumes.iter().try_for_each(|name| hub.open_volume(name))?;
+        for name in volumes {
+            match hub.open_volume(name) {
+                // It is named by what is said at the start; the others are served.
+                Err(Error::Damaged { .. }) if !hub.volumes().is_empty() => {}
+                opened => opened?,
+            }
+        }
         hub.expect_tables()?;
         let (config, fingerprint) = identity::load(dir)?;
         let bind = |listen| TcpListener::bind(listen).doing(format_args!("listening on {listen}"));
@@ -104,8 +110,8 @@ impl Server {
         let (ending, strangers) = (Arc::default(), Arc::new(Strangers::new(STRANGERS)));
         let entry = Arc::new(Entry { hub, config, strangers, ending });
         let control = admin::listen(dir)?;
-        let of = Arc::clone(&entry);
-        let mut threads = vec![spawn("control", move || control.serve(&of.hub, &of.ending))?];
+        let (of, port) = (Arc::clone(&entry), address.map_or(0, |address| address.port()));
+        let mut threads = vec![spawn("control", move || control.serve(&of.hub, port, &of.ending))?];
         if let Some(listener) = listener {
             let of = Arc::clone(&entry);
             threads.push(spawn("accept", move || accept(&listener, &of))?);
@@ -125,6 +131,12 @@ impl Server {
     #[must_use]
     pub fn door(&self) -> Door {
         Door(Arc::downgrade(&self.entry))
+    }
+
+    /// What its administrator should know of what it found, one sentence for each volume.
+    #[must_use]
+    pub fn findings(&self) -> Vec<String> {
+        self.entry.hub.findings()
     }
 
     /// What its clients know it by.
@@ -188,10 +200,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 fn settle(hub: &Hub, until: &Ending) {
     while !until.is_over() {
         until.wait(SETTLING);
-        for (_, volume) in hub.volumes() {
-            // Whoever waits for a record next gets the error.
-            let _ = volume.share.settle();
-        }
+        hub.settle();
     }
 }
 

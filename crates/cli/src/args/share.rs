@@ -87,7 +87,8 @@ pub struct TokenAdd {
     pub volume: String,
     /// A name for the device
     pub device: String,
-    /// The name under which clients reach the server, with the port if it is not 7420
+    /// The name under which clients reach the server, with the port if it
+    /// is not the one on which the server listens
     #[arg(long, value_name = "HOST[:PORT]")]
     pub host: String,
     /// Write the token to this new file, for this user alone, in place of standard output

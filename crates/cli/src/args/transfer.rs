@@ -39,7 +39,8 @@ pub struct InitArgs {
     /// has a size for ever, and takes all of its space in time
     #[arg(long, value_name = "ENGINE", default_value = "tree")]
     pub engine: Against,
-    /// Size limit of the volume [default: 256G; required against snapshots and for a pyramid]
+    /// Size limit of the volume [default: 256G, of a share 16G; required against snapshots and for
+    /// a pyramid]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub size: Option<u64>,
     /// Make a disk of this size instead of room for files; `oblivio nbd` serves it

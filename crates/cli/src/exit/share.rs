@@ -18,6 +18,11 @@ pub(super) fn judge(error: &Error) -> Option<(Code, String)> {
         Error::LacksTables(_) => {
             (Code::Usage, "Say where they are: oblivio share serve FOLDER --tables URL")
         }
+        Error::Damaged { .. } => (
+            Code::Tampered,
+            "Nothing of it was changed. Restore the server's folder from a backup.",
+        ),
+        Error::SameNumber => (Code::General, "Try again: it draws another secret."),
         Error::BadName(_) | Error::BadAddress(_) => (Code::Usage, ""),
         Error::Open(path) => {
             return Some((Code::General, format!("Run: chmod 600 {}", path.display())));

@@ -128,6 +128,10 @@ impl Inside {
 }
 
 impl Share for Watched {
+    fn device(&self) -> u16 {
+        0
+    }
+
     fn call(&self, call: Call<'_>) -> Result<Reply> {
         let until = match call {
             Call::Answers { wait, .. } | Call::Asks { wait, .. } | Call::Records { wait, .. } => {

@@ -85,6 +85,10 @@ impl Flipper {
 }
 
 impl Share for Flipper {
+    fn device(&self) -> u16 {
+        self.memory.device()
+    }
+
     fn call(&self, call: Call<'_>) -> Result<Reply> {
         let mut inside = self.inside.lock().unwrap();
         let Some(spot) = inside.pick(&call) else {

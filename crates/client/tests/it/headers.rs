@@ -123,6 +123,10 @@ fn of_two_changes_at_once_none_is_lost() {
 struct Forgetful(Arc<Line>);
 
 impl Share for Forgetful {
+    fn device(&self) -> u16 {
+        self.0.device()
+    }
+
     fn call(&self, call: Call<'_>) -> oblivio_store::share::Result<Reply> {
         let stores = matches!(call, Call::PutParameters { .. });
         match self.0.call(call)? {

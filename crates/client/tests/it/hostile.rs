@@ -1,9 +1,9 @@
 //! A server that lies: an error, and no wrong data.
 
-use super::{Line, Options, World, add_one, clock, get, read, started, value, write};
+use super::{Line, Options, World, add_one, clock, eventually, get, read, started, value, write};
 use oblivio_client::{Known, Unremembered};
 use oblivio_engine::pyramid::share::Head;
-use oblivio_store::share::{Call, MemoryShare, Reply, Share};
+use oblivio_store::share::{Ask, AskId, Call, MemoryShare, Reply, Seq, Session, Share};
 use oblivio_volume::{Error, Result};
 use std::fs;
 use std::path::Path;
@@ -62,6 +62,21 @@ fn a_server_that_goes_back_is_found_and_shows_nothing() {
         assert!(matches!(refused, Err(Error::RolledBack(_))), "it is as long, but another one");
         other.close().unwrap();
     }
+}
+
+/// An ask that does not open is nobody's: the scribe lets the server forget it.
+#[test]
+fn asks_of_nobody_do_not_stay_at_the_server() {
+    let world = World::over(Arc::new(MemoryShare::new(clock())));
+    let (client, _) = world.client();
+    add_one(&client, 1).unwrap();
+    let id = |random| AskId { session: Session::of(9, random), seq: Seq(0) };
+    let asks: Vec<Ask> = (0..500).map(|n| Ask { id: id(n), sealed: vec![7; 200] }).collect();
+    world.line.ask(&asks).unwrap();
+    let forgotten = || (world.line.status().unwrap().pending == 0).then_some(());
+    eventually("the server has none of them", forgotten);
+    assert_eq!(get(&client, 1), 1);
+    client.close().unwrap();
 }
 
 #[test]

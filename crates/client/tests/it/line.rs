@@ -60,6 +60,10 @@ fn brief(call: Call<'_>) -> Call<'_> {
 }
 
 impl Share for Line {
+    fn device(&self) -> u16 {
+        0
+    }
+
     fn call(&self, call: Call<'_>) -> Result<Reply> {
         let call = brief(call);
         self.lives()?;

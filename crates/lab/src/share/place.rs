@@ -11,7 +11,7 @@ use oblivio_engine::Action;
 use oblivio_engine::BlockId;
 use oblivio_engine::pyramid::share::Ask;
 use oblivio_engine::pyramid::{Name, Operation, PyramidConfig};
-use oblivio_share::{Address, Device, Patience, RemoteShare, Token, Wish, secret_hash, wish};
+use oblivio_share::{Address, Device, Patience, RemoteShare, Token, Wish, admit, wish};
 use oblivio_store::share::{Share, StoredShare};
 use oblivio_testkit::SplitMix64;
 use std::io::{BufRead, BufReader};
@@ -215,17 +215,12 @@ impl<'p> Served<'p> {
     /// # Errors
     /// Those of the server.
     pub fn token(&self, device: &str) -> Result<Token> {
-        let secret = oblivio_share::random()?;
         let device = Device { volume: VOLUME.into(), name: device.into() };
         // A folder that is kept knows the devices of the runs before.
         let _ = wish(&self.place.folder, &Wish::Revoke(device.clone()));
-        let granted = wish(&self.place.folder, &Wish::Add(device, secret_hash(&secret)))?;
-        let oblivio_share::Granted::Done(fingerprint) = granted else {
-            anyhow::bail!("the server gave no fingerprint")
-        };
         let (host, port) = (self.proxy.address.ip().to_string(), self.proxy.address.port());
         let address = Address { host, port, volume: VOLUME.into() };
-        Ok(Token { address, fingerprint, secret: secret.into() })
+        Ok(admit(&self.place.folder, &device.name, address)?)
     }
 
     /// A device's way to the volume.

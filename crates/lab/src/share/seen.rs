@@ -95,6 +95,10 @@ impl Meter {
 }
 
 impl<S: Share> Share for Counted<S> {
+    fn device(&self) -> u16 {
+        self.below.device()
+    }
+
     fn call(&self, call: Call<'_>) -> Result<Reply> {
         self.meter.see(&call);
         let (name, begin) = (name(&call), Instant::now());

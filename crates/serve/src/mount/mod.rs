@@ -8,7 +8,7 @@ mod adopt;
 pub(crate) mod attach;
 pub(crate) mod busy;
 pub(crate) mod convert;
-mod data;
+pub(crate) mod data;
 mod directories;
 mod errno;
 mod fault;

@@ -3,6 +3,7 @@
 use super::convert::{self, errno};
 use super::kernel::{Kernel, O_APPEND, check_xattr, node};
 use super::{locking, settings};
+use crate::mount::data::SERVER_NAME;
 use fuser::{
     BsdFileFlags, Errno, FileHandle, INodeNo, IoctlFlags, KernelConfig, LockOwner, OpenFlags,
     RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
@@ -310,6 +311,10 @@ impl fuser::Filesystem for Kernel {
     }
 
     fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        // Who unmounts waits for the end of this process: then the volume is free.
+        if ino == INodeNo::ROOT && name.as_encoded_bytes() == SERVER_NAME {
+            return self.xattr(Ok(std::process::id().to_string().into_bytes()), size, reply);
+        }
         let value = self.id(ino).and_then(|id| {
             let value = check_xattr(name).and_then(|name| self.fs.xattr(id, name));
             value.map_err(|error| errno(&error))

@@ -48,6 +48,36 @@ fn broken(error: io::Error) -> ShareError {
     ShareError::Line(error)
 }
 
+/// Says who we are, and is admitted.
+pub(crate) fn greet(
+    stream: Stream,
+    token: &Token,
+    config: &Arc<ClientConfig>,
+    lane: Lane,
+    until: Instant,
+) -> Result<(Reader, Writer)> {
+    let made = line::connect(stream, config, identity::server_name(), until);
+    let (mut reader, line) = made.map_err(|error| match error.kind() {
+        ErrorKind::InvalidData => {
+            ShareError::Denied(format!("the server is not the one that made the token ({error})"))
+        }
+        _ => broken(error),
+    })?;
+    let volume = token.address.volume.clone();
+    let hello = Hello { version: VERSION, volume, secret: *token.secret, lane };
+    Frame { kind: Kind::Hello, number: 0, head: pack(&hello), body: Vec::new() }
+        .write(&mut line.clone())
+        .map_err(broken)?;
+    let frame = Frame::read(&mut reader, MOST_FIRST_FRAME).map_err(broken)?;
+    match frame.ok_or_else(|| broken(ErrorKind::UnexpectedEof.into()))? {
+        Frame { kind: Kind::Welcome, .. } => {}
+        Frame { kind: Kind::Failure, head, .. } => return Err(read_failure(&head)),
+        _ => return Err(ShareError::Denied("it does not greet as a server does".into())),
+    }
+    reader.take_your_time().map_err(broken)?;
+    Ok((reader, line))
+}
+
 impl Link {
     /// Connects, and is admitted, within a time.
     ///
@@ -63,25 +93,7 @@ impl Link {
     ) -> Result<Self> {
         let until = Instant::now() + within;
         let stream = dial(token, within).map_err(broken)?;
-        let made = line::connect(stream, config, identity::server_name(), until);
-        let (mut reader, line) = made.map_err(|error| match error.kind() {
-            ErrorKind::InvalidData => ShareError::Denied(format!(
-                "the server is not the one that made the token ({error})"
-            )),
-            _ => broken(error),
-        })?;
-        let volume = token.address.volume.clone();
-        let hello = Hello { version: VERSION, volume, secret: *token.secret, lane };
-        Frame { kind: Kind::Hello, number: 0, head: pack(&hello), body: Vec::new() }
-            .write(&mut line.clone())
-            .map_err(broken)?;
-        let frame = Frame::read(&mut reader, MOST_FIRST_FRAME).map_err(broken)?;
-        match frame.ok_or_else(|| broken(ErrorKind::UnexpectedEof.into()))? {
-            Frame { kind: Kind::Welcome, .. } => {}
-            Frame { kind: Kind::Failure, head, .. } => return Err(read_failure(&head)),
-            _ => return Err(ShareError::Denied("it does not greet as a server does".into())),
-        }
-        reader.take_your_time().map_err(broken)?;
+        let (reader, line) = greet(stream, token, config, lane, until)?;
         let replies = Replies { next: 1, waiting: BTreeMap::new(), ended: None };
         let link = Self { line: line.clone(), replies: Arc::new(Mutex::new(replies)) };
         let replies = Arc::clone(&link.replies);

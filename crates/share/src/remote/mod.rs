@@ -10,11 +10,14 @@ mod link;
 mod uploads;
 
 use crate::address::Token;
+use crate::devices::{number, secret_hash};
 use crate::error::Result as ServerResult;
 use crate::identity;
 use crate::message::Lane;
 use crate::stream::Stream;
 use asks::Asks;
+#[cfg(test)]
+pub(crate) use link::greet;
 use link::{Dialing, Link};
 use oblivio_store::share::{Ask, Call, Entry, Number, Reply, Result, Share, ShareError, Term};
 use rustls::ClientConfig;
@@ -330,6 +333,10 @@ impl RemoteShare {
 }
 
 impl Share for RemoteShare {
+    fn device(&self) -> u16 {
+        number(&secret_hash(&self.token.secret))
+    }
+
     fn call(&self, call: Call<'_>) -> Result<Reply> {
         match call {
             Call::Ask(asks) => self.ask(asks),

@@ -1,15 +1,11 @@
 //! A real server process, killed at random moments under load: nothing that it acknowledged is
 //! missing, and it serves again. `just share-kills` makes it longer.
 
-use oblivio_share::{
-    Address, Device, Granted, Patience, RemoteShare, Server, Token, Wish, random, secret_hash, wish,
-};
-use oblivio_store::share::{
-    Ask, Entry, Number, Object, Seq, Session, Share, ShareError, Spot, TableId,
-};
+use oblivio_share::{Address, Patience, RemoteShare, Server, Token, admit};
+use oblivio_store::share::{Ask, Entry, Number, Object, Seq, Share, ShareError, Spot, TableId};
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::{scaled, seed};
-use oblivio_testkit::share::{Rig, ask_id, entry_of_asks};
+use oblivio_testkit::share::{Rig, ask_id, entry_of_asks, session_of};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -64,19 +60,13 @@ fn start(folder: &Path) -> Process {
 
 fn token(folder: &Path) -> Token {
     let begin = Instant::now();
-    let secret = random().unwrap();
-    let device = Device { volume: "team".into(), name: "load".into() };
-    let wanted = Wish::Add(device, secret_hash(&secret));
     loop {
-        match wish(folder, &wanted) {
-            Ok(Granted::Done(fingerprint)) => {
+        let address = Address { host: "127.0.0.1".into(), port: 0, volume: "team".into() };
+        match admit(folder, "load", address) {
+            Ok(mut token) => {
                 let port = std::fs::read_to_string(folder.with_extension("port")).unwrap();
-                let address = Address {
-                    host: "127.0.0.1".into(),
-                    port: port.parse().unwrap(),
-                    volume: "team".into(),
-                };
-                return Token { address, fingerprint, secret: secret.into() };
+                token.address.port = port.parse().unwrap();
+                return token;
             }
             other => assert!(begin.elapsed() < LONG, "{other:?}"),
         }
@@ -132,7 +122,7 @@ fn round(
     }
     let (number, slot) = (rig.next, dice.below(64) as u32);
     let (id, _) = table.unwrap();
-    let asks = [(ask_id(1, number.0), vec![Spot { table: id, slot }])];
+    let asks = [(ask_id(share, 1, number.0), vec![Spot { table: id, slot }])];
     let own = vec![Ask { id: asks[0].0, sealed: vec![number.0 as u8; 4608] }];
     let show = entry_of_asks(&sealed_of(number.0), own, &asks);
     let sums = share.show(term, number, &show)?;
@@ -168,7 +158,7 @@ fn check(share: &dyn Share, known: &Acknowledged) {
             from += 1;
         }
     }
-    let answers = share.answers(Session(1), Seq(0), Duration::ZERO).unwrap();
+    let answers = share.answers(session_of(share, 1), Seq(0), Duration::ZERO).unwrap();
     for answer in answers {
         assert_eq!(answer.sealed, answer.id.seq.0.to_le_bytes());
     }

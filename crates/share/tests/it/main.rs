@@ -3,3 +3,4 @@
 
 mod kills;
 mod server;
+mod worst;

@@ -1,13 +1,15 @@
 //! A server and its clients, over pairs of sockets; and some over ports.
 
 use oblivio_share::{
-    Address, Device, Granted, Patience, RemoteShare, Server, Token, Wish, random, secret_hash, wish,
+    Address, Device, Granted, Patience, RemoteShare, Server, Token, Wish, admit, wish,
 };
 use oblivio_store::share::{
-    Arrival, Ask, Clock, Entry, Number, Object, Seq, Session, Share, ShareError, Spot, TableId,
+    Arrival, Ask, Clock, Entry, Number, Object, Seq, Share, ShareError, Spot, TableId,
 };
 use oblivio_testkit::campaign::{scaled, seed};
-use oblivio_testkit::share::{Rig, ShareOpener, TestClock, ask_id, model, refused_ask, suites};
+use oblivio_testkit::share::{
+    Rig, ShareOpener, TestClock, ask_id, model, refused_ask, session_of, suites,
+};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{ErrorKind, Read};
@@ -23,13 +25,13 @@ use tempfile::TempDir;
 const LONG: Duration = Duration::from_secs(60);
 
 /// A server with the volume `team`.
-struct Served {
-    dir: TempDir,
+pub struct Served {
+    pub dir: TempDir,
     server: Option<Server>,
 }
 
 impl Served {
-    fn new() -> Self {
+    pub fn new() -> Self {
         // Time stands still, so that no lease ends on a busy computer.
         Self::with(|dir, volumes| Server::within(dir, volumes, TestClock::default().clock()))
     }
@@ -38,21 +40,21 @@ impl Served {
         Self::with(|dir, volumes| Server::start(dir, "127.0.0.1:0", volumes))
     }
 
-    fn with(start: impl FnOnce(&Path, &[String]) -> oblivio_share::Result<Server>) -> Self {
+    pub fn with(start: impl FnOnce(&Path, &[String]) -> oblivio_share::Result<Server>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let server = start(dir.path(), &["team".to_owned(), "other".to_owned()]);
         Self { dir, server: Some(server.unwrap()) }
     }
 
-    fn server(&self) -> &Server {
+    pub fn server(&self) -> &Server {
         self.server.as_ref().unwrap()
     }
 
-    fn token(&self, device: &str) -> Token {
+    pub fn token(&self, device: &str) -> Token {
         token(self.dir.path(), device, self.server().address().port())
     }
 
-    fn client(&self, device: &str) -> RemoteShare {
+    pub fn client(&self, device: &str) -> RemoteShare {
         self.client_with(self.token(device))
     }
 
@@ -83,15 +85,14 @@ fn device(name: &str) -> Device {
 }
 
 fn token(dir: &Path, name: &str, port: u16) -> Token {
-    let secret = random().unwrap();
-    let wanted = Wish::Add(device(name), secret_hash(&secret));
-    let Granted::Done(fingerprint) = wish(dir, &wanted).unwrap() else { panic!() };
     let address = Address { host: "127.0.0.1".into(), port, volume: "team".into() };
-    Token { address, fingerprint, secret: secret.into() }
+    let token = admit(dir, name, address).unwrap();
+    let address = Address { port, ..token.address };
+    Token { address, ..token }
 }
 
-fn ask(session: u64, seq: u64) -> Ask {
-    Ask { id: ask_id(session, seq), sealed: vec![seq as u8; 100] }
+pub fn ask(share: &dyn Share, session: u64, seq: u64) -> Ask {
+    Ask { id: ask_id(share, session, seq), sealed: vec![seq as u8; 100] }
 }
 
 #[test]
@@ -134,7 +135,7 @@ fn meet(served: &Served) {
         });
         scope.spawn(|| {
             for seq in 0..ASKS {
-                follower.ask(&[ask(9, seq)]).unwrap();
+                follower.ask(&[ask(&follower, 9, seq)]).unwrap();
                 // The scribe may be at work on it.
                 if seq % 12 == 6 {
                     served.server().cut_connections();
@@ -142,7 +143,8 @@ fn meet(served: &Served) {
                 let begin = Instant::now();
                 loop {
                     let wait = Duration::from_secs(5);
-                    let answers = follower.answers(Session(9), Seq(seq), wait).unwrap();
+                    let answers =
+                        follower.answers(session_of(&follower, 9), Seq(seq), wait).unwrap();
                     if let Some(answer) = answers.first() {
                         assert_eq!(answer.sealed, seq.to_le_bytes());
                         break;
@@ -248,13 +250,13 @@ fn a_revoked_device_is_cut_off_at_once() {
     // Longer than the test is patient: what ends it is that the line is cut.
     let two = Arc::new(two);
     let (waits, (tell, told)) = (Arc::clone(&two), channel());
-    thread::spawn(move || tell.send(waits.answers(Session(2), Seq(0), 10 * LONG)));
+    thread::spawn(move || tell.send(waits.answers(session_of(&waits, 2), Seq(0), 10 * LONG)));
     // The server carries out calls that wait beside others. By now it has that one, or else it
     // refuses it when it comes.
     for _ in 0..20 {
         two.status().unwrap();
     }
-    let Granted::Status(volumes, true) = wish(served.dir.path(), &Wish::Status).unwrap() else {
+    let Granted::Status(volumes, true, _) = wish(served.dir.path(), &Wish::Status).unwrap() else {
         panic!()
     };
     let team = volumes.iter().find(|it| it.volume == "team").unwrap();
@@ -294,13 +296,23 @@ fn a_session_is_one_devices() {
     let served = Served::new();
     let (one, two) = (served.client("one"), served.client("two"));
     Rig::new(&one).unwrap();
-    one.ask(&[ask(1, 0)]).unwrap();
+    one.ask(&[ask(&one, 1, 0)]).unwrap();
     // The server has it before it replies to this.
-    one.answers(Session(1), Seq(0), Duration::ZERO).unwrap();
-    assert!(matches!(refused_ask(&two, &ask(1, 1)), ShareError::Denied(_)));
-    let answers = two.answers(Session(1), Seq(0), Duration::ZERO);
-    assert!(matches!(answers, Err(ShareError::Denied(_))));
-    two.ask(&[ask(2, 0)]).unwrap();
+    one.answers(session_of(&one, 1), Seq(0), Duration::ZERO).unwrap();
+    let refused = || {
+        // Before anything else, after many others, and after a new start of the server.
+        assert!(matches!(refused_ask(&two, &ask(&one, 1, 1)), ShareError::Denied(_)));
+        let answers = two.answers(session_of(&one, 1), Seq(0), Duration::ZERO);
+        assert!(matches!(answers, Err(ShareError::Denied(_))));
+    };
+    refused();
+    for first in 0..80 {
+        let sessions: Vec<Ask> = (0..1000).map(|n| ask(&two, first * 1000 + n, 0)).collect();
+        let _ = two.ask(&sessions);
+    }
+    refused();
+    one.ask(&[ask(&one, 1, 1)]).unwrap();
+    one.answers(session_of(&one, 1), Seq(0), Duration::ZERO).unwrap();
 }
 
 #[test]
@@ -309,9 +321,9 @@ fn a_quota_of_a_server_that_runs_holds() {
     let one = served.client("one");
     Rig::new(&one).unwrap();
     wish(served.dir.path(), &Wish::Quota("team".into(), Some(1))).unwrap();
-    assert!(matches!(refused_ask(&one, &ask(1, 0)), ShareError::Quota));
+    assert!(matches!(refused_ask(&one, &ask(&one, 1, 0)), ShareError::Quota));
     wish(served.dir.path(), &Wish::Quota("team".into(), None)).unwrap();
-    one.ask(&[ask(1, 0)]).unwrap();
+    one.ask(&[ask(&one, 1, 0)]).unwrap();
     let nothing = wish(served.dir.path(), &Wish::Quota("nothing".into(), None));
     assert!(matches!(nothing, Err(oblivio_share::Error::NoVolume(_))));
 }
@@ -350,6 +362,10 @@ fn one_server_has_a_folder_and_a_later_one_all_of_it() {
     let dir = served.dir.path();
     assert!(Server::start(dir, "127.0.0.1:0", &[]).is_err());
     let token = served.token("laptop");
+    // The server that runs says on which port.
+    let by_host = admit(dir, "phone", Address::at("127.0.0.1", "team").unwrap()).unwrap();
+    assert_eq!(by_host.address, token.address);
+    wish(dir, &Wish::Revoke(device("phone"))).unwrap();
     let client = RemoteShare::new(token.clone(), Patience::default()).unwrap();
     let mut rig = Rig::new(&client).unwrap();
     rig.add(&Entry::Note(vec![7; 9])).unwrap();
@@ -362,7 +378,7 @@ fn one_server_has_a_folder_and_a_later_one_all_of_it() {
     let dir = served.dir.path();
     let Granted::Devices(devices) = wish(dir, &Wish::List).unwrap() else { panic!() };
     assert_eq!(devices, [device("laptop")]);
-    let Granted::Status(_, runs) = wish(dir, &Wish::Status).unwrap() else { panic!() };
+    let Granted::Status(_, runs, _) = wish(dir, &Wish::Status).unwrap() else { panic!() };
     assert!(!runs);
     let server = Server::start(dir, "127.0.0.1:0", &[]).unwrap();
     assert_eq!(server.fingerprint(), token.fingerprint, "it is who it was");

@@ -1,12 +1,17 @@
 //! Asks that wait for their batch, in the order in which they came.
+//!
+//! Each device has its own bounds. If those of many devices together are too much, the newest ask
+//! of the device that has most makes room.
 
 use super::error::{Result, ShareError};
 use super::ids::{Arrival, AskId, Seq, Session};
 use super::limits::{
-    MOST_ANSWERS, MOST_OF_SESSION, MOST_PENDING, MOST_PENDING_BYTES, MOST_READ_BYTES, MOST_REFUSED,
+    MOST_ANSWERS, MOST_BYTES_OF_DEVICE, MOST_OF_DEVICE, MOST_OF_SESSION, MOST_PENDING,
+    MOST_PENDING_BYTES, MOST_READ_BYTES, MOST_REFUSED,
 };
 use super::records::{Answer, Ask};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::RangeInclusive;
 
 /// The asks.
 #[derive(Debug, Default)]
@@ -15,10 +20,24 @@ pub(super) struct Desk {
     by_id: BTreeMap<AskId, Arrival>,
     next: Arrival,
     bytes: usize,
+    of_device: BTreeMap<u16, Load>,
     /// Answers to asks that stand in no batch.
     refused: BTreeMap<AskId, Vec<u8>>,
     /// The same in the order in which they came.
     refused_first: VecDeque<AskId>,
+}
+
+/// What waits of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Load {
+    asks: usize,
+    bytes: usize,
+}
+
+/// All asks of a device.
+fn all_of(device: u16) -> RangeInclusive<AskId> {
+    let end = |random, seq| AskId { session: Session::of(device, random), seq: Seq(seq) };
+    end(0, 0)..=end(u64::MAX, u64::MAX)
 }
 
 impl Desk {
@@ -39,16 +58,46 @@ impl Desk {
         let session = ask.id.session;
         let of = |seq| AskId { session, seq: Seq(seq) };
         let waiting = self.by_id.range(of(0)..=of(u64::MAX)).take(MOST_OF_SESSION).count();
-        let bytes = self.bytes + ask.sealed.len();
-        let full = self.asks.len() >= MOST_PENDING || bytes > MOST_PENDING_BYTES;
+        let (device, bytes) = (session.device(), ask.sealed.len());
+        let load = self.of_device.get(&device).copied().unwrap_or_default();
+        let load = Load { asks: load.asks + 1, bytes: load.bytes + bytes };
+        let full = load.asks > MOST_OF_DEVICE || load.bytes > MOST_BYTES_OF_DEVICE;
         if full || waiting >= MOST_OF_SESSION {
             return Err(ShareError::Busy);
         }
-        self.bytes = bytes;
+        while self.asks.len() >= MOST_PENDING || self.bytes + bytes > MOST_PENDING_BYTES {
+            self.make_room(load)?;
+        }
+        self.of_device.insert(device, load);
+        self.bytes += bytes;
         self.by_id.insert(ask.id, self.next);
         self.asks.insert(self.next, ask.clone());
         self.next.0 += 1;
         Ok(())
+    }
+
+    /// Removes the newest ask of the device that has most, which is more than this.
+    fn make_room(&mut self, than: Load) -> Result<()> {
+        let most = self.of_device.iter().max_by_key(|(_, load)| (load.asks, load.bytes));
+        let more = most.filter(|(_, load)| load.asks > than.asks || load.bytes > than.bytes);
+        let (device, _) = more.ok_or(ShareError::Busy)?;
+        let newest = self.by_id.range(all_of(*device)).max_by_key(|(_, at)| **at);
+        let newest = newest.map(|(id, _)| *id).ok_or(ShareError::Busy)?;
+        self.remove(newest);
+        Ok(())
+    }
+
+    /// How many asks of each device wait.
+    pub fn waiting(&self) -> Vec<(u16, u64)> {
+        self.of_device.iter().map(|(device, load)| (*device, load.asks as u64)).collect()
+    }
+
+    /// Removes all that a device asked, and answers that wait for it.
+    pub fn forget_device(&mut self, device: u16) {
+        let asks: Vec<AskId> = self.by_id.range(all_of(device)).map(|(id, _)| *id).collect();
+        asks.into_iter().for_each(|id| self.remove(id));
+        self.refused.retain(|id, _| id.session.device() != device);
+        self.refused_first.retain(|id| id.session.device() != device);
     }
 
     pub fn get(&self, id: AskId) -> Option<&Ask> {
@@ -58,14 +107,25 @@ impl Desk {
     /// Removes one that is in a batch.
     pub fn remove(&mut self, id: AskId) {
         if let Some(at) = self.by_id.remove(&id) {
-            let gone = self.asks.remove(&at);
-            self.bytes -= gone.map_or(0, |ask| ask.sealed.len());
+            let bytes = self.asks.remove(&at).map_or(0, |ask| ask.sealed.len());
+            self.bytes -= bytes;
+            let device = id.session.device();
+            if let Some(load) = self.of_device.get_mut(&device) {
+                *load = Load { asks: load.asks - 1, bytes: load.bytes - bytes };
+                if load.asks == 0 {
+                    self.of_device.remove(&device);
+                }
+            }
         }
     }
 
-    /// Takes the answer to one that will be in no batch, and removes the ask.
+    /// Takes the answer to one that will be in no batch, and removes the ask. An empty answer is to
+    /// an ask that did not open: nobody waits for it.
     pub fn refuse(&mut self, answer: &Answer) {
         self.remove(answer.id);
+        if answer.sealed.is_empty() {
+            return;
+        }
         if self.refused.insert(answer.id, answer.sealed.clone()).is_none() {
             self.refused_first.push_back(answer.id);
         }

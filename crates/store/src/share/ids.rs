@@ -2,9 +2,28 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A client's time with a volume.
+/// A client's time with a volume. Its first 16 bits are the number of the client's device: a server
+/// lets no other device use the session, and needs no memory for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Session(pub u64);
+
+/// Bits of a session's number that its device chooses.
+const CHOSEN: u32 = 48;
+
+impl Session {
+    /// A session of a device, by random bits, of which the last 48 count.
+    #[must_use]
+    pub fn of(device: u16, random: u64) -> Self {
+        let chosen = random & ((1 << CHOSEN) - 1);
+        Self(u64::from(device) << CHOSEN | chosen)
+    }
+
+    /// The number of its device.
+    #[must_use]
+    pub fn device(self) -> u16 {
+        (self.0 >> CHOSEN) as u16
+    }
+}
 
 /// The running number of an ask in its session, from 0.
 #[derive(

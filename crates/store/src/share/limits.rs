@@ -24,6 +24,10 @@ pub const MOST_READ_BYTES: usize = 8 << 20;
 pub const MOST_PENDING: usize = 32_768;
 /// Their bytes.
 pub const MOST_PENDING_BYTES: usize = 256 << 20;
+/// Those of one device.
+pub const MOST_OF_DEVICE: usize = 8192;
+/// Their bytes.
+pub const MOST_BYTES_OF_DEVICE: usize = 64 << 20;
 /// Those of one session.
 pub const MOST_OF_SESSION: usize = 1024;
 /// Answers to asks that are in no batch.

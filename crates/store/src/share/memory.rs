@@ -37,6 +37,11 @@ impl MemoryShare {
 }
 
 impl Share for MemoryShare {
+    /// Nobody checks it here.
+    fn device(&self) -> u16 {
+        0
+    }
+
     fn call(&self, call: Call<'_>) -> Result<Reply> {
         self.0.call(call)
     }

@@ -27,7 +27,7 @@ mod stored;
 pub use call::{Call, Reply};
 pub use codec::{decode, encode};
 pub use error::{Result, ShareError};
-pub use folder::Tables;
+pub use folder::{Tables, private_database};
 pub use ids::{Arrival, AskId, Number, Object, Seq, Session, Spot, TableId, Term};
 pub use lease::{Clock, LEASE};
 pub use limits::{

@@ -22,6 +22,10 @@ pub trait Share: Send + Sync {
     /// See [`ShareError`](super::ShareError).
     fn call(&self, call: Call<'_>) -> Result<Reply>;
 
+    /// The number by which the server knows this client's device: its [sessions](Session) begin
+    /// with it. A layer has that of what it stands on.
+    fn device(&self) -> u16;
+
     /// The volume's parameters; none before somebody has made the volume.
     fn parameters(&self) -> Result<Option<Parameters>> {
         self.call(Call::Parameters)?.parameters()
@@ -138,16 +142,28 @@ impl<S: Share + ?Sized> Share for &S {
     fn call(&self, call: Call<'_>) -> Result<Reply> {
         (**self).call(call)
     }
+
+    fn device(&self) -> u16 {
+        (**self).device()
+    }
 }
 
 impl<S: Share + ?Sized> Share for Box<S> {
     fn call(&self, call: Call<'_>) -> Result<Reply> {
         (**self).call(call)
     }
+
+    fn device(&self) -> u16 {
+        (**self).device()
+    }
 }
 
 impl<S: Share + ?Sized> Share for Arc<S> {
     fn call(&self, call: Call<'_>) -> Result<Reply> {
         (**self).call(call)
+    }
+
+    fn device(&self) -> u16 {
+        (**self).device()
     }
 }

@@ -75,6 +75,10 @@ impl<S> RecordShare<S> {
 }
 
 impl<S: Share> Share for RecordShare<S> {
+    fn device(&self) -> u16 {
+        self.inner.device()
+    }
+
     fn call(&self, call: Call<'_>) -> Result<Reply> {
         // What waits is seen when it returns, else before.
         let before = what_comes(&call);

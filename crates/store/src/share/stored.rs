@@ -48,12 +48,27 @@ impl StoredShare {
         self.0.keeper().lacks_tables()
     }
 
+    /// The file with the end of the history, if this start set it aside because a crash tore it.
+    pub fn set_aside(&self) -> Option<&Path> {
+        self.0.keeper().set_aside()
+    }
+
     /// Sets how many bytes the volume may take.
     ///
     /// # Errors
     /// Those of storage.
     pub fn set_quota(&self, quota: Option<u64>) -> Result<()> {
         self.0.set_quota(quota)
+    }
+
+    /// How many asks of each device wait, by its number.
+    pub fn waiting(&self) -> Vec<(u16, u64)> {
+        self.0.waiting()
+    }
+
+    /// Removes the asks of a device that is gone, and the answers that only wait for it.
+    pub fn forget_device(&self, device: u16) {
+        self.0.forget_device(device);
     }
 
     /// Makes what was appended so far durable: answers, for which nobody waits.
@@ -66,6 +81,11 @@ impl StoredShare {
 }
 
 impl Share for StoredShare {
+    /// Nobody checks it here.
+    fn device(&self) -> u16 {
+        0
+    }
+
     fn call(&self, call: Call<'_>) -> Result<Reply> {
         self.0.call(call)
     }

@@ -11,6 +11,7 @@ use oblivio_testkit::share::{
     FaultShare, LatencyShare, Rig, SLOT, ShareOpener, TestClock, When, ask_id, model, suites,
 };
 use oblivio_testkit::{Dice, FaultStore};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,7 +83,7 @@ fn the_recorder_sees_lengths_and_places() {
     rig.build(TableId(1), 2).unwrap();
     rig.switch(TableId(1), &[]).unwrap();
     share.take();
-    let id = ask_id(1, 0);
+    let id = ask_id(&share, 1, 0);
     share.ask(&[Ask { id, sealed: vec![0; 33] }]).unwrap();
     let spots = vec![Spot { table: TableId(1), slot: 1 }];
     let (batch, _) = rig.show(&[(id, spots.clone())]).unwrap();
@@ -124,7 +125,7 @@ fn a_lost_reply_changes_nothing() {
 fn a_quota_refuses_growth_before_anything_is_shown() {
     let share = MemoryShare::new(TestClock::default().clock());
     let mut rig = Rig::new(&share).unwrap();
-    let ids = [ask_id(1, 0), ask_id(1, 1)];
+    let ids = [ask_id(&share, 1, 0), ask_id(&share, 1, 1)];
     let asks = ids.map(|id| Ask { id, sealed: vec![0; 2000] });
     share.ask(&asks).unwrap();
     let (batch, _) = rig.show(&[(ids[0], vec![])]).unwrap();
@@ -134,7 +135,7 @@ fn a_quota_refuses_growth_before_anything_is_shown() {
     assert!(matches!(rig.show(&[(ids[1], vec![])]), Err(ShareError::Quota)));
     rig.next = share.status().unwrap().next;
     assert_eq!(rig.next, Number(1), "nothing was stored");
-    let more = Ask { id: ask_id(1, 2), sealed: vec![] };
+    let more = Ask { id: ask_id(&share, 1, 2), sealed: vec![] };
     assert!(matches!(share.ask(&[more]), Err(ShareError::Quota)));
     rig.tell(batch, &[ids[0]]).unwrap();
     share.set_quota(None).unwrap();
@@ -142,9 +143,9 @@ fn a_quota_refuses_growth_before_anything_is_shown() {
 }
 
 /// Every prefix of the newest file of the history is one that a crash may leave: then the records
-/// before the tear are there, and no other.
+/// before the tear are there, and no other. The rest is set aside.
 #[test]
-fn a_torn_end_is_cut_off() {
+fn a_torn_end_is_set_aside() {
     let clock = TestClock::default();
     let dir = tempfile::tempdir().unwrap();
     let ends = {
@@ -172,7 +173,85 @@ fn a_torn_end_is_cut_off() {
             let whole_records = ends.iter().filter(|end| **end <= len as u64).count();
             let expected = whole_records.saturating_sub(1) as u64;
             assert_eq!(share.status().unwrap().next, Number(expected), "{len} + {garbage}");
+            let kept = std::fs::read(&log).unwrap();
+            let aside = share.set_aside().map(|path| std::fs::read(path).unwrap());
+            let all = [kept, aside.unwrap_or_default()].concat();
+            assert_eq!(
+                all.get(16..),
+                Some(torn.get(16..).unwrap_or_default()),
+                "{len} + {garbage}"
+            );
         }
+    }
+}
+
+/// All files of a folder, by their names.
+fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let read = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().into_string().unwrap();
+        (name, std::fs::read(entry.path()).unwrap())
+    };
+    std::fs::read_dir(dir).unwrap().map(|it| read(it.unwrap())).collect()
+}
+
+/// One bit of the history is flipped, anywhere in its newest file, and the volume opened: no record
+/// that can be read is gone, and no byte is.
+#[test]
+fn a_flipped_bit_destroys_nothing() {
+    let clock = TestClock::default();
+    let dir = tempfile::tempdir().unwrap();
+    {
+        let share = StoredShare::open(dir.path(), clock.clock()).unwrap();
+        let mut rig = Rig::new(&share).unwrap();
+        for record in 0..12u8 {
+            rig.add(&Entry::Note(vec![record; 9])).unwrap();
+        }
+    }
+    let (log, catalog) = (dir.path().join("log"), dir.path().join("catalog"));
+    let whole = files(&log);
+    let (name, bytes) = whole.first_key_value().unwrap();
+    let known = std::fs::read(&catalog).unwrap();
+    let last = bytes.len() - (bytes.len() - 16) / 12;
+    for bit in (0..bytes.len() * 8).step_by(7) {
+        let mut flipped = bytes.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(log.join(name), &flipped).unwrap();
+        let opened = StoredShare::open(dir.path(), clock.clock());
+        let opened =
+            opened.map(|share| (share.status().unwrap().next, share.set_aside().is_some()));
+        match opened {
+            Err(error) => assert!(bit / 8 < last, "{bit}: {error}"),
+            Ok(found) => {
+                assert!(bit / 8 >= last, "{bit}");
+                assert_eq!(found, (Number(11), true), "{bit}");
+            }
+        }
+        let after = files(&log);
+        assert_eq!(after.values().flatten().count(), bytes.len(), "{bit}: a byte is gone");
+        assert_eq!(after.into_values().flatten().collect::<Vec<u8>>(), flipped, "{bit}");
+        for name in files(&log).into_keys() {
+            std::fs::remove_file(log.join(name)).unwrap();
+        }
+        std::fs::write(&catalog, &known).unwrap();
+    }
+}
+
+/// Without its catalog a history belongs to nobody. A new catalog would make its tables rubbish.
+#[test]
+fn a_volume_without_its_catalog_is_refused() {
+    let (dir, clock) = (tempfile::tempdir().unwrap(), TestClock::default());
+    {
+        let share = StoredShare::open(dir.path(), clock.clock()).unwrap();
+        let mut rig = Rig::new(&share).unwrap();
+        rig.build(TableId(1), 2).unwrap();
+        rig.switch(TableId(1), &[]).unwrap();
+    }
+    for lost in [None, Some(&b""[..])] {
+        std::fs::remove_file(dir.path().join("catalog")).unwrap();
+        lost.map_or(Ok(()), |bytes| std::fs::write(dir.path().join("catalog"), bytes)).unwrap();
+        let opened = StoredShare::open(dir.path(), clock.clock());
+        assert!(opened.err().unwrap().to_string().contains("catalog"));
+        assert!(dir.path().join("tables/t-0000000000000001").exists());
     }
 }
 
@@ -252,7 +331,7 @@ fn a_full_disk_is_an_error_and_no_damage() {
     let (dir, clock) = (small.path().join("volume"), TestClock::default());
     let share = StoredShare::open(&dir, clock.clock()).unwrap();
     let mut rig = Rig::new(&share).unwrap();
-    let id = ask_id(1, 0);
+    let id = ask_id(&share, 1, 0);
     share.ask(&[Ask { id, sealed: vec![0; 100] }]).unwrap();
     let (batch, _) = rig.show(&[(id, vec![])]).unwrap();
     let fill = |name: &str, bytes: usize| {
@@ -265,7 +344,7 @@ fn a_full_disk_is_an_error_and_no_damage() {
             "{done:?}"
         );
     };
-    full(share.ask(&[Ask { id: ask_id(1, 1), sealed: vec![] }]));
+    full(share.ask(&[Ask { id: ask_id(&share, 1, 1), sealed: vec![] }]));
     rig.build(TableId(1), 4).unwrap();
     fill("two", 54 << 20);
     full(rig.build(TableId(2), 4).map(drop));
@@ -276,7 +355,7 @@ fn a_full_disk_is_an_error_and_no_damage() {
     rig.switch(TableId(1), &[]).unwrap();
     std::fs::remove_file(small.path().join("one")).unwrap();
     rig.build(TableId(2), 4).unwrap();
-    share.ask(&[Ask { id: ask_id(1, 1), sealed: vec![] }]).unwrap();
+    share.ask(&[Ask { id: ask_id(&share, 1, 1), sealed: vec![] }]).unwrap();
     drop(share);
     let share = StoredShare::open(&dir, clock.clock()).unwrap();
     assert_eq!(share.status().unwrap().next, Number(3));
@@ -434,7 +513,7 @@ fn an_outage_of_the_store_of_tables_is_an_error_and_no_loss() {
     plan.clear();
     share.finish(rig.term, object, bytes.len() as u64).unwrap();
     rig.switch(TableId(1), &[]).unwrap();
-    let id = ask_id(1, 0);
+    let id = ask_id(&share, 1, 0);
     share.ask(&[Ask { id, sealed: vec![0; 9] }]).unwrap();
     away();
     let spots = vec![Spot { table: TableId(1), slot: 2 }];

@@ -52,6 +52,10 @@ impl<S> FaultShare<S> {
 }
 
 impl<S: Share> Share for FaultShare<S> {
+    fn device(&self) -> u16 {
+        self.inner.device()
+    }
+
     fn call(&self, call: Call<'_>) -> Result<Reply> {
         let broken = || Err(ShareError::Line(io::ErrorKind::ConnectionReset.into()));
         match self.judge() {

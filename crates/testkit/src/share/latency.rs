@@ -20,6 +20,10 @@ impl<S> LatencyShare<S> {
 }
 
 impl<S: Share> Share for LatencyShare<S> {
+    fn device(&self) -> u16 {
+        self.inner.device()
+    }
+
     fn call(&self, call: Call<'_>) -> Result<Reply> {
         self.clock.pass(self.trip / 2);
         let done = self.inner.call(call);

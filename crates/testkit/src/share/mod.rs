@@ -12,7 +12,7 @@ pub use clock::TestClock;
 pub use fault::{FaultShare, When};
 pub use latency::LatencyShare;
 pub use model::model;
-pub use rig::{Rig, SLOT, ask_id, entry_of_asks};
+pub use rig::{Rig, SLOT, ask_id, entry_of_asks, session_of};
 pub use suites::{refused_ask, suites};
 
 use oblivio_store::share::{Clock, Share};

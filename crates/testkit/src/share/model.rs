@@ -1,11 +1,9 @@
 //! Random calls to a shared volume, beside a plain model of it.
 
-use super::rig::{Rig, SLOT, ask_id, entry_of_asks};
+use super::rig::{Rig, SLOT, ask_id, entry_of_asks, session_of};
 use super::{FreshShare, TestClock};
 use crate::Dice;
-use oblivio_store::share::{
-    Ask, AskId, Entry, LEASE, Number, Seq, Session, Share, Spot, TableId, Term,
-};
+use oblivio_store::share::{Ask, AskId, Entry, LEASE, Number, Seq, Share, Spot, TableId, Term};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
@@ -80,7 +78,7 @@ impl Model {
     fn ask(&mut self, rig: &Rig<'_>, dice: &mut Dice) {
         let session = dice.below(SESSIONS);
         let seq = self.seqs.entry(session).or_default();
-        let ask = Ask { id: ask_id(session, *seq), sealed: dice.bytes(30) };
+        let ask = Ask { id: ask_id(rig.share, session, *seq), sealed: dice.bytes(30) };
         *seq += 1;
         rig.share.ask(std::slice::from_ref(&ask)).expect("an ask");
         self.waiting.insert(ask.id, ask);
@@ -179,9 +177,9 @@ impl Model {
             assert_eq!((&found[0].sealed, &found[0].asks), (sealed, asks));
         }
         for session in 0..SESSIONS {
-            let found = share.answers(Session(session), Seq(0), now).expect("answers");
+            let found = share.answers(session_of(share, session), Seq(0), now).expect("answers");
             let ids: Vec<AskId> = found.iter().map(|answer| answer.id).collect();
-            let is_of = |id: &&AskId| id.session == Session(session);
+            let is_of = |id: &&AskId| id.session == session_of(share, session);
             let expected: Vec<AskId> = self.answers.keys().filter(is_of).copied().collect();
             assert_eq!(ids, expected);
         }

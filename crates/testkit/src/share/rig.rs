@@ -9,10 +9,16 @@ use oblivio_store::share::{
 /// Bytes of a slot.
 pub const SLOT: usize = 48;
 
-/// An ask's name.
+/// A session of the device that this is the share of.
 #[must_use]
-pub fn ask_id(session: u64, seq: u64) -> AskId {
-    AskId { session: Session(session), seq: Seq(seq) }
+pub fn session_of(share: &dyn Share, session: u64) -> Session {
+    Session::of(share.device(), session)
+}
+
+/// The name of an ask of such a session.
+#[must_use]
+pub fn ask_id(share: &dyn Share, session: u64, seq: u64) -> AskId {
+    AskId { session: session_of(share, session), seq: Seq(seq) }
 }
 
 /// A batch of asks that show these slots each.

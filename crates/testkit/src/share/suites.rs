@@ -1,11 +1,11 @@
 //! What every shared volume must do, case by case.
 #![allow(clippy::unwrap_used, reason = "a suite panics at the first failure")]
 
-use super::rig::{Rig, SLOT, ask_id, entry_of_asks};
+use super::rig::{Rig, SLOT, ask_id, entry_of_asks, session_of};
 use super::{FreshShare, TestClock};
 use oblivio_store::share::{
-    Arrival, Ask, AskId, Entry, LEASE, Number, Object, Seq, Session, Share, ShareError, Show, Spot,
-    TableId, Term,
+    Arrival, Ask, AskId, Entry, LEASE, Number, Object, Seq, Share, ShareError, Show, Spot, TableId,
+    Term,
 };
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ pub fn suites(fresh: FreshShare<'_>) {
 
 fn parameters(share: &dyn Share, _: &TestClock) {
     assert_eq!(share.parameters().unwrap(), None);
-    assert!(matches!(refused_ask(share, &ask(ask_id(1, 0))), ShareError::NotMade));
+    assert!(matches!(refused_ask(share, &ask(ask_id(share, 1, 0))), ShareError::NotMade));
     assert_eq!(share.put_parameters(0, 64, b"one").unwrap(), 1);
     assert!(matches!(share.put_parameters(0, 64, b"two"), Err(ShareError::Version(1))));
     assert_eq!(share.put_parameters(1, 64, b"two").unwrap(), 2);
@@ -98,7 +98,7 @@ fn terms(share: &dyn Share, clock: &TestClock) {
 
 fn asks(share: &dyn Share, _: &TestClock) {
     let mut rig = Rig::new(share).unwrap();
-    let (a, b, c) = (ask_id(2, 0), ask_id(1, 0), ask_id(2, 1));
+    let (a, b, c) = (ask_id(share, 2, 0), ask_id(share, 1, 0), ask_id(share, 2, 1));
     share.ask(&[ask(a), ask(b)]).unwrap();
     share.ask(&[ask(b), ask(c)]).unwrap();
     let other = Ask { id: a, sealed: vec![9; 20] };
@@ -106,23 +106,27 @@ fn asks(share: &dyn Share, _: &TestClock) {
     let (came, next) = share.asks(rig.term, Arrival(0), NOW).unwrap();
     assert_eq!(came, [ask(a), ask(b), ask(c)]);
     assert_eq!(share.asks(rig.term, next, NOW).unwrap(), (vec![], next));
-    assert_eq!(share.answers(Session(2), Seq(0), NOW).unwrap(), []);
+    assert_eq!(share.answers(session_of(share, 2), Seq(0), NOW).unwrap(), []);
     let (batch, sums) = rig.show(&[(b, vec![]), (c, vec![])]).unwrap();
     assert_eq!(sums, vec![0; 2 * SLOT], "they show nothing");
     assert_eq!(share.asks(rig.term, Arrival(0), NOW).unwrap().0, [ask(a)]);
     share.ask(&[ask(b), ask(c)]).unwrap();
     assert_eq!(share.asks(rig.term, Arrival(0), NOW).unwrap().0, [ask(a)], "it is in a batch");
     rig.tell(batch, &[b, c]).unwrap();
-    let answers = share.answers(Session(2), Seq(0), Duration::from_secs(5)).unwrap();
+    let answers = share.answers(session_of(share, 2), Seq(0), Duration::from_secs(5)).unwrap();
     assert_eq!(answers.iter().map(|it| it.id).collect::<Vec<_>>(), [c]);
     assert_eq!(answers[0].sealed, 1u64.to_le_bytes());
-    assert_eq!(share.answers(Session(2), Seq(2), NOW).unwrap(), []);
-    assert_eq!(share.answers(Session(1), Seq(0), NOW).unwrap().len(), 1, "as often as wanted");
+    assert_eq!(share.answers(session_of(share, 2), Seq(2), NOW).unwrap(), []);
+    assert_eq!(
+        share.answers(session_of(share, 1), Seq(0), NOW).unwrap().len(),
+        1,
+        "as often as wanted"
+    );
 }
 
 fn history(share: &dyn Share, _: &TestClock) {
     let mut rig = Rig::new(share).unwrap();
-    let (a, own) = (ask_id(1, 0), ask_id(7, 3));
+    let (a, own) = (ask_id(share, 1, 0), ask_id(share, 7, 3));
     share.ask(&[ask(a)]).unwrap();
     let asks = [(own, vec![]), (a, vec![])];
     let show = entry_of_asks(b"intent", vec![ask(own)], &asks);
@@ -153,7 +157,7 @@ fn history(share: &dyn Share, _: &TestClock) {
 
 fn refusals(share: &dyn Share, _: &TestClock) {
     let mut rig = Rig::new(share).unwrap();
-    let (a, b) = (ask_id(1, 0), ask_id(1, 1));
+    let (a, b) = (ask_id(share, 1, 0), ask_id(share, 1, 1));
     share.ask(&[ask(a)]).unwrap();
     let refused = |entry: &Entry, number: u64| {
         let number = Number(number);
@@ -206,8 +210,8 @@ fn tables(share: &dyn Share, _: &TestClock) {
     let (one, two) = (TableId(11), TableId(u64::MAX));
     let (bytes_one, bytes_two) = (rig.build(one, 3).unwrap(), rig.build(two, 4).unwrap());
     let slot = |bytes: &[u8], slot: usize| bytes[slot * SLOT..][..SLOT].to_vec();
-    share.ask(&[ask(ask_id(1, 0)), ask(ask_id(1, 1))]).unwrap();
-    assert!(rig.show(&[(ask_id(1, 0), vec![spot(11, 0)])]).is_err(), "it is not in use");
+    share.ask(&[ask(ask_id(share, 1, 0)), ask(ask_id(share, 1, 1))]).unwrap();
+    assert!(rig.show(&[(ask_id(share, 1, 0), vec![spot(11, 0)])]).is_err(), "it is not in use");
     rig.next = share.status().unwrap().next;
     // A lost reply: the same pieces again. Others are refused.
     let object = Object::Table(one);
@@ -219,8 +223,10 @@ fn tables(share: &dyn Share, _: &TestClock) {
     assert!(store(share, rig.term, Object::Table(TableId(5)), 7, &[1]).is_err(), "no begin");
     rig.switch(one, &[]).unwrap();
     rig.switch(two, &[]).unwrap();
-    let asks =
-        [(ask_id(1, 1), vec![spot(11, 2), spot(u64::MAX, 3)]), (ask_id(1, 0), vec![spot(11, 0)])];
+    let asks = [
+        (ask_id(share, 1, 1), vec![spot(11, 2), spot(u64::MAX, 3)]),
+        (ask_id(share, 1, 0), vec![spot(11, 0)]),
+    ];
     let (batch, sums) = rig.show(&asks).unwrap();
     assert_eq!(sums[..SLOT], xor(&[&slot(&bytes_one, 2), &slot(&bytes_two, 3)]));
     assert_eq!(sums[SLOT..], slot(&bytes_one, 0));
@@ -235,15 +241,15 @@ fn replaced(share: &dyn Share, _: &TestClock) {
     let mut rig = Rig::new(share).unwrap();
     rig.build(TableId(1), 2).unwrap();
     rig.switch(TableId(1), &[]).unwrap();
-    let id = ask_id(1, 0);
-    share.ask(&[ask(id), ask(ask_id(1, 1))]).unwrap();
+    let id = ask_id(share, 1, 0);
+    share.ask(&[ask(id), ask(ask_id(share, 1, 1))]).unwrap();
     let (batch, sums) = rig.show(&[(id, vec![spot(1, 1)])]).unwrap();
     rig.build(TableId(2), 2).unwrap();
     rig.switch(TableId(2), &[TableId(1)]).unwrap();
     let status = share.status().unwrap();
     assert_eq!((status.tables, status.unanswered), (1, 1));
     assert_eq!(share.sums(rig.term, batch).unwrap(), sums, "an unanswered batch still reads it");
-    assert!(rig.show(&[(ask_id(1, 1), vec![spot(1, 0)])]).is_err(), "but no new one");
+    assert!(rig.show(&[(ask_id(share, 1, 1), vec![spot(1, 0)])]).is_err(), "but no new one");
     rig.next = share.status().unwrap().next;
     assert!(rig.switch(TableId(2), &[]).is_err(), "it is in use");
     rig.tell(batch, &[id]).unwrap();
@@ -255,7 +261,7 @@ fn replaced(share: &dyn Share, _: &TestClock) {
 fn checkpoints(share: &dyn Share, _: &TestClock) {
     let mut rig = Rig::new(share).unwrap();
     assert_eq!(share.checkpoint().unwrap(), None);
-    let ids: Vec<AskId> = (0..6).map(|seq| ask_id(1, seq)).collect();
+    let ids: Vec<AskId> = (0..6).map(|seq| ask_id(share, 1, seq)).collect();
     share.ask(&ids.iter().map(|id| ask(*id)).collect::<Vec<_>>()).unwrap();
     for id in &ids[..5] {
         let (batch, _) = rig.show(&[(*id, vec![])]).unwrap();
@@ -273,7 +279,7 @@ fn checkpoints(share: &dyn Share, _: &TestClock) {
     assert!(share.read_checkpoint(at, 91, 10).is_err());
     assert!(matches!(share.records(Number(3), 1, NOW), Err(ShareError::Gone(Number(4)))));
     assert_eq!(share.records(Number(4), usize::MAX, NOW).unwrap()[0].number, Number(4));
-    let answers = share.answers(Session(1), Seq(0), NOW).unwrap();
+    let answers = share.answers(session_of(share, 1), Seq(0), NOW).unwrap();
     assert_eq!(answers.iter().map(|it| it.id.seq.0).collect::<Vec<_>>(), [2, 3, 4]);
     rig.tell(open, &[ids[5]]).unwrap();
     rig.save(rig.next, rig.next, &[8; 50]).unwrap();
@@ -290,9 +296,9 @@ fn later_starts(fresh: FreshShare<'_>) {
         let mut rig = Rig::new(&*share).unwrap();
         rig.build(TableId(1), 2).unwrap();
         rig.switch(TableId(1), &[]).unwrap();
-        share.ask(&[ask(ask_id(1, 0)), ask(ask_id(1, 1))]).unwrap();
+        share.ask(&[ask(ask_id(&*share, 1, 0)), ask(ask_id(&*share, 1, 1))]).unwrap();
         let (_, arrival) = share.asks(rig.term, Arrival(0), NOW).unwrap();
-        let (batch, sums) = rig.show(&[(ask_id(1, 0), vec![spot(1, 1)])]).unwrap();
+        let (batch, sums) = rig.show(&[(ask_id(&*share, 1, 0), vec![spot(1, 1)])]).unwrap();
         rig.build(TableId(2), 1).unwrap();
         rig.switch(TableId(2), &[TableId(1)]).unwrap();
         (rig.term, arrival, batch, sums)
@@ -300,12 +306,15 @@ fn later_starts(fresh: FreshShare<'_>) {
     let share = open();
     assert_eq!(share.status().unwrap().term, term);
     let asks = share.asks(term, arrival, NOW).unwrap();
-    share.ask(&[ask(ask_id(1, 1))]).unwrap();
+    share.ask(&[ask(ask_id(&*share, 1, 1))]).unwrap();
     let (came, _) = share.asks(term, asks.1, NOW).unwrap();
-    assert!(came.contains(&ask(ask_id(1, 1))) || asks.0.is_empty(), "asks come after all before");
+    assert!(
+        came.contains(&ask(ask_id(&*share, 1, 1))) || asks.0.is_empty(),
+        "asks come after all before"
+    );
     assert_eq!(share.sums(term, batch).unwrap(), sums, "the batch has no answers yet");
     let mut rig = Rig { share: &*share, term, next: share.status().unwrap().next };
-    rig.tell(batch, &[ask_id(1, 0)]).unwrap();
+    rig.tell(batch, &[ask_id(&*share, 1, 0)]).unwrap();
     clock.pass(LEASE);
     assert_eq!(share.claim(term).unwrap(), Term(term.0 + 1));
 }

@@ -51,6 +51,27 @@ fn what_one_mount_writes_the_other_one_reads() {
     assert!(checked.contains("3 files"), "{checked}");
 }
 
+/// Once `umount` has returned, nothing of the mount has the volume.
+#[test]
+#[ignore = "system: mounts through FUSE"]
+fn who_unmounted_has_the_volume() {
+    if !may_mount() {
+        return;
+    }
+    let mut team = Team::new();
+    for round in 0..8 {
+        let dir = team.mount("anna", &[]);
+        written(&dir.join(format!("file-{round}")), &[round; 5000]);
+        let unmounted = team.on("anna", &["umount", dir.to_str().expect("text")]).output();
+        assert!(unmounted.expect("it runs").status.success());
+        let checked =
+            team.on("anna", &["check", &team.at(), "--token-file", "anna.token"]).output();
+        let checked = checked.expect("it runs");
+        assert!(checked.status.success(), "round {round}: {checked:?}");
+        assert!(team.umount(0));
+    }
+}
+
 #[test]
 #[ignore = "system: mounts through FUSE"]
 fn a_killed_server_loses_nothing_and_a_dead_one_holds_up_no_unmount() {

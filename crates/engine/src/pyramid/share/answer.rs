@@ -42,10 +42,13 @@ pub enum Refusal {
     Old = 4,
     /// There are as many sessions as there may be. One must end first.
     Crowded = 5,
+    /// The head that it names is of another history: the server went back, or shows two. Its client
+    /// knows better than the scribe, so it finds out; the scribe goes on with those of its history.
+    Forked = 6,
 }
 
-const REFUSALS: [Refusal; 5] =
-    [Refusal::Full, Refusal::Ended, Refusal::Gone, Refusal::Old, Refusal::Crowded];
+const REFUSALS: [Refusal; 6] =
+    [Refusal::Full, Refusal::Ended, Refusal::Gone, Refusal::Old, Refusal::Crowded, Refusal::Forked];
 
 /// The answer to an ask.
 #[derive(Clone, Debug, PartialEq, Eq)]

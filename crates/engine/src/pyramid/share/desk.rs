@@ -73,7 +73,7 @@ impl Desk {
     ///
     /// # Errors
     /// `State` for an ask that does not open, or that is no part of the transaction before it:
-    /// then it is not taken. `Forked` if its client knows another history.
+    /// then it is not taken.
     pub fn take(&mut self, record: &AskRecord) -> Result<Taken> {
         let taken = self.take_one(record)?;
         if taken == Taken::Waits {
@@ -101,7 +101,7 @@ impl Desk {
         // Before its number: an old history has lost asks too.
         match self.sessions.judge(session, head, &self.chain) {
             Known::Yes => {}
-            Known::No => return Err(EngineError::Forked),
+            Known::No => return Ok(self.refuse(session, seq, Refusal::Forked)),
             Known::Old => return Ok(self.refuse(session, seq, Refusal::Old)),
         }
         if seq > expected {

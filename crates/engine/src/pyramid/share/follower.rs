@@ -102,7 +102,7 @@ impl Follower {
     ///
     /// # Errors
     /// `State` for an answer of another session, out of order, or that does not open; `Forked` if
-    /// it is of another history than the answers before it.
+    /// it is of another history than the answers before it, or says that its ask was.
     pub fn answer(&mut self, record: &AnswerRecord) -> Result<Option<(Seq, Answer)>> {
         let AnswerRecord { session, seq, .. } = record;
         let expected = self.open.front().map_or(self.next, |ask| ask.seq);
@@ -115,6 +115,8 @@ impl Follower {
         let (answer, head, before) = self.opened(record)?;
         let same = head.number > self.head.number || head == self.head;
         match answer.refusal {
+            // The scribe does not know the head that the ask named.
+            Some(Refusal::Forked) => return Err(EngineError::Forked),
             // It was sealed after answers that are yet to come.
             Some(Refusal::Gone) => self.answered = None,
             // The one before it named the head that this one names as such.

@@ -98,12 +98,9 @@ impl Scribe {
     /// Takes an ask. One that it had before is not carried out again.
     ///
     /// # Errors
-    /// `State` for an ask that does not open: then it is not taken. `Forked` if its client knows
-    /// another history; then this scribe does nothing more.
+    /// `State` for an ask that does not open: then it is not taken.
     pub fn take(&mut self, record: &AskRecord) -> Result<Taken> {
-        let taken = self.desk.take(record);
-        self.closed |= matches!(taken, Err(EngineError::Forked));
-        taken
+        self.desk.take(record)
     }
 
     /// Asks that wait for a batch.

@@ -5,8 +5,12 @@ use super::super::ids::{Number, TableId, Term};
 use super::super::keeper::{Catalog, Change};
 use super::super::records::{Checkpoint, Parameters};
 use crate::StoreError;
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{
+    Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition,
+};
+use std::fs::{OpenOptions, Permissions};
 use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 const NUMBERS: TableDefinition<&str, u64> = TableDefinition::new("numbers");
@@ -35,10 +39,25 @@ fn failed(error: impl Into<redb::Error>) -> StoreError {
     StoreError::io("catalog", source)
 }
 
+/// Opens a database of redb, or makes it: a file for this user alone, whoever made it.
+///
+/// # Errors
+/// Those of redb.
+pub fn private_database(path: &Path) -> std::result::Result<Database, DatabaseError> {
+    let io = |error| DatabaseError::Storage(StorageError::Io(error));
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(path).map_err(io)?;
+    if file.metadata().map_err(io)?.mode() & 0o077 != 0 {
+        file.set_permissions(Permissions::from_mode(0o600)).map_err(io)?;
+    }
+    Database::builder().create_file(file)
+}
+
 impl CatalogFile {
     /// Opens it, or makes it, and counts a start.
     pub fn open(path: &Path) -> Result<(Self, Catalog)> {
-        let opened = Database::create(path).map_err(|error| match error {
+        let opened = private_database(path).map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => StoreError::Busy,
             other => failed(other),
         })?;

@@ -5,10 +5,12 @@ mod catalog;
 mod durable;
 mod elsewhere;
 mod files;
+mod framing;
 mod notes;
 mod runs;
 mod segments;
 mod tables;
+mod torn;
 
 use super::error::{Result, ShareError};
 use super::ids::{Number, Object};
@@ -25,6 +27,7 @@ use tables::Stored;
 /// A file of the history ends after this many bytes.
 pub(super) const SEGMENT_BYTES: u64 = 64 << 20;
 
+pub use catalog::private_database;
 pub use tables::Tables;
 
 /// A folder.
@@ -53,7 +56,6 @@ impl Folder {
         // First: it keeps another process out.
         let (catalog, known) = CatalogFile::open(&dir.join("catalog"))?;
         let (tables, objects) = Stored::open(dir, &tables, &known, given)?;
-        let (segments, next) = Segments::open(&log, known.first, segment_bytes)?;
         let has = |object, len| objects.get(&object) == Some(&len);
         if known.tables.iter().any(|(table, len)| !has(Object::Table(*table), *len)) {
             return Err(damaged("a table is missing, or has another length"));
@@ -61,15 +63,23 @@ impl Folder {
         if known.checkpoint.is_some_and(|it| !has(Object::Checkpoint(it.at), it.len)) {
             return Err(damaged("the checkpoint is missing, or has another length"));
         }
-        if next < known.applied || known.checkpoint.is_some_and(|it| next < it.at) {
-            return Err(damaged("the end of the history is missing"));
+        if known.parameters.is_none() && (!objects.is_empty() || Segments::any_in(&log)?) {
+            return Err(damaged("its catalog is missing, or was made anew"));
         }
+        // Last: it may set the end of the history aside.
+        let needed = known.checkpoint.map_or(known.applied, |it| it.at.max(known.applied));
+        let (segments, next) = Segments::open(&log, known.first..needed, segment_bytes)?;
         let folder = Self { dir: dir.into(), segments, tables, catalog };
         Ok((folder, Kept { catalog: known, objects, next }))
     }
 }
 
 impl Folder {
+    /// The file with the end of the history, if a crash tore it.
+    pub fn set_aside(&self) -> Option<&Path> {
+        self.segments.set_aside()
+    }
+
     /// Whether the tables are somewhere else, and nobody said where.
     pub fn lacks_tables(&self) -> bool {
         self.tables.is_lacking()

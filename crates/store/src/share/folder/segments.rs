@@ -6,29 +6,33 @@
 //! ```
 //!
 //! A file is durable before the next one begins. So a crash can only tear the end of the last one,
-//! of which nobody knows that it is durable.
+//! of which nobody knows that it is durable. What it tore is set aside, in a file beside the
+//! others; what no crash explains is left as it is, and the volume is not opened.
 
 use super::super::error::{Result, ShareError};
 use super::super::ids::Number;
 use super::super::limits::MOST_ENTRY_BYTES;
 use super::durable::sync_parent;
+use super::framing::{RECORD_HEAD, checksum};
+use super::torn;
 use crate::StoreError;
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const MAGIC: &[u8; 8] = b"oblvshr1";
 const FILE_HEAD: u64 = 16;
-const RECORD_HEAD: usize = 12;
 
 /// The files.
 pub(super) struct Segments {
     dir: PathBuf,
     most: u64,
     inside: Mutex<Inside>,
+    set_aside: Option<PathBuf>,
 }
 
 struct Inside {
@@ -55,52 +59,70 @@ struct Place {
     len: u32,
 }
 
-fn failed(source: io::Error) -> ShareError {
+pub(super) fn failed(source: io::Error) -> ShareError {
     StoreError::io("history", source).into()
 }
 
-fn damaged(what: &str) -> ShareError {
+pub(super) fn damaged(what: &str) -> ShareError {
     failed(io::Error::new(io::ErrorKind::InvalidData, format!("the history is damaged: {what}")))
 }
 
-fn checksum(number: u64, bytes: &[u8]) -> [u8; 8] {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&number.to_le_bytes()).update(bytes);
-    let mut sum = [0; 8];
-    sum.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
-    sum
-}
-
 impl Segments {
-    /// Opens the files of a folder, and cuts off what a crash tore. Returns the number after the
-    /// last record.
-    pub fn open(dir: &Path, first: Number, most: u64) -> Result<(Self, Number)> {
+    /// Opens the files of a folder, of which records up to `known` are known to be needed, and
+    /// returns the number after the last record. Nothing is changed before all is compared.
+    pub fn open(dir: &Path, known: Range<Number>, most: u64) -> Result<(Self, Number)> {
         let mut found = segments_in(dir)?;
-        drop_unborn(&mut found)?;
+        let unborn = unborn(&mut found)?;
         let mut inside = Inside {
             files: VecDeque::new(),
             places: VecDeque::new(),
-            first: found.first().map_or(first.0, |it| it.first),
+            first: found.first().map_or(known.start.0, |it| it.first),
             failed: false,
         };
-        let last = found.len().saturating_sub(1);
+        let (last, mut rest) = (found.len().saturating_sub(1), None);
         for (at, segment) in found.into_iter().enumerate() {
             if segment.first != inside.next() {
                 return Err(damaged("a file is missing"));
             }
-            inside.read(segment, at == last)?;
+            rest = inside.read(segment)?;
+            if rest.is_some() && at != last {
+                return Err(damaged("a record in the middle cannot be read"));
+            }
         }
-        if inside.first > first.0 || inside.next() < first.0 {
+        if unborn.is_some() && rest.is_some() {
+            // A file is begun once the one before it is durable.
+            return Err(damaged("a record in the middle cannot be read"));
+        }
+        if inside.first > known.start.0 || inside.next() < known.start.0 {
             return Err(damaged("records are missing"));
         }
-        if inside.files.is_empty() {
-            inside.files.push_back(create(dir, first.0).map_err(failed)?);
+        if inside.next() < known.end.0 {
+            return Err(damaged("its end is missing"));
         }
-        let segments = Self { dir: dir.into(), most, inside: Mutex::new(inside) };
+        let set_aside = rest.map(|rest| inside.set_aside(dir, rest)).transpose()?;
+        unborn.map_or(Ok(()), std::fs::remove_file).map_err(failed)?;
+        if inside.files.is_empty() {
+            inside.files.push_back(create(dir, known.start.0).map_err(failed)?);
+        }
+        let segments = Self { dir: dir.into(), most, inside: Mutex::new(inside), set_aside };
         // Files that are not needed any more, but for a crash.
-        segments.forget(first)?;
+        segments.forget(known.start)?;
         let next = segments.inside().next();
         Ok((segments, Number(next)))
+    }
+
+    /// Whether a folder has bytes of any record.
+    pub fn any_in(dir: &Path) -> Result<bool> {
+        let mut any = false;
+        for segment in segments_in(dir)? {
+            any |= segment.file.metadata().map_err(failed)?.len() > FILE_HEAD;
+        }
+        Ok(any)
+    }
+
+    /// Where the end is that a crash tore.
+    pub fn set_aside(&self) -> Option<&Path> {
+        self.set_aside.as_deref()
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
@@ -217,8 +239,8 @@ impl Inside {
         Ok(())
     }
 
-    /// Reads the records of a file. The end of the last one may be torn.
-    fn read(&mut self, mut segment: Segment, is_last: bool) -> Result<()> {
+    /// Reads the records of a file, and returns where what cannot be read begins and ends.
+    fn read(&mut self, mut segment: Segment) -> Result<Option<Range<u64>>> {
         let whole = segment.file.metadata().map_err(failed)?.len();
         segment.len = FILE_HEAD;
         let mut head = [0; RECORD_HEAD];
@@ -239,14 +261,24 @@ impl Inside {
             self.places.push_back(Place { file, offset: segment.len, len });
             segment.len = end;
         }
-        if segment.len < whole {
-            if !is_last {
-                return Err(damaged("a record in the middle cannot be read"));
-            }
-            segment.file.set_len(segment.len).map_err(failed)?;
-        }
+        let rest = segment.len..whole;
         self.files.push_back(segment);
-        Ok(())
+        Ok(if rest.is_empty() { None } else { Some(rest) })
+    }
+
+    /// Moves the end of the last file into a file of its own, whose path it returns.
+    fn set_aside(&mut self, dir: &Path, rest: Range<u64>) -> Result<PathBuf> {
+        let number = self.next();
+        let Some(last) = self.files.back() else { return Err(damaged("no file")) };
+        let mut bytes = vec![0; (rest.end - rest.start) as usize];
+        last.file.read_exact_at(&mut bytes, rest.start).map_err(failed)?;
+        if torn::is_followed(&bytes, number) {
+            let why = format!("record {number} cannot be read, and whole ones follow it");
+            return Err(damaged(&why));
+        }
+        let path = torn::keep(dir, number, &bytes).map_err(failed)?;
+        last.file.set_len(rest.start).and_then(|()| last.file.sync_all()).map_err(failed)?;
+        Ok(path)
     }
 }
 
@@ -285,8 +317,8 @@ fn segments_in(dir: &Path) -> Result<Vec<Segment>> {
     Ok(found)
 }
 
-/// Checks the heads. A last file without one was never begun.
-fn drop_unborn(found: &mut Vec<Segment>) -> Result<()> {
+/// Checks the heads. A last file without one was never begun: it is taken out, and may go.
+fn unborn(found: &mut Vec<Segment>) -> Result<Option<PathBuf>> {
     let last = found.len().saturating_sub(1);
     for at in 0..found.len() {
         let segment = &found[at];
@@ -295,11 +327,10 @@ fn drop_unborn(found: &mut Vec<Segment>) -> Result<()> {
         let good = read.is_ok() && head[..8] == *MAGIC && head[8..] == segment.first.to_le_bytes();
         let len = segment.file.metadata().map_err(failed)?.len();
         if !good && at == last && len <= FILE_HEAD {
-            std::fs::remove_file(&segment.path).map_err(failed)?;
-            found.pop();
+            return Ok(found.pop().map(|unborn| unborn.path));
         } else if !good {
             return Err(damaged("a file without its head"));
         }
     }
-    Ok(())
+    Ok(None)
 }

@@ -5,7 +5,9 @@ use super::super::codec::decode;
 use super::super::error::{Result, ShareError};
 use super::super::ids::{Number, Seq, Session};
 use super::super::keeper::{Change, Keeper};
-use super::super::limits::{MOST_ASK_BYTES, MOST_HEADER_BYTES, MOST_READ_BYTES, MOST_SLOT_BYTES};
+use super::super::limits::{
+    MOST_ASK_BYTES, MOST_FETCHES, MOST_HEADER_BYTES, MOST_READ_BYTES, MOST_SLOT_BYTES,
+};
 use super::super::records::{Answer, Ask, Entry, Notice, Parameters, Status, Stored};
 use super::{Shared, State, lock};
 use std::sync::PoisonError;
@@ -35,6 +37,9 @@ impl<K: Keeper> Shared<K> {
         state.usable()?;
         state.slot_bytes()?;
         self.within(&state, 0)?;
+        if asks.len() > MOST_FETCHES {
+            return Err(ShareError::invalid("too many asks at once"));
+        }
         for ask in asks {
             if ask.sealed.len() > MOST_ASK_BYTES {
                 return Err(ShareError::invalid("the ask is too long"));
@@ -47,6 +52,16 @@ impl<K: Keeper> Shared<K> {
         drop(state);
         self.asks_came.notify_all();
         Ok(())
+    }
+
+    /// How many asks of each device wait.
+    pub fn waiting(&self) -> Vec<(u16, u64)> {
+        self.state().desk.waiting()
+    }
+
+    /// Removes the asks of a device that is gone.
+    pub fn forget_device(&self, device: u16) {
+        self.state().desk.forget_device(device);
     }
 
     pub(super) fn answers(

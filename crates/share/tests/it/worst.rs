@@ -1,0 +1,185 @@
+//! A device that is known and means harm, a volume that is damaged, files that others might read:
+//! who else feels it.
+
+use super::server::{Served, ask};
+use crate::connections::MOST_OF_DEVICE;
+use crate::frame::{Kind, MOST_FRAME};
+use crate::identity::pinned;
+use crate::message::Lane;
+use crate::remote::greet;
+use oblivio_share::{Error, Granted, RemoteShare, Server, VolumeStatus, Wish, wish};
+use oblivio_store::share::{Ask, Entry, Seq, Share, ShareError};
+use oblivio_testkit::eventually;
+use oblivio_testkit::share::{Rig, TestClock, session_of};
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn status(served: &Served) -> VolumeStatus {
+    let Granted::Status(mut volumes, true, _) = wish(served.dir.path(), &Wish::Status).unwrap()
+    else {
+        panic!("it runs")
+    };
+    volumes.retain(|it| it.volume == "team");
+    volumes.pop().unwrap()
+}
+
+/// So many asks of sessions of its own, until the server takes no more.
+fn flood(device: &RemoteShare) {
+    for first in 0..80 {
+        let asks: Vec<Ask> = (0..1000).map(|n| ask(device, first * 1000 + n, 0)).collect();
+        match device.ask(&asks) {
+            Ok(()) | Err(ShareError::Busy) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    // The server has them, or refused them, before it replies to this.
+    let _ = device.ask(&[]);
+    device.answers(session_of(device, 0), Seq(0), Duration::ZERO).unwrap();
+}
+
+#[test]
+fn a_flood_of_asks_fills_its_own_share_only() {
+    let served = Served::new();
+    let (one, two) = (served.client("one"), served.client("two"));
+    let mut rig = Rig::new(&one).unwrap();
+    flood(&two);
+    let found = status(&served);
+    let junk = found.status.pending;
+    assert!((1000..10_000).contains(&junk), "{junk}");
+    assert_eq!(found.waiting, [("two".to_owned(), junk)], "its owner is named");
+    one.ask(&[ask(&one, 1, 0)]).unwrap();
+    let id = ask(&one, 1, 0).id;
+    let (batch, _) = rig.show(&[(id, vec![])]).unwrap();
+    rig.tell(batch, &[id]).unwrap();
+    let answers = one.answers(id.session, Seq(0), Duration::from_secs(60)).unwrap();
+    assert_eq!(answers.len(), 1);
+}
+
+#[test]
+fn what_a_gone_device_asked_goes() {
+    let clock = TestClock::default();
+    let served = Served::with(|dir, volumes| Server::within(dir, volumes, clock.clock()));
+    let one = served.client("one");
+    Rig::new(&one).unwrap();
+    one.ask(&[ask(&one, 1, 0)]).unwrap();
+    let two = served.client("two");
+    flood(&two);
+    assert!(status(&served).status.pending > 1000);
+    drop(two);
+    let left = || status(&served).connected.iter().all(|name| name == "one").then_some(());
+    eventually("it has left", left);
+    clock.pass(Duration::from_secs(59));
+    one.status().unwrap();
+    assert!(status(&served).status.pending > 1000, "it may come again");
+    clock.pass(Duration::from_secs(2));
+    eventually("its asks are gone", || (status(&served).status.pending == 1).then_some(()));
+}
+
+/// Many connections of one device, each in the middle of a long frame.
+#[test]
+fn half_frames_of_one_device_hold_up_nobody() {
+    let served = Served::new();
+    let (one, token) = (served.client("one"), served.token("two"));
+    one.status().unwrap();
+    let half = |_| {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        served.server().door().admit(theirs).unwrap();
+        let (config, until) = (pinned(token.fingerprint).unwrap(), Instant::now() + LONG);
+        let lines = greet(ours.into(), &token, &config, Lane::Foreground, until).unwrap();
+        let mut begin = (MOST_FRAME as u32).to_le_bytes().to_vec();
+        begin.push(Kind::Call as u8);
+        begin.extend([0; 12]);
+        lines.1.clone().write_all(&begin).unwrap();
+        lines
+    };
+    let lines: Vec<_> = (0..3 * MOST_OF_DEVICE).map(half).collect();
+    let of_two = |it: &VolumeStatus| it.connected.iter().filter(|name| *name == "two").count();
+    let found = status(&served);
+    assert_eq!(of_two(&found), MOST_OF_DEVICE, "its own oldest ones had to go");
+    one.status().unwrap();
+    drop(lines);
+    eventually("they are gone", || (of_two(&status(&served)) == 0).then_some(()));
+}
+
+fn log_of(dir: &Path, volume: &str) -> PathBuf {
+    dir.join("volumes").join(volume).join("log/0000000000000000")
+}
+
+/// A record in the middle of a history cannot be read: its volume is named, and nothing of it
+/// changed; the other is served. So it is with one whose catalog is no catalog.
+#[test]
+fn a_damaged_volume_is_named_and_the_others_are_served() {
+    let served = Served::new();
+    let client = served.client("one");
+    let mut rig = Rig::new(&client).unwrap();
+    for note in 0..5 {
+        rig.add(&Entry::Note(vec![note; 50])).unwrap();
+    }
+    let dir = tempfile::tempdir().unwrap();
+    drop(client);
+    let start = |damage: &dyn Fn(&Path)| {
+        let _ = fs::remove_dir_all(dir.path());
+        copy(served.dir.path(), dir.path());
+        damage(dir.path());
+        let before = fs::read(log_of(dir.path(), "team")).unwrap();
+        let clock = TestClock::default().clock();
+        let server = Server::within(dir.path(), &["team".into(), "other".into()], clock).unwrap();
+        let findings = server.findings();
+        let wished = wish(dir.path(), &Wish::Quota("team".into(), None));
+        assert!(matches!(wished, Err(Error::Said(_) | Error::Damaged { .. })), "{wished:?}");
+        wish(dir.path(), &Wish::Quota("other".into(), None)).unwrap();
+        server.ending().end();
+        server.wait().unwrap();
+        assert_eq!(fs::read(log_of(dir.path(), "team")).unwrap(), before);
+        findings
+    };
+    let findings = start(&|dir| {
+        let mut bytes = fs::read(log_of(dir, "team")).unwrap();
+        bytes[60] ^= 1;
+        fs::write(log_of(dir, "team"), bytes).unwrap();
+    });
+    assert!(findings.len() == 1 && findings[0].starts_with("team is not served"), "{findings:?}");
+    let findings = start(&|dir| fs::write(dir.join("volumes/team/catalog"), "no catalog").unwrap());
+    assert!(findings.len() == 1 && findings[0].starts_with("team is not served"), "{findings:?}");
+}
+
+/// Copies what a server left: it still runs, and has written all that it acknowledged.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (path, to) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
+            copy(&path, &to);
+        } else if kind.is_file() {
+            fs::copy(&path, &to).unwrap();
+        }
+    }
+}
+
+fn all_of(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let inside = |path: PathBuf| match path.is_dir() {
+        true => [vec![path.clone()], all_of(&path)].concat(),
+        false => vec![path],
+    };
+    entries.flat_map(inside).collect()
+}
+
+#[test]
+fn nothing_in_the_folder_is_for_others() {
+    let served = Served::new();
+    let one = served.client("one");
+    let mut rig = Rig::new(&one).unwrap();
+    rig.add(&Entry::Note(vec![7; 9])).unwrap();
+    let open = |path: &&PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o077 != 0;
+    let all = all_of(served.dir.path());
+    assert!(all.len() >= 9, "{all:?}");
+    assert_eq!(all.iter().filter(open).collect::<Vec<_>>(), Vec::<&PathBuf>::new());
+}
