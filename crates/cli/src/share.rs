@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// How long a failing store of tables is asked again, beside the time of its requests.
 const TABLES_PATIENCE: Duration = Duration::from_secs(10);
-/// A device whose asks are so many is named: a client that is well has less than half of them.
+/// A device with this many waiting asks is named. A client never has more than half as many.
 const MANY: u64 = 1024;
 
 /// Runs the command.

@@ -1,14 +1,15 @@
 //! A connection of a client: one thread reads calls and makes those that wait for nothing. Others
 //! make those that wait, so that a reply is never late because of another call.
 
-use crate::connections::{Budget, Entered, Held};
+use crate::connections::{Entered, Reserved};
 use crate::devices::{SecretHash, number as device_number, secret_hash};
 use crate::error::Error;
 use crate::frame::{Frame, Kind, MOST_FIRST_FRAME, MOST_FRAME};
 use crate::hub::{Hub, Volume};
 use crate::line::{Reader, Writer};
 use crate::message::{Hello, Lane, Request, VERSION, pack, reply_frame, unpack};
-use oblivio_store::share::{Call, MOST_READ_BYTES, Reply, Result, Session, Share, ShareError};
+use oblivio_store::Budget;
+use oblivio_store::share::{Call, Reply, Result, Session, Share, ShareError};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -98,8 +99,8 @@ fn read_calls(shared: &Arc<Shared>, reader: &mut Reader, lane: Lane) -> io::Resu
     let mut workers = Workers::new(shared, most_waiting(lane));
     while let Some(first) = Frame::first(reader)? {
         reader.hurry(Instant::now() + FRAME);
-        let hold = |bytes| shared.budget.hold(bytes);
-        let (frame, held) = Frame::rest(first, reader, MOST_FRAME, hold)?;
+        let reserve = |bytes| Reserved::of(&shared.budget, bytes);
+        let (frame, reserved) = Frame::rest(first, reader, MOST_FRAME, reserve)?;
         reader.take_your_time()?;
         let number = frame.number;
         let bytes = (frame.head.len() + frame.body.len()) as u64;
@@ -107,7 +108,7 @@ fn read_calls(shared: &Arc<Shared>, reader: &mut Reader, lane: Lane) -> io::Resu
         match Request::read(frame) {
             Err(error) => shared.reply(number, Err(error))?,
             Ok(request) if request.call(LONGEST_WAIT).waits() => {
-                workers.give((number, request, held))?
+                workers.give((number, request, reserved))?
             }
             Ok(request) => shared.reply(number, shared.carry_out(&request))?,
         }
@@ -119,8 +120,6 @@ impl Shared {
     fn carry_out(&self, request: &Request) -> Result<Reply> {
         let call = request.call(LONGEST_WAIT);
         self.check_sessions(&call)?;
-        // Until the reply is made; what waits to be sent is bounded by the calls of a connection.
-        let _reply = self.budget.hold(reply_bytes(&call));
         self.volume.share.call(call)
     }
 
@@ -145,19 +144,7 @@ impl Shared {
     }
 }
 
-/// Bytes that a reply may have, roughly: a call that waits mostly brings little.
-fn reply_bytes(call: &Call<'_>) -> usize {
-    match call {
-        Call::Slots { .. } | Call::Sums { .. } => MOST_READ_BYTES,
-        Call::ReadCheckpoint { len, .. } => (*len).min(MOST_READ_BYTES),
-        Call::Records { most_bytes, wait, .. } if wait.is_zero() => {
-            (*most_bytes).min(MOST_READ_BYTES)
-        }
-        _ => 0,
-    }
-}
-
-type Work = (u64, Request, Held);
+type Work = (u64, Request, Reserved);
 
 /// Threads for calls that wait, as many as wait at once.
 struct Workers<'s> {
@@ -196,7 +183,7 @@ impl<'s> Workers<'s> {
         let work = move || {
             loop {
                 let next = take.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                let Ok((number, request, _held)) = next else { return };
+                let Ok((number, request, _reserved)) = next else { return };
                 let done = shared.carry_out(&request);
                 if shared.reply(number, done).is_err() {
                     shared.line.cut();

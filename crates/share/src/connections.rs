@@ -1,17 +1,20 @@
 //! The connections of devices: each device has its own bounds, and none feels those of another.
 //!
-//! A device may have so many connections, and so many bytes of calls under way on all of them
-//! together. At the first limit its own oldest connection is cut, at the second its own calls wait.
+//! One bound is of its connections: beyond it, the device's oldest one is cut. The other is of the
+//! bytes of calls under way on all of them together: beyond it, the device's calls wait.
 //! A device without a connection is gone after a while; then its asks go too.
 
 use crate::devices::{Device, Devices, SecretHash};
 use crate::line::Writer;
+use oblivio_store::Budget;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The most connections of a device.
 pub const MOST_OF_DEVICE: usize = 32;
+/// The most calls that it has under way: all that its connections may have.
+const MOST_CALLS: usize = 1024;
 /// The most bytes of its calls, from the begin of a frame to the end of its reply.
 pub const MOST_UNDER_WAY: usize = 64 << 20;
 /// A device is gone when it has had no connection for so long.
@@ -46,37 +49,31 @@ pub struct Entered {
     pub budget: Arc<Budget>,
 }
 
-/// Bytes that a device has under way.
-#[derive(Default)]
-pub struct Budget {
-    used: Mutex<usize>,
-    freed: Condvar,
-}
-
-/// A part of a budget, until it is dropped.
-pub struct Held {
+/// A part of a device's budget, until it is dropped.
+pub struct Reserved {
     budget: Arc<Budget>,
     bytes: usize,
+}
+
+fn new_budget() -> Arc<Budget> {
+    Arc::new(Budget::new(MOST_CALLS, MOST_UNDER_WAY))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Budget {
+impl Reserved {
     /// Waits until there is room for this many bytes. A frame is never longer than all of it.
-    pub fn hold(self: &Arc<Self>, bytes: usize) -> Held {
-        let full = |used: &mut usize| *used > 0 && *used + bytes > MOST_UNDER_WAY;
-        let waited = self.freed.wait_while(lock(&self.used), full);
-        *waited.unwrap_or_else(PoisonError::into_inner) += bytes;
-        Held { budget: Arc::clone(self), bytes }
+    pub fn of(budget: &Arc<Budget>, bytes: usize) -> Self {
+        budget.take(bytes);
+        Self { budget: Arc::clone(budget), bytes }
     }
 }
 
-impl Drop for Held {
+impl Drop for Reserved {
     fn drop(&mut self) {
-        *lock(&self.budget.used) -= self.bytes;
-        self.budget.freed.notify_all();
+        self.budget.give_back(self.bytes);
     }
 }
 
@@ -107,7 +104,7 @@ impl Connections {
         let number = inside.next;
         inside.next += 1;
         inside.open.insert(number, Connected { hash, device, line: line.clone() });
-        let budget = Arc::clone(inside.budgets.entry(hash).or_default());
+        let budget = Arc::clone(inside.budgets.entry(hash).or_insert_with(new_budget));
         Some(Entered { number, budget })
     }
 

@@ -228,7 +228,7 @@ impl Hub {
             }
         }
         for (_, volume) in self.volumes() {
-            // Whoever waits for a record next gets the error.
+            // The next call that waits for a record gets the error.
             let _ = volume.share.settle();
         }
     }

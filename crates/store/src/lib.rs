@@ -11,6 +11,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 mod behind;
+mod budget;
 mod capabilities;
 mod error;
 pub mod layer;
@@ -30,6 +31,7 @@ mod sync_folder;
 mod system;
 pub mod waits;
 
+pub use budget::Budget;
 pub use capabilities::{Capabilities, LeaseKind};
 pub use error::{Result, StoreError};
 pub use layer::{Answer, Call, Layer};

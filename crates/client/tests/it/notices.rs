@@ -82,7 +82,7 @@ fn a_client_whose_line_broke_knows_that_it_missed_something() {
     }
     line.cut(false);
     assert_eq!(next(&hearer), None);
-    // Silence may have told it before what is missing did: then one more change goes with that.
+    // The client may have noticed the silence first. Then it reports the loss once more.
     eventually("it hears of a later change", || {
         writer.carry_out(&[write(2, 2)]).unwrap();
         hearer.changed()?.iter().any(|change| change.name == name(2)).then_some(())

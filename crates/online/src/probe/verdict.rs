@@ -26,7 +26,7 @@ impl Effort {
     /// The same races, with fewer bytes for a slow or dear line.
     pub const SMALL: Self = Self { racers: 8, rounds: 25, pings: 20, bytes: 512 << 10 };
 
-    /// As [`Self::SMALL`], with so many races of each kind; [`Self::FULL`] without a number.
+    /// [`Self::SMALL`] with this number of races of each kind; [`Self::FULL`] without a number.
     #[must_use]
     pub fn of(races: Option<usize>) -> Self {
         races.map_or(Self::FULL, |rounds| Self { rounds: rounds.max(1), ..Self::SMALL })

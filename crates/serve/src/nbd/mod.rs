@@ -3,12 +3,11 @@
 //! `negotiation` agrees on a connection; then `transmission` decodes its requests into one queue
 //! for all connections. One `server` works through the queue on a
 //! [`Disk`](oblivio_volume::disk::Disk), with `readers` beside it where reads are no accesses, and
-//! `replies` go back. A `budget` bounds a client's requests under way. `session` holds the threads
+//! `replies` go back. A budget bounds a client's requests under way. `session` holds the threads
 //! together, `listen` accepts clients, `tls` encrypts their connections if `certificates` are
 //! given, `stop` ends them well, `wire` has the protocol's numbers. `within` serves blocks of
 //! another kind.
 
-mod budget;
 mod certificates;
 mod fault;
 pub(crate) mod fuzzing;

@@ -5,8 +5,8 @@
 //! request at a time. All other replies queue for one thread that may wait: a client that reads
 //! nothing holds up only itself.
 
-use super::budget::Budget;
 use super::listen::Conn;
+use oblivio_store::Budget;
 use rustix::net::SendFlags;
 use std::io::{self, ErrorKind, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -189,7 +189,7 @@ mod tests {
         let (open, gate) = channel();
         // All of the first, half of the second, none of the third.
         let takes = [9, 2, 0, 9].into();
-        let budget = Arc::new(Budget::new(12));
+        let budget = Arc::new(Budget::new(256, 12));
         let (outbox, writer) =
             Outbox::open(Slow { takes, heard, gate }, Arc::clone(&budget), || ()).expect("threads");
         for text in ["abcd", "efgh", "ijkl"] {
@@ -216,7 +216,7 @@ mod tests {
         let (heard, hears) = channel();
         let (open, gate) = channel();
         let (closed, closes) = channel();
-        let budget = Arc::new(Budget::new(8));
+        let budget = Arc::new(Budget::new(256, 8));
         let slow = Slow { takes: [2].into(), heard, gate };
         let close = move || closed.send(()).expect("the test listens");
         let (outbox, writer) = Outbox::open(slow, Arc::clone(&budget), close).expect("threads");

@@ -3,17 +3,19 @@
 //! One thread reads requests and queues them; replies go out as they come, in any order. A client's
 //! requests under way are bounded: one that asks for much and reads nothing holds up only itself.
 
-use super::budget::Budget;
 use super::negotiation::{ALLOCATION_ID, Agreed, Export};
 use super::replies::{Outbox, Reply, ToClient};
 use super::request::{Answer, Op, Queue, Replier, checked};
 use super::wire::{
     Errno, Header, chunk, command, error_chunk, only_chunk, read_array, simple_reply, state,
 };
+use oblivio_store::Budget;
 use oblivio_volume::disk::Extent;
 use std::io::{self, Read};
 use std::sync::Arc;
 
+/// The most requests of a connection under way.
+const MOST_REQUESTS: usize = 256;
 /// Limit of the bytes that a connection's requests under way read and write.
 const MOST_BYTES: usize = 40 << 20;
 /// The same for a disk that saves memory.
@@ -31,7 +33,8 @@ pub fn transmit<R: Read, W: ToClient>(
     (export, agreed): (Export, Agreed),
     queue: &Queue,
 ) -> io::Result<()> {
-    let budget = Arc::new(Budget::new(if export.little { LITTLE_BYTES } else { MOST_BYTES }));
+    let budget =
+        Arc::new(Budget::new(MOST_REQUESTS, if export.little { LITTLE_BYTES } else { MOST_BYTES }));
     let (outbox, writer) = Outbox::open(to, Arc::clone(&budget), close)?;
     let session = Session { export, agreed, queue, outbox, budget };
     let ended = session.requests(&mut from);

@@ -29,7 +29,7 @@ fn status(served: &Served) -> VolumeStatus {
     volumes.pop().unwrap()
 }
 
-/// So many asks of sessions of its own, until the server takes no more.
+/// Sends asks of 80,000 sessions of the device. The server refuses most of them.
 fn flood(device: &RemoteShare) {
     for first in 0..80 {
         let asks: Vec<Ask> = (0..1000).map(|n| ask(device, first * 1000 + n, 0)).collect();

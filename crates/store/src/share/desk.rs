@@ -65,8 +65,11 @@ impl Desk {
         if full || waiting >= MOST_OF_SESSION {
             return Err(ShareError::Busy);
         }
-        while self.asks.len() >= MOST_PENDING || self.bytes + bytes > MOST_PENDING_BYTES {
-            self.make_room(load)?;
+        while self.asks.len() >= MOST_PENDING {
+            self.make_room(load, |load| load.asks)?;
+        }
+        while self.bytes + bytes > MOST_PENDING_BYTES {
+            self.make_room(load, |load| load.bytes)?;
         }
         self.of_device.insert(device, load);
         self.bytes += bytes;
@@ -76,10 +79,10 @@ impl Desk {
         Ok(())
     }
 
-    /// Removes the newest ask of the device that has most, which is more than this.
-    fn make_room(&mut self, than: Load) -> Result<()> {
-        let most = self.of_device.iter().max_by_key(|(_, load)| (load.asks, load.bytes));
-        let more = most.filter(|(_, load)| load.asks > than.asks || load.bytes > than.bytes);
+    /// Removes the newest ask of the device that has most by this measure, and more than `than`.
+    fn make_room(&mut self, than: Load, measure: fn(&Load) -> usize) -> Result<()> {
+        let most = self.of_device.iter().max_by_key(|(_, load)| measure(load));
+        let more = most.filter(|(_, load)| measure(load) > measure(&than));
         let (device, _) = more.ok_or(ShareError::Busy)?;
         let newest = self.by_id.range(all_of(*device)).max_by_key(|(_, at)| **at);
         let newest = newest.map(|(id, _)| *id).ok_or(ShareError::Busy)?;
@@ -181,6 +184,28 @@ mod tests {
         assert_eq!(desk.since(Arrival(0)).0, [ask(1, 0, 2)]);
         desk.remove(ask(1, 0, 2).id);
         assert_eq!(desk.len(), 0);
+    }
+
+    /// Four devices have as much as they may, and all together as much as there may be. A fifth
+    /// one is served all the same, and feels its own bound only.
+    #[test]
+    fn who_has_most_makes_room() {
+        let of = |device, at: u64| ask(Session::of(device, at / 1024).0, at % 1024, 0);
+        let mut desk = Desk::default();
+        for device in 1..=4 {
+            (0..MOST_OF_DEVICE as u64).for_each(|at| desk.take(&of(device, at)).unwrap());
+            let more = of(device, MOST_OF_DEVICE as u64);
+            assert!(matches!(desk.take(&more), Err(ShareError::Busy)));
+        }
+        assert_eq!(desk.len(), MOST_PENDING);
+        (0..100).for_each(|at| desk.take(&of(5, at)).unwrap());
+        assert_eq!(desk.len(), MOST_PENDING);
+        assert!((0..100).all(|at| desk.get(of(5, at).id).is_some()));
+        assert!((1..=4).all(|device| desk.get(of(device, 0).id).is_some()), "the newest ones go");
+        desk.forget_device(1);
+        let left = desk.waiting();
+        assert!(left.iter().all(|(device, _)| *device != 1) && left.last() == Some(&(5, 100)));
+        assert_eq!(desk.len() as u64, left.iter().map(|it| it.1).sum::<u64>());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::Result;
 
 /// How many are asked for side by side.
 pub const SIDE: u64 = 8;
-/// So many in a row are gone behind the largest one, at least.
+/// At least this many numbers in a row behind the largest one are missing.
 const GONE: u64 = 4;
 
 /// Finds the largest number up to `most` that is there; 0 if none is. `hint` may be it. Numbers

@@ -39,7 +39,7 @@ fn failed(error: impl Into<redb::Error>) -> StoreError {
     StoreError::io("catalog", source)
 }
 
-/// Opens a database of redb, or makes it: a file for this user alone, whoever made it.
+/// Opens a database of redb, or makes it. Only this user may read the file afterwards.
 ///
 /// # Errors
 /// Those of redb.

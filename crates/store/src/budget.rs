@@ -1,27 +1,30 @@
-//! A limit on a client's requests under way.
+//! A limit on what a client of a server has under way.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Limit of a connection's requests under way.
-const MOST_REQUESTS: usize = 256;
-
-/// What a connection has under way, and its limit in bytes; a larger request is under way alone.
+/// What a client has under way, and its limits in requests and bytes. A larger request is under
+/// way alone.
 pub struct Budget {
-    most: usize,
+    most_requests: usize,
+    most_bytes: usize,
     taken: Mutex<(usize, usize)>,
     less: Condvar,
 }
 
 impl Budget {
-    /// A budget of this many bytes.
-    pub fn new(most: usize) -> Self {
-        Self { most, taken: Mutex::default(), less: Condvar::new() }
+    /// A budget of this many requests and bytes.
+    #[must_use]
+    pub fn new(most_requests: usize, most_bytes: usize) -> Self {
+        Self { most_requests, most_bytes, taken: Mutex::default(), less: Condvar::new() }
     }
 
     /// Waits until one more request of this many bytes may be under way.
     pub fn take(&self, bytes: usize) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        while taken.0 == MOST_REQUESTS || (taken.1 > 0 && taken.1 + bytes > self.most) {
+        let full = |taken: &(usize, usize)| {
+            taken.0 == self.most_requests || taken.1 > 0 && taken.1 + bytes > self.most_bytes
+        };
+        while full(&taken) {
             taken = self.less.wait(taken).unwrap_or_else(PoisonError::into_inner);
         }
         taken.0 += 1;
@@ -33,7 +36,8 @@ impl Budget {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.0 -= 1;
         taken.1 -= bytes;
-        self.less.notify_one();
+        // Of several that wait, a smaller one may have room.
+        self.less.notify_all();
     }
 }
 
@@ -45,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_request_that_is_larger_than_all_others_may_be_is_under_way_alone() {
-        let (budget, passed) = (Budget::new(4), AtomicUsize::new(0));
+        let (budget, passed) = (Budget::new(256, 4), AtomicUsize::new(0));
         budget.take(9);
         thread::scope(|scope| {
             scope.spawn(|| {
