@@ -73,11 +73,12 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     report.finish(write)
 }
 
-fn small() -> Shape {
+/// The shape of the circuit that is attacked.
+pub fn small() -> Shape {
     scheme("PI_X8", 6, 4).expect("a name of the paper")
 }
 
-/// The circuit that is attacked.
+/// That circuit.
 ///
 /// # Errors
 /// Those of Verilator.

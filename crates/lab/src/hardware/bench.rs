@@ -69,7 +69,7 @@ impl Bench {
     /// # Errors
     /// What Verilator said.
     pub fn build(shape: &Shape, channels: usize, table_bits: u32) -> Result<Self> {
-        Self::compiled(shape, channels, table_bits, "-O1")
+        Self::compiled(shape, channels, table_bits, "OPT_FAST=-O1 OPT_SLOW=-O0 OPT_GLOBAL=-O0")
     }
 
     /// As [`Self::build`], and as fast as the compiler makes it: for long runs.
@@ -77,13 +77,14 @@ impl Bench {
     /// # Errors
     /// What Verilator said.
     pub fn fast(shape: &Shape, channels: usize, table_bits: u32) -> Result<Self> {
-        Self::compiled(shape, channels, table_bits, "-O3 -march=native")
+        let all = "OPT_FAST='-O3 -march=native' OPT_GLOBAL='-O3 -march=native'";
+        Self::compiled(shape, channels, table_bits, all)
     }
 
     fn compiled(shape: &Shape, channels: usize, table_bits: u32, how: &str) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let mut command = Command::new("verilator");
-        command.args(["--binary", "--timing", "-O3", "-CFLAGS", how, "--top-module"]);
+        command.args(["--binary", "--timing", "-O3", "-MAKEFLAGS", how, "--top-module"]);
         command.args(["oram_bench", "-Wno-fatal", "-Wno-WIDTH", "-Wno-UNUSEDSIGNAL"]);
         command.args(["-Wno-PINCONNECTEMPTY", "-j", "2"]).arg("-Mdir").arg(folder.path());
         for (name, value) in parameters(shape, channels, table_bits) {

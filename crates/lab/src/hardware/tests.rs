@@ -13,19 +13,19 @@ fn the_circuit_does_what_the_model_does() {
         eprintln!("skipped: {tool} is not installed");
         return;
     }
-    for (name, depth, channels) in [("PI_X8", 8, 4), ("PIC_X32", 10, 1), ("PC_X32", 10, 8)] {
+    for (name, depth, channels) in [("PIC_X32", 10, 1), ("PC_X32", 10, 8)] {
         let mut shape = scheme(name, depth, 16).expect("a name of the paper");
         if name == "PIC_X32" {
             // So that groups roll over.
             shape.map = MapFormat::Compressed { individual_bits: 6 };
         }
         let bench = Bench::build(&shape, channels, 18).expect("it builds");
-        let asks = requests(&shape, 1000, 1);
+        let asks = requests(&shape, 500, 1);
         let outcome = compare(&bench, shape, &asks, 4, 1).expect(name);
         eprintln!("{name}: {outcome:?}");
-        assert_eq!((outcome.answered, outcome.failed), (1000, false));
-        assert!(outcome.paths > 1100, "{outcome:?}");
-        assert_eq!(outcome.roll_overs > 2, name == "PIC_X32", "{outcome:?}");
+        assert_eq!((outcome.answered, outcome.failed), (500, false));
+        assert!(outcome.paths > 550, "{outcome:?}");
+        assert_eq!(outcome.roll_overs > 0, name == "PIC_X32", "{outcome:?}");
     }
 }
 
@@ -35,7 +35,12 @@ fn a_memory_that_was_tampered_with_ends_the_port_as_in_the_model() {
         eprintln!("skipped: {tool} is not installed");
         return;
     }
+    // To build a circuit takes half a minute: this one first does what the model does when nobody touches it.
     let bench = attacks::builds().expect("it builds");
+    let outcome = compare(&bench, attacks::small(), &requests(&attacks::small(), 1000, 1), 4, 1)
+        .expect("PI_X8");
+    assert_eq!((outcome.answered, outcome.failed), (1000, false), "{outcome:?}");
+    assert!(outcome.paths > 1100, "{outcome:?}");
     for attack in ATTACKS {
         let ended = (0..10).filter(|&seed| attacks::one(&bench, attack, seed).expect("equal"));
         assert!(ended.count() > 0, "{attack:?} is never found");
