@@ -62,6 +62,11 @@ use std::process::ExitCode;
 /// The command, with the arguments of this process.
 pub fn main() -> ExitCode {
     let args = mount::as_mount_helper(std::env::args_os().collect());
+    #[cfg(feature = "online")]
+    oblivio::online::on_silence(|url, why| {
+        let line = format!("waiting for {url}: {why}");
+        eprintln!("oblivio: {}", human::plain(&line));
+    });
     let done = passphrase::leave_environment().and_then(|()| run(&Cli::parse_from(args).command));
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -248,14 +248,14 @@ pub fn with_either<T>(
         let info = opened.0.info()?;
         let opened = Disk::open(Box::new(opened.0))?;
         let done = disk(&opened, &info);
-        let closed = close(&done, || opened.into_blocks());
+        let closed = close(&done, opened, Disk::into_blocks, Disk::give_up);
         (done, closed)
     } else {
         // Metadata that is not read ahead shows when it is needed.
         let ahead = if args.pad { usize::MAX } else { 0 };
         let session = file_system(opened, ahead)?;
         let done = files(&session);
-        let closed = close(&done, || session.fs.into_blocks());
+        let closed = close(&done, session.fs, FileSystem::into_blocks, FileSystem::give_up);
         (done, closed)
     };
     // Keep the record however the command ended: the store has seen it.
@@ -266,15 +266,18 @@ pub fn with_either<T>(
     Ok(value)
 }
 
-/// Ends the session whatever the command's outcome, unless the volume itself has failed. A commit
-/// then covers everything that was shown.
-fn close<T>(
+/// Ends the session whatever the command's outcome. A commit then covers everything that was shown,
+/// unless the volume itself has failed. Then others need not wait for this computer.
+fn close<T, V>(
     done: &Result<T>,
-    finish: impl FnOnce() -> oblivio_volume::Result<Box<dyn BlockSpace>>,
+    opened: V,
+    finish: impl FnOnce(V) -> oblivio_volume::Result<Box<dyn BlockSpace>>,
+    give_up: impl FnOnce(V),
 ) -> Result<()> {
     match done {
-        Err(error) if crate::exit::volume_failed(error) => Ok(()),
-        _ => Ok(finish().map(drop)?),
+        Err(error) if crate::exit::store_failed(error) => Ok(()),
+        Err(error) if crate::exit::volume_failed(error) => Ok(give_up(opened)),
+        _ => Ok(finish(opened).map(drop)?),
     }
 }
 

@@ -120,6 +120,18 @@ impl fs::Transactions for Files {
         Ok(done.into_iter().map(answers).collect())
     }
 
+    fn carry_out_in(
+        &self,
+        session: fs::Session,
+        transactions: Vec<Vec<fs::Ask>>,
+    ) -> fs::Result<Option<Vec<Vec<fs::Answer>>>> {
+        let asks: Vec<Vec<engine::Ask>> =
+            transactions.iter().map(|asks| asks.iter().map(ask).collect()).collect();
+        let done = self.client.carry_out_in(session_of(&session), &asks).map_err(below)?;
+        self.be_present().map_err(below)?;
+        Ok(done.map(|done| done.into_iter().map(answers).collect()))
+    }
+
     fn changed(&self) -> fs::Changes {
         let changed = self.client.changed();
         let known = changed.map(|changes| changes.into_iter().map(change).collect());
@@ -155,6 +167,12 @@ impl fs::Transactions for Files {
             return Ok(true);
         }
         let asked = self.client.carry_out(&[presence::look(session)]).map_err(below)?;
-        Ok(asked.first().is_none_or(|answer| answer.content.is_some()))
+        let is_there = asked.first().is_none_or(|answer| answer.content.is_some());
+        if !is_there {
+            // Its block goes first, and its end is an ask of its own. What it asks in between would
+            // land behind what follows here.
+            self.client.end(session).map_err(below)?;
+        }
+        Ok(is_there)
     }
 }

@@ -3,9 +3,11 @@
 use etcetera::BaseStrategy;
 use etcetera::base_strategy::Xdg;
 use oblivio_crypto::{Entropy, OsEntropy};
-use oblivio_online::{Ambient, OnlineStore, Remotes, Runtime, Url, open as open_store, probe};
+use oblivio_online::{
+    Ambient, OnlineStore, Remotes, Runtime, Url, bound_patience, open as open_store, probe,
+};
 pub use oblivio_online::{Begin, Effort, Verdict};
-use oblivio_store::{Patience, RetryStore, Store, StoreError, waits};
+use oblivio_store::{Patience, RetryStore, Silence, Store, StoreError, waits};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -63,6 +65,29 @@ pub(crate) fn url(place: &Path) -> Option<&str> {
     (is_url && !place.exists()).then_some(text)
 }
 
+/// What is called when a store does not answer for some seconds, with its URL and the reason.
+type OnSilence = Box<dyn Fn(&str, &str) + Send + Sync>;
+
+static ON_SILENCE: OnceLock<OnSilence> = OnceLock::new();
+
+/// From now on, says so when an online store of this process does not answer for some seconds, and
+/// why, as far as that is known. Only the first call counts.
+pub fn on_silence(tell: impl Fn(&str, &str) + Send + Sync + 'static) {
+    drop(ON_SILENCE.set(Box::new(tell)));
+}
+
+/// A layer that says when a store does not answer.
+pub(crate) fn with_words(store: OnlineStore, text: &str) -> Silence {
+    let url = shown(text);
+    let tell = move |failure: Option<&StoreError>| {
+        let why = failure.map_or_else(|| "no answer yet".to_owned(), ToString::to_string);
+        if let Some(tell) = ON_SILENCE.get() {
+            tell(&url, &why);
+        }
+    };
+    Silence::over(Arc::new(store), Box::new(tell))
+}
+
 /// A layer that repeats what fails for a while.
 pub(crate) fn patiently(store: Arc<dyn Store>) -> Arc<dyn Store> {
     let most = patience().unwrap_or(waits::COMMAND);
@@ -92,7 +117,7 @@ pub fn answers() -> Arc<AtomicU64> {
 /// # Errors
 /// A URL that no service has, or a secret that is missing.
 pub fn connect(text: &str) -> Result<OnlineStore, NoStore> {
-    patience()?;
+    bound_patience(patience()?);
     let url: Url = text.parse().map_err(|error| refused(text, &error))?;
     let ambient = ambient()?;
     let remotes = Remotes::read(&ambient).map_err(|error| refused(text, &error))?;
@@ -122,8 +147,11 @@ pub fn try_out(text: &str, effort: Effort) -> Result<Verdict, NoStore> {
     let failed =
         |error: &dyn std::error::Error| StoreError::io("", io::Error::other(error.to_string()));
     let connected = || -> oblivio_store::Result<Box<dyn Store>> {
-        Ok(Box::new(connect(text).map_err(|error| failed(&error))?))
+        Ok(Box::new(with_words(connect(text).map_err(|error| failed(&error))?, text)))
     };
+    #[expect(clippy::disallowed_methods, reason = "patience is measured")]
+    let since = Instant::now();
+    let most = patience()?;
     let mut tries = 1;
     loop {
         let mut tag = [0; 8];
@@ -134,7 +162,9 @@ pub fn try_out(text: &str, effort: Effort) -> Result<Verdict, NoStore> {
         match probe(&connected, effort, &tag, &|| begun.elapsed()) {
             // No request of a trial is repeated: what it finds would mean nothing. So all begins
             // anew when one was lost.
-            Err(error) if error.may_pass() && tries < TRIES => tries += 1,
+            Err(error) if error.is_offline() && tries < TRIES && since.elapsed() < most => {
+                tries += 1;
+            }
             verdict => return verdict.map_err(|error| refused(text, &error)),
         }
     }

@@ -54,8 +54,9 @@ pub fn is_online(place: &Path) -> bool {
 
 #[cfg(feature = "online")]
 fn open_online(place: &Path) -> Result<Arc<dyn Store>, PlaceError> {
-    match crate::online::connect(place.to_str().unwrap_or_default()) {
-        Ok(store) => Ok(Arc::new(store)),
+    let url = place.to_str().unwrap_or_default();
+    match crate::online::connect(url) {
+        Ok(store) => Ok(Arc::new(crate::online::with_words(store, url))),
         Err(error) => Err(PlaceError::Url { url: error.url, why: error.why }),
     }
 }

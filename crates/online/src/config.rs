@@ -27,7 +27,7 @@ mod edit;
 pub use edit::{NewRemote, NewSecret};
 
 /// Where the file is, from the home folder.
-const FILE: &str = ".config/oblivio/remotes.toml";
+const FILE: &str = "oblivio/remotes.toml";
 /// The longest file that is read, of remotes or of a secret.
 const MAX_BYTES: u64 = 256 * 1024;
 
@@ -141,10 +141,17 @@ fn secret<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Secret>, D::Error
 }
 
 impl Remotes {
-    /// Where the file of remotes is.
+    /// Where the file of remotes is: in the user's folder of settings. Versions before 1 had it
+    /// below the home folder whatever the environment says; one that is there still counts.
     #[must_use]
     pub fn file(ambient: &Ambient) -> PathBuf {
-        ambient.home.join(FILE)
+        let below_home = ambient.home.join(".config").join(FILE);
+        let settings = ambient.var("XDG_CONFIG_HOME").map(PathBuf::from);
+        let file = settings.filter(|it| it.is_absolute()).map(|it| it.join(FILE));
+        match file {
+            Some(file) if file.exists() || !below_home.exists() => file,
+            _ => below_home,
+        }
     }
 
     /// Reads the file. Without one there are no remotes.

@@ -108,6 +108,10 @@ pub(super) enum Kind {
     Full,
     /// The token is not taken, or not any more.
     LoggedOut,
+    /// Somebody has locked the object at the service.
+    Locked,
+    /// The folder that it would be in is not there.
+    NoFolder,
     Io(io::ErrorKind),
 }
 
@@ -190,7 +194,8 @@ impl Failure {
             Kind::Full => StoreError::Full,
             Kind::Range => StoreError::out_of_range(object),
             Kind::TooMuch => self.system(io::ErrorKind::Unsupported, object),
-            Kind::LoggedOut => self.system(io::ErrorKind::PermissionDenied, object),
+            Kind::LoggedOut | Kind::Locked => self.system(io::ErrorKind::PermissionDenied, object),
+            Kind::NoFolder => self.system(io::ErrorKind::InvalidInput, object),
             Kind::Io(kind) => self.system(kind, object),
         }
     }
@@ -215,9 +220,11 @@ fn kind_of(error: &opendal::Error, status: Option<u16>) -> Kind {
         (Theirs::ConditionNotMatch | Theirs::AlreadyExists, _) => Kind::Exists,
         (Theirs::RangeNotSatisfied, _) | (_, Some(416)) => Kind::Range,
         (Theirs::PermissionDenied, _) | (_, Some(401 | 403)) => Kind::Io(Io::PermissionDenied),
-        (Theirs::RateLimited, _) | (_, Some(408 | 409 | 423 | 425 | 429)) => {
-            Kind::Io(Io::ResourceBusy)
-        }
+        // Somebody locked it, or the folder above is gone: it stays so until somebody does
+        // something.
+        (_, Some(423)) => Kind::Locked,
+        (_, Some(409)) if word.is_empty() => Kind::NoFolder,
+        (Theirs::RateLimited, _) | (_, Some(408 | 409 | 425 | 429)) => Kind::Io(Io::ResourceBusy),
         (Theirs::Unsupported, _) | (_, Some(405 | 501 | 505)) => Kind::Io(Io::Unsupported),
         (Theirs::ConfigInvalid, _) => Kind::Io(Io::InvalidInput),
         (_, Some(500..)) => Kind::Io(Io::ConnectionReset),
@@ -274,6 +281,8 @@ fn advice(kind: Kind) -> &'static str {
         Kind::TooMuch => "the service ignores ranges: it sent more than was asked for",
         Kind::Full => "no space left",
         Kind::LoggedOut => "the service does not take the token, or not any more: get a new one",
+        Kind::Locked => "somebody has locked it at the service: unlock it there",
+        Kind::NoFolder => "the folder is not there, at the service: make it, or check the URL",
         Kind::Io(Io::PermissionDenied) => "the service refused access: check the credentials",
         Kind::Io(Io::ResourceBusy) => "the service is busy and asks to wait",
         Kind::Io(Io::Unsupported) => "the service cannot do this",
@@ -370,6 +379,8 @@ mod tests {
             (answered(Theirs::RateLimited, 429), true),
             (answered(Theirs::Unexpected, 429), true),
             (answered(Theirs::Unexpected, 408), true),
+            (answered(Theirs::Unexpected, 409), true),
+            (answered(Theirs::Unexpected, 423), false),
             (answered(Theirs::Unexpected, 507), true),
             (answered(Theirs::PermissionDenied, 403), false),
             (answered(Theirs::Unexpected, 401), false),

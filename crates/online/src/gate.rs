@@ -8,14 +8,25 @@ use super::failure::{Fault, Kind};
 use oblivio_store::waits::{self, Pauses, Place};
 use std::future::Future;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 
-/// A longer wait is an error at once, and still nothing is sent before its end: a mount must not
-/// hang.
-const STUCK: Duration = waits::COMMAND;
+/// The most patience of this process, in milliseconds, with a request and with a service that asks
+/// to wait. A longer wait is an error at once, and still nothing is sent before its end: a mount
+/// must not hang.
+static PATIENCE: AtomicU64 = AtomicU64::new(waits::COMMAND.as_millis() as u64);
+
+/// Bounds how long any store of this process waits for an answer.
+pub fn bound_patience(most: Duration) {
+    PATIENCE.store(u64::try_from(most.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+}
+
+fn patience() -> Duration {
+    Duration::from_millis(PATIENCE.load(Ordering::Relaxed))
+}
 
 #[derive(Debug)]
 pub(super) struct Gate {
@@ -48,7 +59,8 @@ impl Gate {
     ) -> Result<T, Fault> {
         let _place = self.places.acquire().await.map_err(|_| Fault::Ended)?;
         let times = self.opened().await?;
-        let answer = timeout(waits::request(bytes), request).await.unwrap_or(Err(Fault::TimedOut));
+        let most = waits::request(bytes, patience());
+        let answer = timeout(most, request).await.unwrap_or(Err(Fault::TimedOut));
         match answer.as_ref().err().and_then(Fault::wait) {
             Some(seconds) => self.close(times, seconds),
             None => self.closed().in_a_row = 0,
@@ -67,7 +79,7 @@ impl Gate {
             if left.is_zero() {
                 return Ok(times);
             }
-            if left > STUCK {
+            if left > patience() {
                 return Err(Fault::of(Kind::Io(io::ErrorKind::ResourceBusy)));
             }
             sleep(left).await;

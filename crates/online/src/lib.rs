@@ -44,6 +44,7 @@ mod url;
 
 pub use accounts::{Client as AccountClient, LogOn, LogOnError, Proof};
 pub use config::{ConfigError, NewRemote, NewSecret, Remote, Remotes, SecretFrom};
+pub use gate::bound_patience;
 pub use open::{OpenError, in_memory, open};
 pub use probe::{Begin, Connect, Effort, Lost, Race, Speed, Torn, Verdict, probe};
 pub use runtime::Runtime;

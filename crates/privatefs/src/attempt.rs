@@ -5,7 +5,7 @@ use crate::cache::Block;
 use crate::error::{Error, Result};
 use crate::inode::Inode;
 use crate::layout;
-use crate::transactions::{Action, Answer, Ask, MOST_ASKS, Name, Owner, TOGETHER};
+use crate::transactions::{Action, Answer, Ask, MOST_ASKS, Name, Owner, Session, TOGETHER};
 use crate::types::Kind;
 use std::collections::BTreeMap;
 
@@ -22,17 +22,23 @@ pub struct Attempt<'a> {
     seen: BTreeMap<Name, Option<Block>>,
     asks: Vec<Ask>,
     crowded: Option<Owner>,
+    only: Option<Session>,
 }
 
 impl<'a> Attempt<'a> {
     pub fn new(fs: &'a Base, fresh: bool) -> Self {
         let (seen, asks) = Default::default();
-        Self { fs, fresh, used_cache: false, seen, asks, crowded: None }
+        Self { fs, fresh, used_cache: false, seen, asks, crowded: None, only: None }
     }
 
     /// From here on nothing comes from the cache.
     pub fn ask_afresh(&mut self) {
         self.fresh = true;
+    }
+
+    /// It is carried out in this session, or not at all.
+    pub fn only_in(&mut self, session: Option<Session>) {
+        self.only = session;
     }
 
     pub fn used_cache(&self) -> bool {
@@ -128,7 +134,8 @@ impl<'a> Attempt<'a> {
         }
         let (fs, cache) = (self.fs, &self.fs.cache);
         self.asks.iter().for_each(|ask| lock(cache).begin_write(ask.name));
-        let answers = fs.transactions.carry_out(&self.asks);
+        let answers = fs.carry_out(self.only, std::slice::from_ref(&self.asks));
+        let answers = answers.map(|mut answers| answers.pop().unwrap_or_default());
         let done = match &answers {
             Ok(answers) if answers.len() == self.asks.len() => {
                 Ok(answers.iter().all(|answer| answer.done))
@@ -184,6 +191,18 @@ impl Base {
     pub fn change<R>(&self, plan: impl FnMut(&mut Attempt<'_>) -> Result<R>) -> Result<R> {
         self.notice_changes();
         self.repeat(self.options.strict, false, plan)
+    }
+
+    /// As [`Self::change`], in this session or not at all.
+    pub fn change_in<R>(
+        &self,
+        only: Option<Session>,
+        mut plan: impl FnMut(&mut Attempt<'_>) -> Result<R>,
+    ) -> Result<R> {
+        self.change(|attempt| {
+            attempt.only_in(only);
+            plan(attempt)
+        })
     }
 
     fn repeat<R>(

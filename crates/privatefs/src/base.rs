@@ -99,6 +99,31 @@ impl Base {
         }
     }
 
+    /// Carries out transactions that do not depend on each other: in whatever session, or only in
+    /// this one.
+    ///
+    /// # Errors
+    /// `LockLost` if that one is over.
+    pub fn carry_out(
+        &self,
+        only: Option<Session>,
+        transactions: &[Vec<Ask>],
+    ) -> Result<Vec<Vec<Answer>>> {
+        match (only, transactions) {
+            (Some(session), _) => {
+                let done = self.transactions.carry_out_in(session, transactions.to_vec())?;
+                done.ok_or(Error::LockLost)
+            }
+            (None, [alone]) => Ok(vec![self.transactions.carry_out(alone)?]),
+            (None, _) => self.transactions.carry_out_many(transactions.to_vec()),
+        }
+    }
+
+    /// A client above forgets what it knows of a file.
+    pub fn notice(&self, id: Owner) {
+        lock(&self.notices).extend([Notice::Inode(id), Notice::Blocks(id)]);
+    }
+
     /// Drops from the cache what others changed.
     pub fn notice_changes(&self) {
         let changes = self.transactions.changed();

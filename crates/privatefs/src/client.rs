@@ -9,12 +9,14 @@ use crate::transactions::{Action, Ask, Compare, Name, Owner, Space, Transactions
 use crate::types::{Attr, Kind, MODE_BITS, NewNode};
 use std::collections::BTreeMap;
 use std::ops::Deref;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 /// A client of a file system.
 pub struct PrivateFs {
     base: Base,
     pub(crate) files: Mutex<BTreeMap<Owner, Arc<Mutex<OpenFile>>>>,
+    pub(crate) handles: AtomicU64,
 }
 
 // Operations reach the line and the cache as if they were the client's own.
@@ -40,7 +42,7 @@ impl PrivateFs {
             return Err(Error::Invalid("blocks are too small"));
         }
         let base = Base::new(transactions, environment, options);
-        Ok(Self { base, files: Mutex::default() })
+        Ok(Self { base, files: Mutex::default(), handles: AtomicU64::default() })
     }
 
     /// Makes the root directory, if there is none.

@@ -123,6 +123,7 @@ impl PrivateFs {
             return Ok(());
         }
         self.with_file(id, |file| {
+            self.keep_locks(id, file)?;
             file.dirty.write(offset, data, self.block_bytes);
             file.written = self.now();
             if self.options.strict || file.dirty.pages.len() >= self.options.waiting_pages {
@@ -159,7 +160,7 @@ impl PrivateFs {
         file: &mut OpenFile,
     ) -> Result<(Option<u64>, usize)> {
         file.written = self.now();
-        self.change(|attempt| {
+        self.change_in(file.locks, |attempt| {
             let mut inode = attempt.inode(id)?;
             let (stamp, begin) = (inode.stamp, inode.size);
             if inode.kind != Kind::File {

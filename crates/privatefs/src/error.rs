@@ -42,6 +42,10 @@ pub enum Error {
     /// Another one holds a lock.
     #[error("another one holds a lock")]
     Locked,
+    /// This client was silent for so long that its locks were given up, and what was written under
+    /// them is dropped. The file is to be opened anew.
+    #[error("the locks of this file were given up while this computer was silent")]
+    LockLost,
     /// The extended attribute does not exist.
     #[error("there is no such attribute")]
     NoAttribute,
@@ -66,6 +70,13 @@ impl Error {
     /// Whether the state of the file system is the reason, as opposed to a failure. What was
     /// cached may be out of date, so such an answer is given only after asking.
     pub(crate) fn is_refusal(&self) -> bool {
-        !matches!(self, Error::Below(_) | Error::Busy | Error::Invalid(_) | Error::Unsupported(_))
+        !matches!(
+            self,
+            Error::Below(_)
+                | Error::Busy
+                | Error::Invalid(_)
+                | Error::LockLost
+                | Error::Unsupported(_)
+        )
     }
 }

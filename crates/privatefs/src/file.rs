@@ -17,8 +17,10 @@ pub struct OpenFile {
     pub dirty: Dirty,
     /// When data was written last.
     pub written: Timestamp,
-    /// Whether this client may have locks on it.
-    pub locks: bool,
+    /// The session in which this client may have locks on it.
+    pub locks: Option<Session>,
+    /// The newest handle that was there when locks were lost: [`crate::PrivateFs::handle`].
+    pub lost: u64,
     /// Behind a lock of its own: a read of what another one fetches waits for that.
     pub ahead: Arc<Mutex<Ahead>>,
 }

@@ -56,10 +56,14 @@ impl PrivateFs {
     }
 
     pub(crate) fn flush_file(&self, id: Owner, file: &mut OpenFile) -> Result<()> {
+        self.keep_locks(id, file)?;
         if !file.dirty.any {
             return Ok(());
         }
         let flushed = self.write_all(id, file);
+        if matches!(flushed, Err(Error::LockLost)) {
+            self.lose_locks(id, file);
+        }
         if matches!(flushed, Err(Error::Stale)) {
             file.dirty = Dirty::default();
             self.forget_lost(id);
@@ -78,11 +82,11 @@ impl PrivateFs {
 
     fn write_all(&self, id: Owner, file: &OpenFile) -> Result<()> {
         for _ in 0..MOST_TRIES {
-            match self.change(|attempt| self.step(attempt, id, file))? {
+            match self.change_in(file.locks, |attempt| self.step(attempt, id, file))? {
                 Step::Done => return Ok(()),
                 Step::Again => {}
                 Step::Pages(before) => {
-                    self.write_pages(id, &file.dirty)?;
+                    self.write_pages(id, file)?;
                     if self.finish(id, file, &before)? {
                         return Ok(());
                     }
@@ -117,17 +121,14 @@ impl PrivateFs {
         Ok(Step::Pages(Box::new(inode)))
     }
 
-    fn write_pages(&self, id: Owner, dirty: &Dirty) -> Result<()> {
-        let asks = dirty.pages.iter().flat_map(|(page, content)| {
+    fn write_pages(&self, id: Owner, file: &OpenFile) -> Result<()> {
+        let asks = file.dirty.pages.iter().flat_map(|(page, content)| {
             let name = layout::data(id, *page);
             actions(content).map(move |action| vec![Ask::change(name, action, Compare::Always)])
         });
         let asks: Vec<Vec<Ask>> = asks.collect();
         for together in asks.chunks(TOGETHER) {
-            match together {
-                [alone] => drop(self.transactions.carry_out(alone)?),
-                _ => drop(self.transactions.carry_out_many(together.to_vec())?),
-            }
+            self.carry_out(file.locks, together)?;
         }
         Ok(())
     }
@@ -135,7 +136,7 @@ impl PrivateFs {
     /// The inode after its pages: one ask. False: its blocks came to mean something else since
     /// `before`, so the pages may be gone.
     fn finish(&self, id: Owner, file: &OpenFile, before: &Inode) -> Result<bool> {
-        self.change(|attempt| {
+        self.change_in(file.locks, |attempt| {
             let mut inode = attempt.inode(id)?;
             let (stamp, inline) = (inode.stamp, inode.form == Form::Inline);
             if (inode.guard, inode.form) != (before.guard, before.form)

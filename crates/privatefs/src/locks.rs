@@ -5,12 +5,17 @@
 //! ```
 //!
 //! A lock counts while its session goes on. Nobody waits here: a caller that wants to tries again.
+//! What is written to a file with locks is carried out in their session or not at all: so it never
+//! lands behind what the next holder wrote.
 
 use crate::attempt::Attempt;
 use crate::client::PrivateFs;
+use crate::dirty::Dirty;
 use crate::error::{Error, Result};
+use crate::file::OpenFile;
 use crate::layout::{self, Reader};
 use crate::transactions::{Action, Ask, Compare, Owner, Session};
+use std::sync::atomic::Ordering;
 
 const HEADER: usize = 18;
 const ENTRY: usize = 45;
@@ -80,8 +85,8 @@ impl PrivateFs {
     /// `Locked` if another owner has it; `Full` if the file has too many locks.
     pub fn lock(&self, id: Owner, owner: LockOwner, lock: Lock) -> Result<()> {
         self.with_file(id, |file| {
-            file.locks = true;
-            self.in_session(|session| {
+            self.keep_locks(id, file)?;
+            let session = self.in_session(|session| {
                 self.change_locks(id, |entries| {
                     if entries.iter().any(|held| held.conflicts(&session, owner, &lock)) {
                         return Err(Error::Locked);
@@ -89,30 +94,64 @@ impl PrivateFs {
                     clear(entries, &session, owner, (lock.start, lock.end));
                     add(entries, Entry { session, owner, lock });
                     Ok(())
-                })
-            })
+                })?;
+                Ok(session)
+            })?;
+            let before = file.locks.replace(session);
+            if before.is_none_or(|before| before == session) {
+                return Ok(());
+            }
+            // The session ended under this very call: this lock counts, and those before it do not.
+            self.release_all(id, file, None)?;
+            self.lose_locks(id, file);
+            Err(Error::LockLost)
         })
+    }
+
+    /// A number for a handle to a file, larger than those before it.
+    pub fn handle(&self) -> u64 {
+        self.handles.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Checks that the locks of a file were not lost since this handle was opened.
+    ///
+    /// # Errors
+    /// `LockLost` if they were.
+    pub fn check_handle(&self, id: Owner, handle: u64) -> Result<()> {
+        let Some(file) = self.open_file(id) else { return Ok(()) };
+        let mut file = crate::base::lock(&file);
+        self.keep_locks(id, &mut file)?;
+        if handle <= file.lost { Err(Error::LockLost) } else { Ok(()) }
+    }
+
+    /// Whether the session goes on in which a file was locked, as far as is known without asking.
+    pub(crate) fn keep_locks(&self, id: Owner, file: &mut OpenFile) -> Result<()> {
+        if file.locks.is_none_or(|session| session == self.session()) {
+            return Ok(());
+        }
+        self.lose_locks(id, file);
+        Err(Error::LockLost)
+    }
+
+    /// The locks are gone, and what waits goes with them: others may have written since. Whoever
+    /// has the file open now learns of it.
+    pub(crate) fn lose_locks(&self, id: Owner, file: &mut OpenFile) {
+        (file.locks, file.dirty) = (None, Dirty::default());
+        file.lost = self.handles.load(Ordering::Relaxed);
+        self.notice(id);
     }
 
     /// Unlocks a range, after what waits was written: the next one who locks it finds it.
     ///
     /// # Errors
-    /// Those of the flush, after which it is unlocked all the same; those of the transactions;
-    /// `Full` if a lock in two parts does not fit.
+    /// Those of the flush, after which it is unlocked all the same, and what waited is dropped;
+    /// those of the transactions; `Full` if a lock in two parts does not fit.
     pub fn unlock(&self, id: Owner, owner: LockOwner, range: (u64, u64)) -> Result<()> {
         if self.open_file(id).is_none() {
             return Ok(());
         }
-        self.with_file(id, |file| match file.locks {
-            false => Ok(()),
-            true => {
-                let flushed = self.flush_file(id, file);
-                let unlocked = self.change_locks(id, |entries| {
-                    clear(entries, &self.session(), owner, range);
-                    Ok(())
-                });
-                flushed.and(unlocked)
-            }
+        self.with_file(id, |file| {
+            self.release(id, file, |entries, session| clear(entries, session, owner, range))
         })
     }
 
@@ -132,23 +171,58 @@ impl PrivateFs {
         Ok(None)
     }
 
-    /// Drops all locks that an owner has on a file, or all of this client.
+    /// As [`Self::unlock`], of all locks that an owner has on a file, or all of this client.
     ///
     /// # Errors
-    /// Those of the transactions.
+    /// As [`Self::unlock`].
     pub fn unlock_all(&self, id: Owner, owner: Option<LockOwner>) -> Result<()> {
-        self.change_locks(id, |entries| {
-            let session = self.session();
+        self.with_file(id, |file| self.release_all(id, file, owner))
+    }
+
+    pub(crate) fn release_all(
+        &self,
+        id: Owner,
+        file: &mut OpenFile,
+        owner: Option<LockOwner>,
+    ) -> Result<()> {
+        self.release(id, file, |entries, session| {
             entries.retain(|held| {
-                held.session != session || owner.is_some_and(|owner| held.owner != owner)
+                held.session != *session || owner.is_some_and(|owner| held.owner != owner)
             });
-            Ok(())
         })
+    }
+
+    /// Writes what waits, and drops locks. What could not be written would land behind the next
+    /// holder's.
+    fn release(
+        &self,
+        id: Owner,
+        file: &mut OpenFile,
+        drop_some: impl Fn(&mut Vec<Entry>, &Session),
+    ) -> Result<()> {
+        if file.locks.is_none() {
+            return Ok(());
+        }
+        let flushed = self.flush_file(id, file);
+        let mut left = false;
+        let session = self.session();
+        let unlocked = self.change_locks(id, |entries| {
+            drop_some(entries, &session);
+            left = entries.iter().any(|held| held.session == session);
+            Ok(())
+        });
+        if unlocked.is_ok() {
+            file.locks = file.locks.filter(|_| left);
+            if file.dirty.any {
+                self.lose_locks(id, file);
+            }
+        }
+        flushed.and(unlocked)
     }
 
     /// Whether this client may have locks on a file.
     pub fn has_locks(&self, id: Owner) -> bool {
-        self.open_file(id).is_some_and(|file| crate::base::lock(&file).locks)
+        self.open_file(id).is_some_and(|file| crate::base::lock(&file).locks.is_some())
     }
 
     fn change_locks(

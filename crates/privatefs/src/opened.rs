@@ -125,8 +125,8 @@ impl PrivateFs {
             }
             let flushed = self.flush_file(id, file);
             file.dirty = Dirty::default();
-            let locks = std::mem::take(&mut file.locks);
-            let unlocked = if locks { self.unlock_all(id, None) } else { Ok(()) };
+            let unlocked = self.release_all(id, file, None);
+            file.locks = None;
             let let_go = if file.held.is_some() { self.let_go(id, file) } else { Ok(()) };
             flushed.and(unlocked).and(let_go)
         })
@@ -160,7 +160,7 @@ impl PrivateFs {
                 continue;
             }
             let result = work(&mut file);
-            if file.opens == 0 && !file.dirty.any && !file.locks {
+            if file.opens == 0 && !file.dirty.any && file.locks.is_none() {
                 file.gone = true;
                 lock(&self.files).remove(&id);
             }

@@ -6,7 +6,7 @@ use crate::dirty::{Dirty, pieces};
 use crate::error::{Error, Result};
 use crate::inode::{Form, Inode};
 use crate::layout;
-use crate::transactions::{Action, Ask, Compare, Owner, TOGETHER};
+use crate::transactions::{Action, Ask, Compare, Owner, Session, TOGETHER};
 use crate::types::{Attr, Kind, MAX_FILE, MODE_BITS, SetAttr};
 
 /// Moves inline data to a block. The caller asks for the inode.
@@ -76,22 +76,25 @@ impl PrivateFs {
         }
         let asks_for_times = set.mtime.is_some() || set.size.is_some();
         if self.open_file(id).is_none() {
-            return self.set_attr_now(id, set);
+            return self.set_attr_now(id, None, set);
         }
         self.with_file(id, |file| {
             match set.size {
-                Some(0) => file.dirty = Dirty::default(),
+                Some(0) => {
+                    self.keep_locks(id, file)?;
+                    file.dirty = Dirty::default();
+                }
                 // What waits has times of its own.
                 _ if asks_for_times => self.flush_file(id, file)?,
                 _ => {}
             }
-            self.set_attr_now(id, set)
+            self.set_attr_now(id, file.locks.filter(|_| set.size.is_some()), set)
         })
         .map(|attr| self.with_waiting(attr))
     }
 
-    fn set_attr_now(&self, id: Owner, set: SetAttr) -> Result<Attr> {
-        self.change(|attempt| {
+    fn set_attr_now(&self, id: Owner, only: Option<Session>, set: SetAttr) -> Result<Attr> {
+        self.change_in(only, |attempt| {
             let mut inode = attempt.inode(id)?;
             let stamp = inode.stamp;
             match (set.size, inode.kind) {
@@ -127,9 +130,9 @@ impl PrivateFs {
                 return Ok(());
             }
             if inode.form == Form::Blocks {
-                self.remove_pages(id, offset, end)?;
+                self.remove_pages(id, file.locks, (offset, end))?;
             }
-            self.change(|attempt| {
+            self.change_in(file.locks, |attempt| {
                 let mut inode = attempt.inode(id)?;
                 let stamp = inode.stamp;
                 let end = (end as usize).min(inode.inline.len());
@@ -143,7 +146,12 @@ impl PrivateFs {
         })
     }
 
-    fn remove_pages(&self, id: Owner, offset: u64, end: u64) -> Result<()> {
+    fn remove_pages(
+        &self,
+        id: Owner,
+        only: Option<Session>,
+        (offset, end): (u64, u64),
+    ) -> Result<()> {
         let len = usize::try_from(end - offset).map_err(|_| Error::TooLarge)?;
         let mut asks = Vec::new();
         for (page, part, _) in pieces(offset, len, self.block_bytes) {
@@ -154,11 +162,11 @@ impl PrivateFs {
             };
             asks.push(vec![Ask::change(name, action, Compare::Always)]);
             if asks.len() == TOGETHER {
-                self.transactions.carry_out_many(std::mem::take(&mut asks))?;
+                self.carry_out(only, &std::mem::take(&mut asks))?;
             }
         }
         if !asks.is_empty() {
-            self.transactions.carry_out_many(asks)?;
+            self.carry_out(only, &asks)?;
         }
         Ok(())
     }
@@ -173,7 +181,7 @@ impl PrivateFs {
         }
         self.with_file(id, |file| {
             self.flush_file(id, file)?;
-            self.change(|attempt| {
+            self.change_in(file.locks, |attempt| {
                 let mut inode = attempt.inode(id)?;
                 if inode.kind != Kind::File {
                     return Err(Error::Invalid("no file"));

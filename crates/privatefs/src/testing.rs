@@ -242,6 +242,25 @@ impl Transactions for MemoryClient {
         transactions.iter().map(|asks| self.carry_out(asks)).collect()
     }
 
+    fn carry_out_in(
+        &self,
+        session: Session,
+        transactions: Vec<Vec<Ask>>,
+    ) -> Result<Option<Vec<Vec<Answer>>>> {
+        let mut answers = Vec::new();
+        for asks in transactions {
+            self.step()?;
+            let mut state = self.memory.state();
+            if state.ended.contains(&session) {
+                return Ok(None);
+            }
+            answers.push(state.carry_out(&asks, &session, self.memory.block_bytes)?);
+            drop(state);
+            self.log.lock().unwrap_or_else(PoisonError::into_inner).push(asks);
+        }
+        Ok(Some(answers))
+    }
+
     fn changed(&self) -> Changes {
         let mut state = self.memory.state();
         let changes = state.changes.get_mut(&self.session());

@@ -139,6 +139,17 @@ pub trait Transactions: Send + Sync {
     /// As [`Self::carry_out`]; any of them may have been carried out.
     fn carry_out_many(&self, transactions: Vec<Vec<Ask>>) -> Result<Vec<Vec<Answer>>>;
 
+    /// As [`Self::carry_out_many`], in this session alone. None: it is over, and what was not
+    /// carried out before its end never will be.
+    ///
+    /// # Errors
+    /// As [`Self::carry_out`].
+    fn carry_out_in(
+        &self,
+        session: Session,
+        transactions: Vec<Vec<Ask>>,
+    ) -> Result<Option<Vec<Vec<Answer>>>>;
+
     /// What others changed since the last call, for caches. It asks nobody.
     fn changed(&self) -> Changes;
 

@@ -90,9 +90,14 @@ impl RetryStore {
         Self { pauses: Pauses::NETWORK, most: Some(most), ..disk }
     }
 
-    /// Whether a call that failed so is repeated.
+    /// Whether a call that failed so is repeated. A service that has no space left means it: a
+    /// command ends, while a disk may get room.
     fn repeats(&self, error: &StoreError) -> bool {
-        error.may_pass() || error.is_refused() && self.patience.is_serving()
+        let serving = self.patience.is_serving();
+        match error {
+            StoreError::Full => self.most.is_none() || serving,
+            _ => error.may_pass() || error.is_refused() && serving,
+        }
     }
 
     fn persist(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
@@ -112,9 +117,10 @@ impl RetryStore {
                     }
                     attempts += 1;
                     let bound = self.most.filter(|_| !self.patience.is_serving());
-                    let given_up = bound.is_some_and(|most| began.elapsed() >= most);
+                    let left = bound.map(|most| most.saturating_sub(began.elapsed()));
                     let pause = self.pauses.after(attempts, &self.place);
-                    if given_up || !self.patience.pause(pause) {
+                    let pause = left.map_or(pause, |left| pause.min(left));
+                    if left.is_some_and(|left| left.is_zero()) || !self.patience.pause(pause) {
                         return Err(error);
                     }
                 }

@@ -9,6 +9,10 @@ use std::time::Duration;
 
 /// How long a connection may take to be made.
 pub const CONNECT: Duration = Duration::from_secs(10);
+/// How long a command says nothing while a store on a network has not answered.
+pub const WORD: Duration = Duration::from_secs(3);
+/// The same of a store that has answered before, and has not failed since.
+pub const LATER_WORD: Duration = Duration::from_secs(10);
 /// How long a request may take, and more by the bytes that it moves.
 pub const ANSWER: Duration = Duration::from_secs(30);
 /// The slowest line that is waited for, in bytes a second.
@@ -18,10 +22,11 @@ pub const COMMAND: Duration = Duration::from_secs(120);
 /// After this time without any answer, a mount of such a store answers with an error.
 pub const MOUNT: Duration = Duration::from_secs(30);
 
-/// How long a request that moves this many bytes may take.
+/// How long a request that moves this many bytes may take, where nobody has patience for more than
+/// this.
 #[must_use]
-pub fn request(bytes: u64) -> Duration {
-    ANSWER + Duration::from_secs(bytes.div_ceil(SLOWEST))
+pub fn request(bytes: u64, patience: Duration) -> Duration {
+    ANSWER.min(patience) + Duration::from_secs(bytes.div_ceil(SLOWEST))
 }
 
 /// The pauses between attempts: each is twice the one before.
@@ -82,8 +87,9 @@ mod tests {
 
     #[test]
     fn a_request_has_time_for_its_bytes() {
-        assert_eq!(request(0), Duration::from_secs(30));
-        assert_eq!(request(8_000_001), Duration::from_secs(30 + 81));
+        assert_eq!(request(0, COMMAND), Duration::from_secs(30));
+        assert_eq!(request(8_000_001, COMMAND), Duration::from_secs(30 + 81));
+        assert_eq!(request(8_000_001, Duration::from_secs(8)), Duration::from_secs(8 + 81));
     }
 
     #[test]

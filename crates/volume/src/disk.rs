@@ -261,8 +261,13 @@ impl Disk {
     /// # Errors
     /// Those of a commit.
     pub fn into_blocks(mut self) -> Result<Box<dyn BlockSpace>> {
-        self.blocks.finish()?;
+        self.blocks.end()?;
         Ok(self.blocks)
+    }
+
+    /// Ends after a failure of the volume ([`BlockSpace::give_up`]).
+    pub fn give_up(mut self) {
+        self.blocks.give_up();
     }
 
     /// Blocks of a range that do not exist.

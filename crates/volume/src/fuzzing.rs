@@ -92,7 +92,7 @@ pub fn commit_object(key: Key, plains: [&[u8]; 2]) -> Vec<u8> {
 /// Those of the reader.
 pub fn read_commits(key: Key, object: &[u8]) -> Result<u64> {
     let store = holding(COMMIT_OBJECT, object)?;
-    Ok(read_commit(&store, &mut key.sealer(3), VOLUME)?.epoch())
+    Ok(read_commit(&store, &mut key.sealer(3), VOLUME)?.0.epoch())
 }
 
 pub use crate::records::deferred::Writes;
@@ -171,7 +171,7 @@ pub fn edit_state(
     let mut commits = Sealer::new(master.commit_root(volume), Box::new(OsEntropy));
     let states = Sealer::new(master.state_root(volume), Box::new(OsEntropy));
     let mut log = StateLog::new(volume, states);
-    let record = read_commit(store, &mut commits, volume)?;
+    let (record, _) = read_commit(store, &mut commits, volume)?;
     let mut plains = log.load(store, record)?;
     if part == Edit::Checkpoint {
         plains.truncate(1);

@@ -140,6 +140,9 @@ impl BlockSpace for Volume {
     fn finish(&mut self) -> Result<()> {
         self.0.finish()
     }
+    fn give_up(&mut self) {
+        self.0.give_up();
+    }
     fn discard(&mut self, ids: &[u64]) -> Result<()> {
         self.0.discard(ids)
     }

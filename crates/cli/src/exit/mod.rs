@@ -245,6 +245,13 @@ pub fn volume_failed(error: &Error) -> bool {
     })
 }
 
+/// Whether the store did not answer as it should: nothing more is asked of it.
+pub fn store_failed(error: &Error) -> bool {
+    error
+        .chain()
+        .any(|cause| matches!(cause.downcast_ref::<VolumeError>(), Some(VolumeError::Store(_))))
+}
+
 /// Counts failures while the rest goes on.
 #[derive(Debug, Default)]
 pub struct Failures {

@@ -33,6 +33,7 @@ pub fn info(args: &InfoArgs, address: &Address) -> Result<()> {
             "scribe": status.lease_left.is_some(),
             "waiting_asks": status.pending,
             "used_bytes": status.used_bytes,
+            "most_table_bytes": config.most_table_bytes(),
             "quota_bytes": status.quota_bytes,
         }));
     }
@@ -42,7 +43,11 @@ pub fn info(args: &InfoArgs, address: &Address) -> Result<()> {
     say(format!("  capacity     {}, in blocks of {} bytes", size(most), config.block_bytes))?;
     say(format!("  passphrases  {}", header.passphrases()))?;
     say(format!("  scribe       {scribe}, term {}", status.term.0))?;
-    say(format!("  at server    {}", size(status.used_bytes)))?;
+    let tables = size(config.most_table_bytes());
+    say(format!(
+        "  at server    {}, in time up to {tables} and its history",
+        size(status.used_bytes)
+    ))?;
     say("The server learns who asks, how often and when. SECURITY.md says it exactly.")
 }
 

@@ -54,6 +54,10 @@ pub fn run(args: &InitArgs, address: &Address) -> Result<()> {
     };
     if !args.open.quiet {
         say(format!("Made a shared volume at {address}, {holds}."))?;
+        say(format!(
+            "At the server it grows with use, whatever is in it, up to {} and its history.",
+            size(config.most_table_bytes())
+        ))?;
         say("Without the passphrase nobody can read it, you included: keep it well.")?;
         say(used)?;
     }

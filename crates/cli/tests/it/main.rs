@@ -18,6 +18,7 @@ mod nbd;
 mod newest;
 #[cfg(feature = "online")]
 mod online;
+mod opening;
 #[cfg(feature = "online")]
 mod outages;
 mod packages;

@@ -109,7 +109,7 @@ fn a_server_hands_its_volume_over() {
 }
 
 /// What a computer needs to use an account: a remote, and the tokens that it names.
-fn log_on(scratch: &Scratch, computer: &str, account: &Account) {
+pub fn log_on(scratch: &Scratch, computer: &str, account: &Account) {
     let config = scratch.path(computer).join(".config/oblivio");
     fs::create_dir_all(&config).unwrap();
     let remote = format!(

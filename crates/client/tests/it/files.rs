@@ -116,6 +116,8 @@ fn locks_are_those_of_the_session_that_lives() {
     two.open(file).unwrap();
     one.lock(file, owner, lock).unwrap();
     assert!(matches!(two.lock(file, owner, lock), Err(Error::Locked)));
+    let (before, first) = (one.handle(), "written under the lock");
+    one.write(file, 0, first.as_bytes()).unwrap();
     // As a scribe does with a session that is silent.
     let old = one_files.client().session();
     let block = engine::Name { owner: *b"oblivio sessions", index: old.0 };
@@ -124,7 +126,14 @@ fn locks_are_those_of_the_session_that_lives() {
     two_files.client().end(old).unwrap();
     // What it held is given up, and it does not know that its session is over.
     two.lock(file, owner, lock).unwrap();
+    two.write(file, 0, b"WRITTEN").unwrap();
     two.unlock(file, owner, whole).unwrap();
+    assert!(matches!(one.write(file, 0, b"late"), Err(Error::LockLost)));
+    assert!(matches!(one.check_handle(file, before), Err(Error::LockLost)));
+    assert_eq!(two.read(file, 0, 99).unwrap(), b"WRITTEN under the lock");
+    // A handle that is opened now can lock it.
+    one.open(file).unwrap();
+    one.check_handle(file, one.handle()).unwrap();
     one.lock(file, owner, lock).unwrap();
     assert_ne!(one_files.client().session(), old);
     assert!(matches!(two.lock(file, owner, lock), Err(Error::Locked)));

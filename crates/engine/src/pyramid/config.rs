@@ -154,6 +154,13 @@ impl PyramidConfig {
         SLOT_HEAD + self.block_bytes + SLOT_OVERHEAD
     }
 
+    /// Bytes of all tables of a full pyramid at most. They come to be that long with the number of
+    /// asks, whatever is stored. A table that is being replaced stays a little beside the one that
+    /// replaces it.
+    pub fn most_table_bytes(&self) -> u64 {
+        self.most_slots() * self.slot_bytes() as u64
+    }
+
     /// Slots of all tables of a full pyramid at most.
     pub fn most_slots(&self) -> u64 {
         let levels = (0..self.levels()).map(Height::Level).chain([Height::Base]);

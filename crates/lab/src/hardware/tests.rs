@@ -35,7 +35,8 @@ fn a_memory_that_was_tampered_with_ends_the_port_as_in_the_model() {
         eprintln!("skipped: {tool} is not installed");
         return;
     }
-    // To build a circuit takes half a minute: this one first does what the model does when nobody touches it.
+    // To build a circuit takes half a minute: this one first does what the model does when nobody
+    // touches it.
     let bench = attacks::builds().expect("it builds");
     let outcome = compare(&bench, attacks::small(), &requests(&attacks::small(), 1000, 1), 4, 1)
         .expect("PI_X8");

@@ -12,12 +12,14 @@ mod record;
 use etcetera::BaseStrategy;
 use etcetera::base_strategy::Xdg;
 use note::{forgotten, unkept};
-use oblivio_crypto::VolumeId;
-use oblivio_volume::{Error, Keep, Keeper, Known, Result};
+use note::{hex, unhex};
+use oblivio_crypto::{Entropy, OsEntropy, VolumeId, digest};
+use oblivio_volume::{ComputerId, Error, Keep, Keeper, Known, Result};
 use place::PlaceNote;
 use record::Record;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{DirBuilder, File};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -49,6 +51,7 @@ struct Taken {
     record: Record,
     /// Locked while open.
     _lock: Option<File>,
+    seat: Option<ComputerId>,
 }
 
 impl Remembered {
@@ -74,16 +77,35 @@ impl Remembered {
         Self { unchanged: true, ..self }
     }
 
-    fn lock(&self, volume: VolumeId) -> Result<File> {
+    /// Locks a volume for this session. Its file says what all sessions of this computer are
+    /// called.
+    fn lock(&self, volume: VolumeId) -> Result<(File, ComputerId)> {
         let path = self.folder.join(format!("{volume}.lock"));
-        let file = File::options().create(true).append(true).mode(0o600).open(&path);
-        let file = file.map_err(|error| unkept(&path, &error))?;
+        let file = File::options().create(true).read(true).append(true).mode(0o600).open(&path);
+        let mut file = file.map_err(|error| unkept(&path, &error))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(file),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Busy),
-            Err(error) => Err(unkept(&path, &error.into())),
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(Error::Busy),
+            Err(error) => return Err(unkept(&path, &error.into())),
         }
+        let seat = seat_in(&mut file).map_err(|error| unkept(&path, &error))?;
+        Ok((file, seat))
     }
+}
+
+/// The name by the secret in a lock file, which is drawn the first time. One that was torn is drawn
+/// anew: it only spares waiting. On another host a copy of the file makes another name.
+fn seat_in(file: &mut File) -> io::Result<ComputerId> {
+    let mut text = String::new();
+    file.take(64).read_to_string(&mut text)?;
+    let mut drawn: [u8; 16] = unhex(text.trim_end()).unwrap_or_default();
+    if drawn == [0; 16] {
+        OsEntropy.fill(&mut drawn);
+        file.set_len(0)?;
+        writeln!(file, "{}", hex(&drawn))?;
+    }
+    let name = digest(&[&drawn[..], crate::others::host().as_bytes()].concat());
+    Ok(ComputerId(*name.first_chunk().unwrap_or(&drawn)))
 }
 
 impl Keeper for Remembered {
@@ -91,6 +113,7 @@ impl Keeper for Remembered {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
         made.map_err(|error| unkept(&self.folder, &error))?;
         let lock = if self.unchanged { None } else { Some(self.lock(volume)?) };
+        let (lock, seat) = lock.unzip();
         match self.place.volume()? {
             Some(other) if other != volume && !self.any_volume => {
                 return Err(Error::OtherVolume(format!(
@@ -102,7 +125,7 @@ impl Keeper for Remembered {
             _ => {}
         }
         let (record, known) = Record::open(&self.folder, volume)?;
-        self.taken = Some(Taken { record, _lock: lock });
+        self.taken = Some(Taken { record, _lock: lock, seat });
         Ok(known)
     }
 
@@ -110,6 +133,10 @@ impl Keeper for Remembered {
         let Some(taken) = self.taken.as_mut().filter(|_| !self.unchanged) else { return Ok(()) };
         taken.record.write(known, keep)?;
         self.place.keep(known.volume)
+    }
+
+    fn seat(&self) -> Option<ComputerId> {
+        self.taken.as_ref().and_then(|taken| taken.seat)
     }
 
     fn holds(&mut self, known: &Known) -> Result<bool> {

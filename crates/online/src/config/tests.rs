@@ -96,3 +96,25 @@ fn a_secret_comes_from_a_private_file_or_a_command() {
         assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
     }
 }
+
+#[test]
+fn the_file_is_in_the_folder_of_settings() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |settings: &str| {
+        let settings = settings.to_owned();
+        let env: Lookup =
+            Arc::new(move |name| (name == "XDG_CONFIG_HOME").then(|| settings.clone()));
+        Remotes::file(&Ambient { env, home: home.path().to_owned() })
+    };
+    let (own, below) = (home.path().join("mine"), home.path().join(".config/oblivio/remotes.toml"));
+    let own_file = own.join("oblivio/remotes.toml");
+    assert_eq!(at(own.to_str().unwrap()), own_file);
+    // Not set, or set to what the specification says to ignore.
+    assert_eq!((at(""), at("relative")), (below.clone(), below.clone()));
+    // One of before is found, until there is one in the right place.
+    for (file, found) in [(&below, &below), (&own_file, &own_file)] {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, "").unwrap();
+        assert_eq!(at(own.to_str().unwrap()), *found);
+    }
+}

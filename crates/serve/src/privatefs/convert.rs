@@ -89,6 +89,6 @@ pub fn errno(error: &Error) -> Errno {
         Error::Locked | Error::Busy => Errno::EAGAIN,
         Error::NoAttribute => Errno::ENODATA,
         Error::Unsupported(_) => Errno::EOPNOTSUPP,
-        Error::Conflict | Error::Damaged(_) | Error::Below(_) => Errno::EIO,
+        Error::Conflict | Error::Damaged(_) | Error::Below(_) | Error::LockLost => Errno::EIO,
     }
 }

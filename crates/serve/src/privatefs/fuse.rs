@@ -49,7 +49,7 @@ impl fuser::Filesystem for Kernel {
         atime: Option<TimeOrNow>,
         mtime: Option<TimeOrNow>,
         ctime: Option<SystemTime>,
-        _: Option<FileHandle>,
+        handle: Option<FileHandle>,
         _: Option<SystemTime>,
         _: Option<SystemTime>,
         _: Option<SystemTime>,
@@ -59,7 +59,13 @@ impl fuser::Filesystem for Kernel {
         let (atime, mtime) = (atime.map(convert::asked_time), mtime.map(convert::asked_time));
         let ctime = ctime.map(convert::timestamp);
         let set = SetAttr { mode, uid, gid, size, atime, mtime, ctime };
-        self.attr(ino, |id| self.fs.set_attr(id, set), reply);
+        let change = |id| {
+            if let Some(handle) = handle.filter(|_| size.is_some()) {
+                self.fs.check_handle(id, handle.0)?;
+            }
+            self.fs.set_attr(id, set)
+        };
+        self.attr(ino, change, reply);
     }
 
     fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
@@ -160,7 +166,10 @@ impl fuser::Filesystem for Kernel {
     fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let open = |id| self.fs.open(id).map_err(|error| errno(&error));
         match self.id(ino).and_then(open) {
-            Ok(attr) => reply.opened(FileHandle(0), self.opened(ino.0, flags.0, &attr)),
+            Ok(attr) => {
+                let handle = FileHandle(self.fs.handle());
+                reply.opened(handle, self.opened(ino.0, flags.0, &attr));
+            }
             Err(errno) => reply.error(errno),
         }
     }
@@ -186,7 +195,8 @@ impl fuser::Filesystem for Kernel {
                 let open = self.opened(ino, flags, &attr);
                 let attr = convert::attr(&attr, ino, self.block_bytes);
                 let generation = crate::mount::reply::GENERATION;
-                reply.created(&self.ttl, &attr, generation, FileHandle(0), open);
+                let handle = FileHandle(self.fs.handle());
+                reply.created(&self.ttl, &attr, generation, handle, open);
             }
             Err(errno) => reply.error(errno),
         }
@@ -196,15 +206,18 @@ impl fuser::Filesystem for Kernel {
         &self,
         _: &Request,
         ino: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         offset: u64,
         len: u32,
         _: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let read = |id| self.fs.read(id, offset, len as usize).map_err(|error| errno(&error));
-        match self.id(ino).and_then(read) {
+        let read = |id| {
+            self.fs.check_handle(id, handle.0)?;
+            self.fs.read(id, offset, len as usize)
+        };
+        match self.id(ino).and_then(|id| read(id).map_err(|error| errno(&error))) {
             Ok(data) => reply.data(&data),
             Err(errno) => reply.error(errno),
         }
@@ -214,7 +227,7 @@ impl fuser::Filesystem for Kernel {
         &self,
         _: &Request,
         ino: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         offset: u64,
         data: &[u8],
         write: WriteFlags,
@@ -224,23 +237,33 @@ impl fuser::Filesystem for Kernel {
     ) {
         // What comes from the kernel's pages has a place of its own.
         let appends = flags.0 & O_APPEND != 0 && !write.contains(WriteFlags::FUSE_WRITE_CACHE);
-        let written = self.id(ino).and_then(|id| {
-            let written = match appends {
+        let write = |id| {
+            self.fs.check_handle(id, handle.0)?;
+            match appends {
                 true => self.fs.append(id, data).map(drop),
                 false => self.fs.write(id, offset, data),
-            };
-            written.map_err(|error| errno(&error))
-        });
+            }
+        };
+        let written = self.id(ino).and_then(|id| write(id).map_err(|error| errno(&error)));
         match written {
             Ok(()) => reply.written(data.len() as u32),
             Err(errno) => reply.error(errno),
         }
     }
 
-    fn flush(&self, _: &Request, ino: INodeNo, _: FileHandle, owner: LockOwner, reply: ReplyEmpty) {
+    fn flush(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        handle: FileHandle,
+        owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        // Whatever fails, what the owner locked is unlocked.
         let flush = |id| {
-            self.fs.flush(id)?;
-            self.unlock(id, locking::holder(owner))
+            let held = self.fs.check_handle(id, handle.0);
+            let flushed = self.fs.flush(id);
+            held.and(flushed).and(self.unlock(id, locking::holder(owner)))
         };
         self.empty(ino, flush, reply);
     }
@@ -262,8 +285,12 @@ impl fuser::Filesystem for Kernel {
         self.empty(ino, close, reply);
     }
 
-    fn fsync(&self, _: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.empty(ino, |id| self.fs.fsync(id), reply);
+    fn fsync(&self, _: &Request, ino: INodeNo, handle: FileHandle, _: bool, reply: ReplyEmpty) {
+        let sync = |id| {
+            self.fs.check_handle(id, handle.0)?;
+            self.fs.fsync(id)
+        };
+        self.empty(ino, sync, reply);
     }
 
     fn fsyncdir(&self, _: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
@@ -338,13 +365,17 @@ impl fuser::Filesystem for Kernel {
         &self,
         _: &Request,
         ino: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         offset: u64,
         len: u64,
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        self.empty(ino, |id| self.allocate(id, offset, len, mode), reply);
+        let allocate = |id| {
+            self.fs.check_handle(id, handle.0)?;
+            self.allocate(id, offset, len, mode)
+        };
+        self.empty(ino, allocate, reply);
     }
 
     fn getlk(
@@ -372,7 +403,7 @@ impl fuser::Filesystem for Kernel {
         &self,
         _: &Request,
         ino: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         owner: LockOwner,
         start: u64,
         end: u64,
@@ -381,7 +412,12 @@ impl fuser::Filesystem for Kernel {
         waits: bool,
         reply: ReplyEmpty,
     ) {
-        match self.id(ino) {
+        let held = |id| match kind {
+            // Who has lost its locks may give them back.
+            locking::F_UNLCK => Ok(id),
+            _ => self.fs.check_handle(id, handle.0).map(|()| id).map_err(|error| errno(&error)),
+        };
+        match self.id(ino).and_then(held) {
             Ok(id) => {
                 let wish = locking::Wish { ino: ino.0, id, owner, kind, range: (start, end), pid };
                 locking::set(&self.fs, &self.pages, wish, waits, reply);

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const F_RDLCK: i32 = 0;
 const F_WRLCK: i32 = 1;
-const F_UNLCK: i32 = 2;
+pub const F_UNLCK: i32 = 2;
 /// The first pause of who waits for a lock, in milliseconds; each further one is longer.
 const FIRST_PAUSE: u64 = 5;
 const LAST_PAUSE: u64 = 320;

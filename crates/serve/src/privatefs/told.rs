@@ -41,6 +41,14 @@ impl Transactions for Told {
         self.tell(self.below.carry_out_many(transactions))
     }
 
+    fn carry_out_in(
+        &self,
+        session: Session,
+        transactions: Vec<Vec<Ask>>,
+    ) -> Result<Option<Vec<Vec<Answer>>>> {
+        self.tell(self.below.carry_out_in(session, transactions))
+    }
+
     fn changed(&self) -> Changes {
         self.below.changed()
     }

@@ -6,6 +6,7 @@ use super::tree::Tree;
 use super::{dropbox, gdrive, log_on, onedrive};
 use crate::Dice;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -180,6 +181,23 @@ impl Account {
     #[must_use]
     pub fn files(&self) -> Vec<String> {
         self.shared.state().tree.files()
+    }
+
+    /// What is in the files of a folder.
+    ///
+    /// # Panics
+    /// When there is no such folder.
+    #[must_use]
+    pub fn contents(&self, folder: &str) -> BTreeMap<String, Vec<u8>> {
+        self.shared.state().tree.contents(folder)
+    }
+
+    /// A folder has exactly these files from now on, as its keeper wants.
+    ///
+    /// # Panics
+    /// When there is no such folder.
+    pub fn hold(&self, folder: &str, files: &BTreeMap<String, Vec<u8>>) {
+        self.shared.state().tree.hold(folder, files);
     }
 }
 

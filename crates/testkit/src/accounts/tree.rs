@@ -109,4 +109,28 @@ impl Tree {
         files.sort();
         files
     }
+
+    /// What is in the files of a folder.
+    pub(super) fn contents(&self, folder: &str) -> BTreeMap<String, Vec<u8>> {
+        let folder = self.find(folder).expect("a folder");
+        self.children(&folder).filter_map(|it| Some((it.name.clone(), it.data.clone()?))).collect()
+    }
+
+    /// Lets a folder have exactly these files.
+    pub(super) fn hold(&mut self, folder: &str, files: &BTreeMap<String, Vec<u8>>) {
+        let id = self.find(folder).expect("a folder");
+        for (name, data) in self.contents(folder) {
+            let there = self.child(&id, &name).expect("a file").id.clone();
+            match files.get(&name) {
+                Some(wanted) if *wanted == data => {}
+                Some(wanted) => drop(self.replace(&there, wanted.clone())),
+                None => drop(self.remove(&there)),
+            }
+        }
+        for (name, data) in files {
+            if self.child(&id, name).is_none() {
+                self.make(None, &id, name, Some(data.clone()));
+            }
+        }
+    }
 }

@@ -88,6 +88,23 @@ pub trait BlockSpace: Send {
         self.commit()
     }
 
+    /// Ends after a failure of what is stored, without a commit: whoever else wants the volume need
+    /// not wait for this computer. It changes nothing else, and does its best.
+    fn give_up(&mut self) {}
+
+    /// [`Self::finish`]; if the volume has failed, [`Self::give_up`].
+    ///
+    /// # Errors
+    /// Those of [`Self::finish`].
+    fn end(&mut self) -> Result<()> {
+        let finished = self.finish();
+        // A store that failed is asked for nothing more.
+        if matches!(&finished, Err(error) if !matches!(error, Error::Store(_))) {
+            self.give_up();
+        }
+        finished
+    }
+
     /// The contents of these blocks are unwanted: from now on they may read as absent. A later
     /// write makes a block exist again. By default nothing happens.
     ///

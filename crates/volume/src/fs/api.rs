@@ -417,9 +417,27 @@ impl FileSystem {
     /// The block space's own.
     pub fn into_blocks(self) -> Result<Box<dyn BlockSpace>> {
         let mut state = self.state.into_inner().map_err(|_| panicked())?;
-        state.begin()?;
-        let result = state.finish();
-        state.settle(result)
+        let result = state.begin().and_then(|()| {
+            let result = state.finish();
+            state.settle(result)
+        });
+        if matches!(&result, Err(error) if !matches!(error, Error::Store(_))) {
+            give_up(&state);
+        }
+        result
+    }
+
+    /// Ends after a failure of the volume ([`BlockSpace::give_up`]).
+    pub fn give_up(self) {
+        if let Ok(state) = self.state.into_inner() {
+            give_up(&state);
+        }
+    }
+}
+
+fn give_up(state: &State) {
+    if let Some(mut blocks) = state.pool.lock().take_blocks() {
+        blocks.give_up();
     }
 }
 

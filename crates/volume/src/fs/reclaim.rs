@@ -32,7 +32,7 @@ impl State {
             blocks.ok_or_else(|| Error::Closed("the file system was closed".into()))?;
         // Without blocks, closing it changes nothing.
         self.meta.close();
-        blocks.finish()?;
+        blocks.end()?;
         Ok(blocks)
     }
 

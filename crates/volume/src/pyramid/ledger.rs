@@ -12,11 +12,11 @@ use super::policy::LEAST_SYNC;
 use super::state::{Parts, begin};
 use super::tables::Tables;
 use crate::header::Header;
-use crate::records::commit::{read_commit, write_commit};
+use crate::records::commit::{COMMIT_OBJECT, read_commit, write_commit};
 use crate::records::deferred::Writes;
 use crate::records::journal::{Journal, PAGE};
 use crate::records::state::StateLog;
-use crate::trust::{Keep, LogMark, Trust};
+use crate::trust::{Keep, LogMark, Trust, beside_damage};
 use crate::{Error, Opening, Result};
 use oblivio_crypto::{Sealer, VolumeId};
 use oblivio_engine::pyramid::{Height, Home, MergeJob, PyramidKeys, PyramidOram, RoundJob, Seed};
@@ -71,13 +71,14 @@ impl Ledger {
 
     /// Loads the newest commit and its state.
     pub fn load(&mut self) -> Result<()> {
-        let record = read_commit(&*self.store, &mut self.commit_sealer, self.volume)?;
+        let (record, damaged) = read_commit(&*self.store, &mut self.commit_sealer, self.volume)?;
         let plains = self.state.load(&*self.store, record)?;
         let [plain] = &plains[..] else {
             return Err(Error::Tampered("a pyramid's state has no deltas".into()));
         };
         let parts = Parts::of(plain)?;
-        self.trust.judge_commit(record.epoch(), record.digest(), Some(parts.table))?;
+        let judged = self.trust.judge_commit(record.epoch(), record.digest(), Some(parts.table));
+        judged.map_err(|error| beside_damage(error, damaged, COMMIT_OBJECT))?;
         self.root = parts.root.to_vec();
         self.engine.restore(parts.engine)?;
         for stored in parts.places {

@@ -138,14 +138,22 @@ fn read_slots(store: &dyn Log) -> Vec<(u64, Sealed)> {
     (0..).zip(both).filter_map(alone).collect()
 }
 
-/// Reads the newest commit.
+/// Reads the newest commit that opens, and whether there is one that does not.
 ///
 /// # Errors
 /// `Tampered` if none opens, `Unsupported` for an unknown version.
-pub fn read_commit(store: &dyn Log, sealer: &mut Sealer, volume: VolumeId) -> Result<CommitRecord> {
-    let mut newest: Option<CommitRecord> = None;
+pub fn read_commit(
+    store: &dyn Log,
+    sealer: &mut Sealer,
+    volume: VolumeId,
+) -> Result<(CommitRecord, bool)> {
+    let (mut newest, mut damaged): (Option<CommitRecord>, bool) = (None, false);
     for (slot, mut sealed) in read_slots(store) {
-        let Ok(bytes) = sealer.open(&place(volume, slot), &mut sealed) else { continue };
+        let written = sealed.iter().any(|&byte| byte != 0);
+        let Ok(bytes) = sealer.open(&place(volume, slot), &mut sealed) else {
+            damaged |= written;
+            continue;
+        };
         let Ok(record) = CommitRecord::read_from_bytes(bytes) else { continue };
         let known = [VERSION, WITHOUT_TABLE].contains(&record.version.get());
         if !known || record.reserved.get() != 0 {
@@ -156,5 +164,6 @@ pub fn read_commit(store: &dyn Log, sealer: &mut Sealer, volume: VolumeId) -> Re
             newest = Some(record);
         }
     }
-    newest.ok_or_else(|| Error::Tampered(format!("{COMMIT_OBJECT}: no commit record opens")))
+    let none = || Error::Tampered(format!("{COMMIT_OBJECT}: no commit record opens"));
+    Ok((newest.ok_or_else(none)?, damaged))
 }

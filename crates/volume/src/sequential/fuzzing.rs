@@ -178,7 +178,7 @@ pub fn edit(
         layout.state_bytes(),
         layout_of(&header.parameters()).whole_table,
     );
-    let (mut state, _) = places.read(store)?;
+    let (mut state, _, _) = places.read(store)?;
     if part == Part::Times {
         let mut seal = sealer(master.times_root(volume));
         let bytes = layout.schedule().access_time_bytes() as usize;

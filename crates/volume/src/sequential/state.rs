@@ -182,25 +182,31 @@ impl StatePlaces {
         Ok(digest(&sealed))
     }
 
-    /// Reads the newest state, and its identity.
+    /// Reads the newest state that opens, its identity, and whether there is one that does not.
     ///
     /// # Errors
     /// `Tampered` if none opens, `Unsupported` for an unknown version.
-    pub fn read(&mut self, store: &dyn Log) -> Result<(State, [u8; 32])> {
+    pub fn read(&mut self, store: &dyn Log) -> Result<(State, [u8; 32], bool)> {
         let bytes = self.bytes();
-        let mut newest: Option<(State, [u8; 32])> = None;
+        let (mut newest, mut damaged): (Option<(State, [u8; 32])>, bool) = (None, false);
         for which in 0..2 {
             let mut sealed = vec![0; bytes as usize];
             let (object, offset) = (STATE_OBJECT, which * bytes);
             store.read(&mut [ReadAt { object, offset, buf: &mut sealed }])?;
             let (identity, place) = (digest(&sealed), self.place(which));
-            let Ok(plain) = self.sealer.open(&place, &mut sealed) else { continue };
+            let written = sealed.iter().any(|&byte| byte != 0);
+            let Ok(plain) = self.sealer.open(&place, &mut sealed) else {
+                damaged |= written;
+                continue;
+            };
             let state = State::parse(plain, self.engine_bytes)?;
             let newer = newest.as_ref().is_none_or(|(newest, _)| newest.epoch < state.epoch);
             if state.epoch % 2 == which && newer {
                 newest = Some((state, identity));
             }
         }
-        newest.ok_or_else(|| Error::Tampered(format!("{STATE_OBJECT}: none opens")))
+        let none = || Error::Tampered(format!("{STATE_OBJECT}: none opens"));
+        let (state, identity) = newest.ok_or_else(none)?;
+        Ok((state, identity, damaged))
     }
 }

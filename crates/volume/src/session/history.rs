@@ -306,7 +306,7 @@ fn collect(mut entries: Vec<Entry>, commit: Option<usize>) -> History {
     let last = entries.last();
     let mut history = History {
         parent: last.map(|entry| entry.mark),
-        released: last.is_some_and(|entry| entry.kind == RELEASE),
+        released: last.is_some_and(|entry| entry.kind == RELEASE && entry.payload.is_empty()),
         ..History::default()
     };
     if let Some(at) = commit {

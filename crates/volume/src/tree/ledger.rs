@@ -5,7 +5,7 @@
 //! durable, a crash leaves the previous commit, whole. Each record of the journal is an act of this
 //! computer: it is durable, then noted; only then may an answer or a read follow from it.
 
-use crate::records::commit::{read_commit, write_commit};
+use crate::records::commit::{COMMIT_OBJECT, read_commit, write_commit};
 use crate::records::deferred::Writes;
 use crate::records::journal::{Journal, PAGE};
 use crate::records::state::StateLog;
@@ -14,7 +14,7 @@ use crate::tree::journal::{Record, intent, parse, resize, sync};
 use crate::tree::limit::Limit;
 use crate::tree::slab::{Slab, SlotTable};
 use crate::tree::state::{Parts, Slots, begin};
-use crate::trust::{Act, Keep, LogMark, MOST_ROWS, Trust};
+use crate::trust::{Act, Keep, LogMark, MOST_ROWS, Trust, beside_damage};
 use crate::{Opening, Result};
 use oblivio_crypto::{Sealer, VolumeId};
 use oblivio_engine::tree::{Intent, TreeOram, buckets_in};
@@ -59,7 +59,7 @@ impl Ledger {
 
     /// Loads the newest commit and its state.
     pub fn load(&mut self) -> Result<()> {
-        let record = read_commit(&*self.store, &mut self.commit_sealer, self.volume)?;
+        let (record, damaged) = read_commit(&*self.store, &mut self.commit_sealer, self.volume)?;
         let (mut table, mut computers) = (SlotTable::default(), None);
         for (index, plain) in self.state.load(&*self.store, record)?.iter().enumerate() {
             let parts = match index {
@@ -74,7 +74,8 @@ impl Ledger {
             }?;
             table.apply(&parts.slots, buckets_in(self.engine.depth()))?;
         }
-        self.trust.judge_commit(record.epoch(), record.digest(), computers)?;
+        let judged = self.trust.judge_commit(record.epoch(), record.digest(), computers);
+        judged.map_err(|error| beside_damage(error, damaged, COMMIT_OBJECT))?;
         let missing = |bucket| self.engine.missing_slots(bucket);
         self.slab.restore(table, missing, &self.store.list()?)?;
         self.journal.restart(record.epoch(), &record.digest());

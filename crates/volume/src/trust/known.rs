@@ -121,6 +121,13 @@ pub trait Keeper: Send {
     /// `Forgotten` if it cannot.
     fn note(&mut self, known: &Known, keep: Keep) -> Result<()>;
 
+    /// A name that all sessions of this computer have in common, however they end. It lets others
+    /// of them see at once that one has ended: only one at a time has a volume. `None`: there is no
+    /// such name, and that of the newest note stands for it.
+    fn seat(&self) -> Option<ComputerId> {
+        None
+    }
+
     /// Whether the note is still the last one made; nobody else may have changed it.
     ///
     /// # Errors

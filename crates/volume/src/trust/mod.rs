@@ -19,6 +19,18 @@ use crate::options::OpenOptions;
 use crate::{Error, Result};
 use oblivio_crypto::VolumeId;
 
+/// The error of an older state that was shown because the newest, of two in this object, does not
+/// open: that one is damaged. Nobody put an old one back, as far as that shows.
+pub(crate) fn beside_damage(error: Error, damaged: bool, object: &str) -> Error {
+    match error {
+        Error::RolledBack(_) if damaged => Error::Tampered(format!(
+            "{object}: the newest of its two records is damaged, and the other one is older than \
+             this computer knows"
+        )),
+        error => error,
+    }
+}
+
 /// What this computer knows of an open volume.
 pub(crate) struct Trust {
     keeper: Option<Box<dyn Keeper>>,
@@ -60,6 +72,11 @@ impl Trust {
     /// The identity of this computer in its session before this one.
     pub fn was(&self) -> ComputerId {
         self.was
+    }
+
+    /// What all sessions of this computer have in common, if its keeper knows.
+    pub fn seat(&self) -> Option<ComputerId> {
+        self.keeper.as_ref().and_then(|keeper| keeper.seat())
     }
 
     /// Limits the rows of tables; 0 for a state without room for one.

@@ -51,6 +51,9 @@ pub(super) struct Ledger {
     pub past: Past,
 }
 
+/// The payload of a release after a failure: this session may have left something.
+const GAVE_UP: u8 = 1;
+
 impl Ledger {
     /// Takes the volume: begins a session and loads the newest commit, if there is one.
     pub fn begin(opening: &mut Opening<'_>, mut trust: Trust, new: bool) -> Result<(Self, Left)> {
@@ -314,6 +317,11 @@ impl Ledger {
         self.trust.end()
     }
 
+    /// Says the same after a failure: what this session left is still to be gone through.
+    pub fn give_up(&mut self) -> Result<()> {
+        self.session.release(&[GAVE_UP])
+    }
+
     /// The number of the last checkpoint.
     pub fn epoch(&self) -> u64 {
         self.commits.epoch
@@ -400,8 +408,11 @@ pub(super) fn session_of(opening: &Opening<'_>, trust: &Trust, new: bool) -> ses
         way: way(&header.parameters()),
         vault: Vault::new(volume, Sealer::new(master.entry_root(volume), randomness)),
         environment: options.environment.clone(),
-        who: Who { computer: trust.known().computer, host: options.host.clone() },
-        was: trust.was(),
+        who: Who {
+            computer: trust.seat().unwrap_or(trust.known().computer),
+            host: options.host.clone(),
+        },
+        was: trust.seat().unwrap_or(trust.was()),
         hint: 0,
         // Before a volume is made, there may be claims to another one that never was.
         accept_gaps: new || options.accept_rollback,

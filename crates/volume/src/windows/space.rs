@@ -183,6 +183,11 @@ impl BlockSpace for WindowVolume {
         })
     }
 
+    fn give_up(&mut self) {
+        // Others wait for it in any case, and then take it over.
+        let _ = self.ledger.give_up();
+    }
+
     fn root(&self) -> &[u8] {
         &self.ledger.root
     }

@@ -45,7 +45,7 @@ pub fn status(
     let mut session = session_of(&opening, &trust, false);
     let Some(holder) = session.holder()? else { return Ok(None) };
     base_of(&session.peek()?, &mut trust, false)?;
-    let own = holder.who.as_ref().is_some_and(|who| who.computer == trust.was());
+    let own = holder.who.as_ref().is_some_and(|who| who.computer == session.was);
     let said = holder.newest.map(|mark| {
         let mut said = header.volume().0.to_vec();
         for part in [mark.session.number, mark.session.random, mark.index] {
