@@ -49,6 +49,11 @@ damage:
 hostile scale="1000" seed="1":
     OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --test it -- --nocapture hostile::
 
+# Schedules of a share's server with a hostile device and a disk that fails: 100,000 without connections, which
+# takes an hour, and 5,000 with them.
+share-campaign scale="1667" seed="0":
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test -p oblivio-share -- campaign::
+
 # One bit of each home of a volume, then each command: nothing is destroyed. 1,000 places of each home at
 # scale 50 take 20 minutes. The online store, which is slow, has 600.
 opening scale="50" seed="1000":

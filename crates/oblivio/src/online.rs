@@ -79,10 +79,9 @@ pub fn on_silence(tell: impl Fn(&str, &str) + Send + Sync + 'static) {
 /// A layer that says when a store does not answer.
 pub(crate) fn with_words(store: OnlineStore, text: &str) -> Silence {
     let url = shown(text);
-    let tell = move |failure: Option<&StoreError>| {
-        let why = failure.map_or_else(|| "no answer yet".to_owned(), ToString::to_string);
+    let tell = move |failure: Option<&str>| {
         if let Some(tell) = ON_SILENCE.get() {
-            tell(&url, &why);
+            tell(&url, failure.unwrap_or("no answer yet"));
         }
     };
     Silence::over(Arc::new(store), Box::new(tell))
@@ -117,11 +116,14 @@ pub fn answers() -> Arc<AtomicU64> {
 /// # Errors
 /// A URL that no service has, or a secret that is missing.
 pub fn connect(text: &str) -> Result<OnlineStore, NoStore> {
+    connect_over(text, runtime().map_err(|error| refused(text, &error))?)
+}
+
+fn connect_over(text: &str, runtime: &Runtime) -> Result<OnlineStore, NoStore> {
     bound_patience(patience()?);
     let url: Url = text.parse().map_err(|error| refused(text, &error))?;
     let ambient = ambient()?;
     let remotes = Remotes::read(&ambient).map_err(|error| refused(text, &error))?;
-    let runtime = runtime().map_err(|error| refused(text, &error))?;
     open_store(&url, &remotes, &ambient, runtime).map_err(|error| refused(text, &error))
 }
 
@@ -147,7 +149,12 @@ pub fn try_out(text: &str, effort: Effort) -> Result<Verdict, NoStore> {
     let failed =
         |error: &dyn std::error::Error| StoreError::io("", io::Error::other(error.to_string()));
     let connected = || -> oblivio_store::Result<Box<dyn Store>> {
-        Ok(Box::new(with_words(connect(text).map_err(|error| failed(&error))?, text)))
+        // Threads of its own: where a trial closes a connection, they end with what they send.
+        let runtime = Runtime::new().map_err(|error| StoreError::io("", error))?;
+        Ok(Box::new(with_words(
+            connect_over(text, &runtime).map_err(|error| failed(&error))?,
+            text,
+        )))
     };
     #[expect(clippy::disallowed_methods, reason = "patience is measured")]
     let since = Instant::now();

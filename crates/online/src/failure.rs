@@ -234,11 +234,11 @@ fn kind_of(error: &opendal::Error, status: Option<u16>) -> Kind {
     }
 }
 
-/// Why there was no answer at all. A wrong certificate stays wrong; so do wrong credentials that
-/// were found before anything was sent.
+/// Why there was no answer at all. A wrong certificate stays wrong, and so does a server that does
+/// not speak TLS; so do wrong credentials that were found before anything was sent.
 fn way(cause: &str) -> io::ErrorKind {
     let says = |words: &[&str]| words.iter().any(|word| cause.contains(word));
-    if says(&["certificate", "Host key verification failed"]) {
+    if says(&["certificate", "Host key verification failed", "InvalidContentType"]) {
         io::ErrorKind::InvalidData
     } else if says(&["Permission denied", "signing credential"]) {
         io::ErrorKind::PermissionDenied
@@ -355,6 +355,10 @@ fn cause_of(error: &dyn std::error::Error) -> Option<String> {
     let text = source.to_string();
     let line: String = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
     // An address in it could carry a signature.
+    let line = match line.contains("InvalidContentType") {
+        true => "it does not speak TLS (InvalidContentType)".to_owned(),
+        false => line,
+    };
     let plain = !line.contains("://") && !line.is_empty();
     plain.then(|| line.chars().take(160).collect())
 }
@@ -438,6 +442,8 @@ mod tests {
         };
         assert!(said("Connection refused").may_pass());
         assert!(!said("invalid peer certificate: UnknownIssuer").may_pass());
+        let plain = said("received corrupt message of type InvalidContentType");
+        assert!(!plain.may_pass() && plain.to_string().contains("does not speak TLS"), "{plain}");
         assert!(!said("Permission denied (publickey).").may_pass());
         assert!(!said("at https://host/?sig=x").to_string().contains("sig"));
     }

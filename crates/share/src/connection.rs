@@ -116,25 +116,25 @@ fn read_calls(shared: &Arc<Shared>, reader: &mut Reader, lane: Lane) -> io::Resu
     Ok(())
 }
 
+/// Refuses a call about a session of another device than the one of this number.
+pub fn refuse_foreign(device: u16, call: &Call<'_>) -> Result<()> {
+    let own = |session: Session| session.device() == device;
+    let all_own = match call {
+        Call::Ask(asks) => asks.iter().all(|ask| own(ask.id.session)),
+        Call::Answers { session, .. } => own(*session),
+        _ => true,
+    };
+    match all_own {
+        true => Ok(()),
+        false => Err(ShareError::Denied("the session is another device's".into())),
+    }
+}
+
 impl Shared {
     fn carry_out(&self, request: &Request) -> Result<Reply> {
         let call = request.call(LONGEST_WAIT);
-        self.check_sessions(&call)?;
+        refuse_foreign(self.device, &call)?;
         self.volume.share.call(call)
-    }
-
-    /// Refuses a call about a session of another device.
-    fn check_sessions(&self, call: &Call<'_>) -> Result<()> {
-        let own = |session: Session| session.device() == self.device;
-        let all_own = match call {
-            Call::Ask(asks) => asks.iter().all(|ask| own(ask.id.session)),
-            Call::Answers { session, .. } => own(*session),
-            _ => true,
-        };
-        match all_own {
-            true => Ok(()),
-            false => Err(ShareError::Denied("the session is another device's".into())),
-        }
     }
 
     fn reply(&self, number: u64, done: Result<Reply>) -> io::Result<()> {

@@ -63,7 +63,7 @@ pub struct RetryStore {
     patience: Patience,
     pauses: Pauses,
     place: Place,
-    /// The longest time from the first failure of a call on, until programs rely on the store.
+    /// The longest time for a call that fails, until programs rely on the store.
     most: Option<Duration>,
     on_outage: OnOutage,
     guard: Mutex<Option<Guard>>,
@@ -101,7 +101,8 @@ impl RetryStore {
     }
 
     fn persist(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
-        let mut began = None;
+        #[expect(clippy::disallowed_methods, reason = "it measures an outage")]
+        let began = Instant::now();
         let mut attempts = 0;
         loop {
             let answer = match (attempts, self.guard_of(call)) {
@@ -110,8 +111,6 @@ impl RetryStore {
             };
             match answer {
                 Err(error) if self.repeats(&error) => {
-                    #[expect(clippy::disallowed_methods, reason = "it measures an outage")]
-                    let began = *began.get_or_insert_with(Instant::now);
                     if attempts == 0 {
                         (self.on_outage)(Some(&error));
                     }

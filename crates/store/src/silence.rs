@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Called once for each time that the store is silent, with the newest failure, if there was one.
-pub type OnSilence = Box<dyn Fn(Option<&StoreError>) + Send + Sync>;
+pub type OnSilence = Box<dyn Fn(Option<&str>) + Send + Sync>;
 
 /// A layer over a store on a network.
 pub struct Silence {
@@ -32,7 +32,7 @@ struct State {
     /// Since when something was asked and nothing was answered.
     since: Option<Instant>,
     /// The newest failure since then.
-    failure: Option<StoreError>,
+    failure: Option<String>,
     told: bool,
     /// Anything was ever answered.
     answered: bool,
@@ -90,9 +90,10 @@ impl Shared {
         state.calls -= 1;
         match answer {
             Err(error) if error.is_offline() => {
-                let text = error.to_string();
-                let kind = std::io::ErrorKind::Other;
-                state.failure = Some(StoreError::service("", kind, text));
+                state.failure = Some(match error {
+                    StoreError::Io { source, .. } => source.to_string(),
+                    error => error.to_string(),
+                });
             }
             _ => {
                 let since = (state.calls > 0).then(now);
@@ -114,7 +115,7 @@ impl Shared {
                     state.told = true;
                     let failure = state.failure.take();
                     drop(state);
-                    (self.tell)(failure.as_ref());
+                    (self.tell)(failure.as_deref());
                     self.state()
                 }
                 Some(left) => {
@@ -172,8 +173,8 @@ mod tests {
         let ((answer, answers), (say, said)) = (channel(), channel());
         let inner = Arc::new(Told(MemoryStore::new(), Mutex::new(answers)));
         let say = Mutex::new(say);
-        let tell = Box::new(move |failure: Option<&StoreError>| {
-            say.lock().unwrap().send(failure.map(ToString::to_string)).unwrap();
+        let tell = Box::new(move |failure: Option<&str>| {
+            say.lock().unwrap().send(failure.map(str::to_owned)).unwrap();
         });
         (answer, said, Silence::after(inner, (Duration::ZERO, later), tell))
     }
@@ -206,7 +207,7 @@ mod tests {
         drop(said.try_iter().collect::<Vec<_>>());
         answer.send(Err(silent())).unwrap();
         assert!(store.len("a").is_err());
-        assert!(said.recv().unwrap().unwrap().contains("no answer in time"));
+        assert_eq!(said.recv().unwrap().as_deref(), Some("no answer in time"));
         // What it refuses is an answer.
         answer.send(Err(StoreError::missing("a"))).unwrap();
         assert!(store.len("a").is_err());

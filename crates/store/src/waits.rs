@@ -17,7 +17,7 @@ pub const LATER_WORD: Duration = Duration::from_secs(10);
 pub const ANSWER: Duration = Duration::from_secs(30);
 /// The slowest line that is waited for, in bytes a second.
 pub const SLOWEST: u64 = 100_000;
-/// How long a command repeats what a store on a network does not answer, from its first failure on.
+/// How long a command repeats what a store on a network does not answer, from the first attempt on.
 pub const COMMAND: Duration = Duration::from_secs(120);
 /// After this time without any answer, a mount of such a store answers with an error.
 pub const MOUNT: Duration = Duration::from_secs(30);

@@ -49,7 +49,7 @@ impl<'a> Trials<'a> {
         for round in 0..self.effort.rounds {
             self.alone(round, &mut verdict)?;
         }
-        verdict.torn = self.torn()?;
+        verdict.torn = self.torn(clock)?;
         verdict.speed = self.speed(clock)?;
         verdict.begin = begin(&verdict);
         Ok(verdict)
@@ -193,16 +193,29 @@ impl<'a> Trials<'a> {
         })
     }
 
-    /// Closes connections while they store an object, a little later each time.
-    fn torn(&self) -> Result<Torn> {
+    /// Closes connections while they store an object, a little later each time: how long a whole one
+    /// takes is measured first.
+    fn torn(&self, clock: &dyn Fn() -> Duration) -> Result<Torn> {
         let data = pattern(self.effort.bytes, 3);
+        let store = |store: &dyn Store, name: &str, data: &[u8]| {
+            store.write(&[WriteAt::new(name, 0, data)])?;
+            store.sync(&[name])
+        };
+        let (first, whole) = (self.name("whole"), self.name("cut"));
+        store(&*self.stores[0], &first, &data[..1])?;
+        let begun = clock();
+        store(&*self.stores[0], &whole, &data)?;
+        let takes = clock() - begun;
         let mut torn = Torn::Unknown;
-        for round in 0..TRIES {
+        for round in 0..TRIES as u32 {
             let name = self.name(&format!("cut{round}"));
             let cut = (self.connect)()?;
+            // Its connection is made, and so is the folder.
+            store(&*cut, &first, &data[..1])?;
+            let begun = clock();
             cut.write(&[WriteAt::new(&name, 0, &data)])?;
-            for _ in 0..round {
-                self.stores[0].len(&name)?;
+            while clock() - begun < takes * (round + 1) / (TRIES as u32 + 2) {
+                self.stores[0].len(&first)?;
             }
             drop(cut);
             match self.stores[0].len(&name)? {

@@ -36,6 +36,21 @@ impl Served {
         Self::with(|dir, volumes| Server::within(dir, volumes, TestClock::default().clock()))
     }
 
+    /// Ends it; the folder stays.
+    pub fn end(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.ending().end();
+            server.wait().unwrap();
+        }
+    }
+
+    /// Starts it again on its folder.
+    pub fn start(&mut self, clock: Clock) -> oblivio_share::Result<()> {
+        let volumes = ["team".to_owned(), "other".to_owned()];
+        self.server = Some(Server::within(self.dir.path(), &volumes, clock)?);
+        Ok(())
+    }
+
     fn on_a_port() -> Self {
         Self::with(|dir, volumes| Server::start(dir, "127.0.0.1:0", volumes))
     }
@@ -58,7 +73,7 @@ impl Served {
         self.client_with(self.token(device))
     }
 
-    fn client_with(&self, token: Token) -> RemoteShare {
+    pub fn client_with(&self, token: Token) -> RemoteShare {
         if token.address.port != 0 {
             return RemoteShare::new(token, Patience::default()).unwrap();
         }
@@ -73,10 +88,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        if let Some(server) = self.server.take() {
-            server.ending().end();
-            server.wait().unwrap();
-        }
+        self.end();
     }
 }
 

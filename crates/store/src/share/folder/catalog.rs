@@ -5,9 +5,13 @@ use super::super::ids::{Number, TableId, Term};
 use super::super::keeper::{Catalog, Change};
 use super::super::records::{Checkpoint, Parameters};
 use crate::StoreError;
+use redb::backends::InMemoryBackend;
 use redb::{
-    Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition,
+    Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, StorageError,
+    TableDefinition,
 };
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::fs::{OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -39,7 +43,8 @@ fn failed(error: impl Into<redb::Error>) -> StoreError {
     StoreError::io("catalog", source)
 }
 
-/// Opens a database of redb, or makes it. Only this user may read the file afterwards.
+/// Opens a database of redb, or makes it. Only this user may read the file afterwards. One that is
+/// damaged is left as it is: what redb makes of it is tried on a copy first.
 ///
 /// # Errors
 /// Those of redb.
@@ -51,7 +56,33 @@ pub fn private_database(path: &Path) -> std::result::Result<Database, DatabaseEr
     if file.metadata().map_err(io)?.mode() & 0o077 != 0 {
         file.set_permissions(Permissions::from_mode(0o600)).map_err(io)?;
     }
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => return Err(DatabaseError::DatabaseAlreadyOpen),
+        locked => locked.map_err(|error| io(error.into()))?,
+    }
+    let stored = std::fs::read(path).map_err(io)?;
+    if !stored.is_empty() {
+        look(&stored)?;
+    }
+    // redb locks the file itself, by its own handle of it.
+    flock(&file, FlockOperation::Unlock).map_err(|error| io(error.into()))?;
     Database::builder().create_file(file)
+}
+
+/// Checks a database on a copy in memory. redb panics at some damage.
+fn look(stored: &[u8]) -> std::result::Result<(), DatabaseError> {
+    let damaged = |what: &str| DatabaseError::Storage(StorageError::Corrupted(what.to_owned()));
+    let looked = std::panic::catch_unwind(|| {
+        let copy = InMemoryBackend::new();
+        copy.set_len(stored.len() as u64).and_then(|()| copy.write(0, stored))?;
+        Database::builder().create_with_backend(copy)?.check_integrity()
+    });
+    match looked {
+        Ok(Ok(true)) => Ok(()),
+        Ok(Ok(false)) => Err(damaged("a page is not what was written")),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(damaged("it cannot be read")),
+    }
 }
 
 impl CatalogFile {
