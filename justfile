@@ -49,6 +49,10 @@ damage:
 hostile scale="1000" seed="1":
     OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --test it -- --nocapture hostile::
 
+# What one device at its worst costs another one, in times, and memory.
+share-worst:
+    cargo test --release -p oblivio-share --lib -- --ignored --nocapture long_one_device
+
 # Schedules of a share's server with a hostile device and a disk that fails: 100,000 without connections, which
 # takes an hour, and 5,000 with them.
 share-campaign scale="1667" seed="0":

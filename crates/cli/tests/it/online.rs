@@ -195,3 +195,68 @@ fn a_url_with_a_password_is_refused_and_not_repeated() {
     }
     assert!(scratch.bad(2, ["ls", "ftp://host/vault", "/"]).contains("no known service"));
 }
+
+/// A command that met damage keeps nobody of this computer waiting, however far it came.
+#[test]
+#[ignore = "system: starts a server"]
+fn a_command_that_fails_keeps_nobody_waiting() {
+    let (scratch, account) = (Scratch::new(), Account::start(Kind::Dropbox, 21));
+    log_on(&scratch, "one", &account);
+    let url = account.url("v");
+    let on = |args: &[&str]| succeeded(run(&scratch, "one", args));
+    on(&[&INIT[..], &["--size", "4M", &url]].concat());
+    scratch.write("noise", noise(1 << 20, 1));
+    on(&["put", &url, "noise", "/"]);
+    let whole = account.contents("v");
+    let mut flipped = whole.clone();
+    for (_, bytes) in flipped.iter_mut().filter(|(name, _)| name.starts_with("p-")) {
+        bytes.iter_mut().step_by(1000).for_each(|byte| *byte ^= 1);
+    }
+    account.hold("v", &flipped);
+    for command in ["check", "ls", "check"] {
+        let said = failed(5, run(&scratch, "one", &[command, &url]));
+        assert!(!said.contains("has the volume") && !said.contains("does not answer"), "{said}");
+    }
+    // What was damaged is as it was.
+    let mut now = account.contents("v");
+    now.extend(whole.into_iter().filter(|(name, _)| name.starts_with("p-")));
+    account.hold("v", &now);
+    on(&["get", &url, "/noise", "back"]);
+    assert_eq!(fs::read(scratch.path("back")).unwrap(), noise(1 << 20, 1));
+}
+
+/// What is no service at all: one that does not speak TLS ends the command at once, and one that
+/// says nothing is named before patience is over.
+#[test]
+#[ignore = "system: a service that says nothing for some seconds"]
+fn a_command_says_what_it_waits_for() {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    let listen = |answers: bool| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            for mut line in listener.incoming().flatten() {
+                if answers {
+                    drop(line.read(&mut [0; 1000]));
+                    drop(line.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"));
+                } else {
+                    kept.push(line);
+                }
+            }
+        });
+        port
+    };
+    let scratch = Scratch::new();
+    let ls = |url: String| {
+        let mut command = command(&scratch, "one", &["ls", &url]);
+        command.env("OBLIVIO_PATIENCE", "5").output().unwrap()
+    };
+    let plain = format!("s3://bucket/v?region=r&endpoint=https://127.0.0.1:{}", listen(true));
+    let said = failed(13, ls(plain));
+    assert!(said.contains("does not speak TLS") && !said.contains("waiting"), "{said}");
+    let silent = format!("s3://bucket/v?region=r&endpoint=http://127.0.0.1:{}", listen(false));
+    let said = failed(16, ls(silent));
+    assert!(said.contains("waiting for s3://bucket/v") && said.contains("no answer yet"), "{said}");
+}

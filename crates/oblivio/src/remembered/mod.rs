@@ -150,7 +150,7 @@ impl Keeper for Remembered {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use oblivio_volume::{ComputerId, LogMark, LogSeen};
+    use oblivio_volume::{LogMark, LogSeen};
 
     fn known(volume: u8) -> Known {
         Known {
@@ -175,6 +175,28 @@ mod tests {
         assert!(matches!(at(false).take(known(7).volume), Err(Error::Busy)));
         drop(first);
         assert_eq!(at(false).take(known(7).volume)?, Some(known(7)));
+        Ok(())
+    }
+
+    #[test]
+    fn all_sessions_of_a_computer_have_one_name_whatever_was_noted() -> Result<()> {
+        let dir = tempfile::tempdir().expect("a folder");
+        let seat = |state: &str, volume: u8| {
+            let mut it = Remembered::in_folder(dir.path().join(state), dir.path(), true);
+            it.take(VolumeId([volume; 16]))?;
+            Ok::<_, Error>(it.seat().expect("a name"))
+        };
+        let name = seat("one", 7)?;
+        assert_eq!(seat("one", 7)?, name, "nothing was noted");
+        assert_ne!(seat("one", 8)?, name);
+        assert_ne!(seat("two", 7)?, name);
+        // A lock of an earlier version is empty, and one may be torn.
+        let lock = dir.path().join("one").join(format!("{}.lock", VolumeId([7; 16])));
+        for bytes in ["", "0123", "0123456789abcdef0123456789abcdeg"] {
+            std::fs::write(&lock, bytes).expect("written");
+            let drawn = seat("one", 7)?;
+            assert_eq!(seat("one", 7)?, drawn);
+        }
         Ok(())
     }
 

@@ -193,8 +193,8 @@ impl<'a> Trials<'a> {
         })
     }
 
-    /// Closes connections while they store an object, a little later each time: how long a whole one
-    /// takes is measured first.
+    /// Closes connections while they store an object, a little later each time: how long a whole
+    /// one takes is measured first.
     fn torn(&self, clock: &dyn Fn() -> Duration) -> Result<Torn> {
         let data = pattern(self.effort.bytes, 3);
         let store = |store: &dyn Store, name: &str, data: &[u8]| {

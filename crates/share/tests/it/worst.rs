@@ -8,14 +8,18 @@ use crate::identity::pinned;
 use crate::message::Lane;
 use crate::remote::greet;
 use oblivio_share::{Error, Granted, RemoteShare, Server, VolumeStatus, Wish, wish};
-use oblivio_store::share::{Ask, Entry, Seq, Share, ShareError};
+use oblivio_store::share::{Ask, Entry, Number, Seq, Share, ShareError};
 use oblivio_testkit::eventually;
 use oblivio_testkit::share::{Rig, TestClock, session_of};
+use std::collections::VecDeque;
 use std::fs;
 use std::io::Write;
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -81,6 +85,14 @@ fn what_a_gone_device_asked_goes() {
     eventually("its asks are gone", || (status(&served).status.pending == 1).then_some(()));
 }
 
+/// The beginning of the longest frame.
+fn half_a_frame() -> Vec<u8> {
+    let mut begin = (MOST_FRAME as u32).to_le_bytes().to_vec();
+    begin.push(Kind::Call as u8);
+    begin.extend([0; 12]);
+    begin
+}
+
 /// Many connections of one device, each in the middle of a long frame.
 #[test]
 fn half_frames_of_one_device_hold_up_nobody() {
@@ -92,10 +104,7 @@ fn half_frames_of_one_device_hold_up_nobody() {
         served.server().door().admit(theirs).unwrap();
         let (config, until) = (pinned(token.fingerprint).unwrap(), Instant::now() + LONG);
         let lines = greet(ours.into(), &token, &config, Lane::Foreground, until).unwrap();
-        let mut begin = (MOST_FRAME as u32).to_le_bytes().to_vec();
-        begin.push(Kind::Call as u8);
-        begin.extend([0; 12]);
-        lines.1.clone().write_all(&begin).unwrap();
+        lines.1.clone().write_all(&half_a_frame()).unwrap();
         lines
     };
     let lines: Vec<_> = (0..3 * MOST_OF_DEVICE).map(half).collect();
@@ -182,4 +191,98 @@ fn nothing_in_the_folder_is_for_others() {
     let all = all_of(served.dir.path());
     assert!(all.len() >= 9, "{all:?}");
     assert_eq!(all.iter().filter(open).collect::<Vec<_>>(), Vec::<&PathBuf>::new());
+}
+
+/// The most memory that this process has had, in MiB.
+fn peak() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kib.unwrap_or(0) / 1024
+}
+
+/// How long an operation of a device takes, in the middle of many: an ask, its batch, its answer.
+fn operations(rig: &mut Rig<'_>, first: u64) -> Duration {
+    let one = rig.share;
+    let mut times: Vec<Duration> = (first..first + 300)
+        .map(|seq| {
+            let (begun, id) = (Instant::now(), ask(one, 1, seq).id);
+            one.ask(&[ask(one, 1, seq)]).unwrap();
+            let (batch, _) = rig.show(&[(id, vec![])]).unwrap();
+            rig.tell(batch, &[id]).unwrap();
+            assert!(!one.answers(id.session, id.seq, LONG).unwrap().is_empty());
+            begun.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// While a device does its worst at a server: floods with 100,000 sessions, asks for the whole
+/// history again and again, holds 1,000 connections in the middle of a frame.
+fn beside<R>(harmed: &Served, work: impl FnOnce() -> R) -> R {
+    let token = harmed.token("two");
+    let over = AtomicBool::new(false);
+    let goes_on = || !over.load(Ordering::Relaxed);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let two = harmed.client_with(token.clone());
+                let mut session = 0;
+                while goes_on() {
+                    let asks: Vec<Ask> = (0..1000).map(|at| ask(&two, session + at, 0)).collect();
+                    drop(two.ask(&asks).and_then(|()| two.ask(&[])));
+                    drop(two.records(Number(0), usize::MAX, Duration::ZERO));
+                    session = (session + 1000) % 100_000;
+                }
+            });
+        }
+        scope.spawn(|| {
+            let config = pinned(token.fingerprint).unwrap();
+            let mut lines = VecDeque::new();
+            while goes_on() {
+                let Ok(stream) = TcpStream::connect(harmed.server().address()) else { continue };
+                let until = Instant::now() + LONG;
+                let line = greet(stream.into(), &token, &config, Lane::Bulk, until);
+                let Ok(line) = line else { continue };
+                drop(line.1.clone().write_all(&half_a_frame()));
+                lines.push_back(line);
+                if lines.len() > 1000 {
+                    lines.pop_front();
+                }
+            }
+        });
+        eventually("it floods", || (status(harmed).status.pending > 1000).then_some(()));
+        let done = work();
+        over.store(true, Ordering::Relaxed);
+        done
+    })
+}
+
+/// `just share-worst`: what another device feels of that. All run in this process, so its memory is
+/// more than a server's, and what the offender itself computes counts: so it also harms another
+/// server, for comparison.
+#[test]
+#[ignore = "long: a measurement"]
+fn long_one_device_at_its_worst() {
+    let start = || Served::with(|dir, volumes| Server::start(dir, "127.0.0.1:0", volumes));
+    let (served, other) = (start(), start());
+    let (one, elsewhere) = (served.client("one"), other.client("one"));
+    let mut rig = Rig::new(&one).unwrap();
+    Rig::new(&elsewhere).unwrap();
+    operations(&mut rig, 0);
+    let alone = operations(&mut rig, 300);
+    let apart = beside(&other, || operations(&mut rig, 600));
+    let together = beside(&served, || {
+        let took = operations(&mut rig, 900);
+        let named = status(&served).waiting.into_iter().max_by_key(|it| it.1);
+        assert_eq!(named.unwrap().0, "two", "status names the offender");
+        took
+    });
+    let times = together.as_secs_f64() / apart.as_secs_f64();
+    println!(
+        "alone {alone:?}; beside an offender at another server {apart:?}, at this one {together:?}: \
+         {times:.2} times; {} MiB",
+        peak()
+    );
 }

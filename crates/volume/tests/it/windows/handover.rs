@@ -212,3 +212,19 @@ fn who_asks_is_looked_up_whatever_is_done() {
     }
     assert_eq!(counts, [20, 20]);
 }
+
+/// Who met damage says that it is done: nobody waits for it, and what it left is gone through.
+#[test]
+fn who_fails_gives_the_volume_up() {
+    for exclusive in [true, false] {
+        let world = World::new(exclusive);
+        let fails = world.computer(2);
+        let mut volume = fails.open(NOBODY).expect("free");
+        volume.defer(vec![write(3, 0xee)]).expect("memory");
+        volume.give_up();
+        drop(volume);
+        let mut next = world.computer(3).open(NOBODY).expect("given up");
+        assert_eq!(contents(&mut next), world.model, "as after a crash");
+        next.finish().expect("memory");
+    }
+}
