@@ -276,7 +276,10 @@ fn close<T, V>(
 ) -> Result<()> {
     match done {
         Err(error) if crate::exit::store_failed(error) => Ok(()),
-        Err(error) if crate::exit::volume_failed(error) => Ok(give_up(opened)),
+        Err(error) if crate::exit::volume_failed(error) => {
+            give_up(opened);
+            Ok(())
+        }
         _ => Ok(finish(opened).map(drop)?),
     }
 }

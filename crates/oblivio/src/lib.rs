@@ -90,6 +90,8 @@ mod remembered;
 #[cfg(feature = "online")]
 pub mod remotes;
 mod session;
+#[cfg(feature = "online")]
+mod silence;
 mod url;
 mod volume;
 #[doc(hidden)]

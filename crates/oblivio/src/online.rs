@@ -1,5 +1,6 @@
 //! Stores on a network, named by a URL in the place of a folder.
 
+use crate::silence::Silence;
 use etcetera::BaseStrategy;
 use etcetera::base_strategy::Xdg;
 use oblivio_crypto::{Entropy, OsEntropy};
@@ -7,7 +8,7 @@ use oblivio_online::{
     Ambient, OnlineStore, Remotes, Runtime, Url, bound_patience, open as open_store, probe,
 };
 pub use oblivio_online::{Begin, Effort, Verdict};
-use oblivio_store::{Patience, RetryStore, Silence, Store, StoreError, waits};
+use oblivio_store::{Patience, RetryStore, Store, StoreError, waits};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;

@@ -27,7 +27,6 @@ mod range;
 pub mod record;
 pub mod retry;
 pub mod share;
-mod silence;
 mod sync_folder;
 mod system;
 pub mod waits;
@@ -46,5 +45,4 @@ pub use ports::{Blobs, Guard, Held, Hint, Lease, Log, Objects, PutMode, Slots, S
 pub use range::{ReadAt, WriteAt};
 pub use record::RecordStore;
 pub use retry::{Patience, RetryStore};
-pub use silence::{OnSilence, Silence};
 pub use sync_folder::SyncFolder;

@@ -280,7 +280,7 @@ fn long_one_device_at_its_worst() {
         took
     });
     let times = together.as_secs_f64() / apart.as_secs_f64();
-    println!(
+    eprintln!(
         "alone {alone:?}; beside an offender at another server {apart:?}, at this one {together:?}: \
          {times:.2} times; {} MiB",
         peak()

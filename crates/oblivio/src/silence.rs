@@ -3,16 +3,16 @@
 //! It changes no call. Nobody should look at a command for more than a few seconds and not know
 //! what it waits for.
 
-use crate::{Answer, Call, Layer, Result, Store, StoreError, waits};
+use oblivio_store::{Answer, Call, Layer, Result, Store, StoreError, waits};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Called once for each time that the store is silent, with the newest failure, if there was one.
-pub type OnSilence = Box<dyn Fn(Option<&str>) + Send + Sync>;
+pub(crate) type OnSilence = Box<dyn Fn(Option<&str>) + Send + Sync>;
 
 /// A layer over a store on a network.
-pub struct Silence {
+pub(crate) struct Silence {
     inner: Arc<dyn Store>,
     shared: Arc<Shared>,
 }
@@ -43,7 +43,7 @@ impl Silence {
     /// A layer that tells after [`waits::WORD`], and after [`waits::LATER_WORD`] of a store that
     /// answered before and has not failed since: it may be at work on much.
     #[must_use]
-    pub fn over(inner: Arc<dyn Store>, tell: OnSilence) -> Self {
+    pub(crate) fn over(inner: Arc<dyn Store>, tell: OnSilence) -> Self {
         Self::after(inner, (waits::WORD, waits::LATER_WORD), tell)
     }
 
@@ -53,6 +53,7 @@ impl Silence {
         let watching = Arc::clone(&shared);
         // Without a thread nothing is said, and all else works.
         let watch = thread::Builder::new().name("silence".into());
+        #[expect(clippy::disallowed_methods, reason = "who waits cannot say so itself")]
         drop(watch.spawn(move || watching.watch()));
         Self { inner, shared }
     }
@@ -146,7 +147,7 @@ impl Layer for Silence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Held, MemoryStore};
+    use oblivio_store::{Held, MemoryStore};
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     /// A store that answers when it is told to, and how.
