@@ -22,6 +22,7 @@ mod info;
 mod init;
 mod inside;
 mod list;
+mod looking;
 #[cfg(feature = "man")]
 mod manual;
 mod meeting;
@@ -138,7 +139,7 @@ fn run(command: &Command) -> Result<()> {
 /// Refuses a place that looks like a URL, though a folder could have that name.
 fn refuse_url(place: &Path) -> Result<()> {
     let Some(scheme) = oblivio::place::scheme(place) else { return Ok(()) };
-    if oblivio::place::is_service(scheme) {
+    if oblivio::place::is_service(scheme) || shared::address(place).is_some() {
         return Ok(());
     }
     let text = place.to_string_lossy();

@@ -4,18 +4,17 @@ use crate::args::{DuArgs, LsArgs, StatArgs};
 use crate::exit::Failures;
 use crate::human::{self, say, say_json};
 use crate::inside::{self, VolumePath, entries};
-use crate::open::{self, Session};
+use crate::looking;
 use anyhow::Result;
-use oblivio_volume::fs::{Attr, FileKind, FileSystem, Ino};
+use oblivio::walk::ReadFiles;
+use oblivio_volume::fs::{Attr, FileKind, Ino};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
 /// Runs `ls`.
 pub fn ls(args: &LsArgs) -> Result<()> {
     let paths = inside::parse_all(&args.remote)?;
-    each_path(&args.volume, &args.open, &paths, |session, path| {
-        ls_one(args, &session.fs, path, paths.len() > 1)
-    })
+    each_path(&args.volume, &args.open, &paths, |fs, path| ls_one(args, fs, path, paths.len() > 1))
 }
 
 /// Runs `each` on every path; a path that fails does not stop the others.
@@ -23,13 +22,13 @@ fn each_path(
     volume: &std::path::Path,
     open: &crate::args::OpenArgs,
     paths: &[VolumePath],
-    mut show: impl FnMut(&Session, &VolumePath) -> Result<()>,
+    mut show: impl FnMut(&dyn ReadFiles, &VolumePath) -> Result<()>,
 ) -> Result<()> {
-    open::with(volume, open, |session| {
+    looking::with(volume, open, |(fs, _)| {
         let mut failures = Failures::default();
         let mut done = 0;
         for path in paths {
-            match show(session, path) {
+            match show(fs, path) {
                 Ok(()) => done += 1,
                 Err(error) => failures.note(error)?,
             }
@@ -38,7 +37,7 @@ fn each_path(
     })
 }
 
-fn ls_one(args: &LsArgs, fs: &FileSystem, path: &VolumePath, several: bool) -> Result<()> {
+fn ls_one(args: &LsArgs, fs: &dyn ReadFiles, path: &VolumePath, several: bool) -> Result<()> {
     let attr = inside::find(fs, path)?;
     if attr.kind != FileKind::Directory {
         return show(args, fs, &path.bytes(), path, &attr);
@@ -69,7 +68,13 @@ fn ls_one(args: &LsArgs, fs: &FileSystem, path: &VolumePath, several: bool) -> R
     Ok(())
 }
 
-fn show(args: &LsArgs, fs: &FileSystem, name: &[u8], path: &VolumePath, attr: &Attr) -> Result<()> {
+fn show(
+    args: &LsArgs,
+    fs: &dyn ReadFiles,
+    name: &[u8],
+    path: &VolumePath,
+    attr: &Attr,
+) -> Result<()> {
     if args.json {
         return say_json(&as_json(fs, path, attr)?);
     }
@@ -89,7 +94,7 @@ fn show(args: &LsArgs, fs: &FileSystem, name: &[u8], path: &VolumePath, attr: &A
 }
 
 /// Everything known of a file. A name that is not UTF-8 is shown as closely as possible.
-fn as_json(fs: &FileSystem, path: &VolumePath, attr: &Attr) -> Result<Value> {
+fn as_json(fs: &dyn ReadFiles, path: &VolumePath, attr: &Attr) -> Result<Value> {
     let mut value = json!({
         "path": path.to_string(),
         "name": String::from_utf8_lossy(path.name().unwrap_or(b"/")),
@@ -114,18 +119,18 @@ fn as_json(fs: &FileSystem, path: &VolumePath, attr: &Attr) -> Result<Value> {
 /// Runs `stat`.
 pub fn stat(args: &StatArgs) -> Result<()> {
     let paths = inside::parse_all(&args.remote)?;
-    each_path(&args.volume, &args.open, &paths, |session, path| {
-        let attr = inside::find(&session.fs, path)?;
-        let value = as_json(&session.fs, path, &attr)?;
-        if args.json { say_json(&value) } else { stat_in_words(session, path, &attr) }
+    each_path(&args.volume, &args.open, &paths, |fs, path| {
+        let attr = inside::find(fs, path)?;
+        let value = as_json(fs, path, &attr)?;
+        if args.json { say_json(&value) } else { stat_in_words(fs, path, &attr) }
     })
 }
 
-fn stat_in_words(session: &Session, path: &VolumePath, attr: &Attr) -> Result<()> {
+fn stat_in_words(fs: &dyn ReadFiles, path: &VolumePath, attr: &Attr) -> Result<()> {
     let mut line = [b"  ".to_vec(), human::name(&path.bytes())].concat();
     if attr.kind == FileKind::Symlink {
         line.extend(b" -> ");
-        line.extend(human::name(&session.fs.read_link(attr.ino)?));
+        line.extend(human::name(&fs.read_link(attr.ino)?));
     }
     say(line)?;
     let kind = human::kind(attr.kind);
@@ -162,7 +167,7 @@ impl Totals {
 }
 
 /// The totals of a tree.
-pub fn totals(fs: &FileSystem, attr: &Attr) -> Result<Totals> {
+pub fn totals(fs: &dyn ReadFiles, attr: &Attr) -> Result<Totals> {
     let mut seen = HashSet::new();
     let mut totals = of_one(attr, &mut seen);
     let mut todo = Vec::new();
@@ -203,15 +208,13 @@ struct Open {
 pub fn du(args: &DuArgs) -> Result<()> {
     let paths = inside::parse_all(&args.remote)?;
     let mut seen = HashSet::new();
-    each_path(&args.volume, &args.open, &paths, |session, path| {
-        du_one(args, &session.fs, path, &mut seen)
-    })
+    each_path(&args.volume, &args.open, &paths, |fs, path| du_one(args, fs, path, &mut seen))
 }
 
 /// Shows each directory after its content, as du does.
 fn du_one(
     args: &DuArgs,
-    fs: &FileSystem,
+    fs: &dyn ReadFiles,
     path: &VolumePath,
     seen: &mut HashSet<Ino>,
 ) -> Result<()> {
@@ -241,7 +244,7 @@ fn du_one(
     Ok(())
 }
 
-fn enter(fs: &FileSystem, path: VolumePath, ino: Ino) -> Result<Open> {
+fn enter(fs: &dyn ReadFiles, path: VolumePath, ino: Ino) -> Result<Open> {
     let mut all = entries(fs, ino)?;
     all.reverse();
     let left = all.iter().map(|entry| fs.attr(entry.ino)).collect::<Result<_, _>>()?;

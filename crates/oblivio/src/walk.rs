@@ -1,7 +1,7 @@
 //! From a path to its file: one name after the other, from the root down.
 
 use crate::path::VolumePath;
-use oblivio_volume::fs::{Attr, DirEntry, FileKind, FileSystem, Ino, ROOT_INO};
+use oblivio_volume::fs::{Attr, DirEntry, FileKind, FileSystem, Handle, Ino, ROOT_INO};
 use oblivio_volume::{Error, Result};
 use std::collections::VecDeque;
 
@@ -10,11 +10,93 @@ const PAGE: usize = 1024;
 /// Symbolic links followed before a loop is assumed, as on Linux.
 const MAX_LINKS: usize = 40;
 
+/// The files of a volume of any kind, to look at.
+pub trait ReadFiles {
+    /// What is known of an inode.
+    ///
+    /// # Errors
+    /// `NotFound`, and those of a read.
+    fn attr(&self, ino: Ino) -> Result<Attr>;
+
+    /// The file of a name in a directory.
+    ///
+    /// # Errors
+    /// `NotFound`, `NotADirectory`, and those of a read.
+    fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Attr>;
+
+    /// Names of a directory, sorted, at most this many, after this one.
+    ///
+    /// # Errors
+    /// `NotADirectory`, and those of a read.
+    fn read_dir(&self, ino: Ino, after: Option<&[u8]>, most: usize) -> Result<Vec<DirEntry>>;
+
+    /// The target of a symbolic link.
+    ///
+    /// # Errors
+    /// `Invalid` for anything else, and those of a read.
+    fn read_link(&self, ino: Ino) -> Result<Vec<u8>>;
+
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// Those of a read.
+    fn open(&self, ino: Ino) -> Result<Box<dyn OpenFile + '_>>;
+}
+
+/// An open file. Its data lives until it is dropped.
+pub trait OpenFile {
+    /// Bytes from an offset on; fewer at the end.
+    ///
+    /// # Errors
+    /// Those of a read.
+    fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>>;
+}
+
+impl ReadFiles for FileSystem {
+    fn attr(&self, ino: Ino) -> Result<Attr> {
+        self.attr(ino)
+    }
+
+    fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Attr> {
+        self.lookup(parent, name)
+    }
+
+    fn read_dir(&self, ino: Ino, after: Option<&[u8]>, most: usize) -> Result<Vec<DirEntry>> {
+        self.read_dir(ino, after, most)
+    }
+
+    fn read_link(&self, ino: Ino) -> Result<Vec<u8>> {
+        self.read_link(ino)
+    }
+
+    fn open(&self, ino: Ino) -> Result<Box<dyn OpenFile + '_>> {
+        Ok(Box::new(Opened { fs: self, handle: self.open_file(ino)? }))
+    }
+}
+
+struct Opened<'f> {
+    fs: &'f FileSystem,
+    handle: Handle,
+}
+
+impl OpenFile for Opened<'_> {
+    fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
+        self.fs.read(self.handle, offset, len)
+    }
+}
+
+impl Drop for Opened<'_> {
+    fn drop(&mut self) {
+        // What is only read leaves nothing to do; a volume that failed said so before.
+        let _ = self.fs.close(self.handle);
+    }
+}
+
 /// The file at a path; symbolic links are not followed.
 ///
 /// # Errors
 /// `NotFound`, `NotADirectory`, and those of a read.
-pub fn find(fs: &FileSystem, path: &VolumePath) -> Result<Attr> {
+pub fn find(fs: &dyn ReadFiles, path: &VolumePath) -> Result<Attr> {
     let mut attr = fs.attr(ROOT_INO)?;
     for name in path.names() {
         attr = lookup(fs, attr.ino, name, path)?;
@@ -26,7 +108,7 @@ pub fn find(fs: &FileSystem, path: &VolumePath) -> Result<Attr> {
 ///
 /// # Errors
 /// As for [`find`], but for `NotFound`.
-pub fn find_if_any(fs: &FileSystem, path: &VolumePath) -> Result<Option<Attr>> {
+pub fn find_if_any(fs: &dyn ReadFiles, path: &VolumePath) -> Result<Option<Attr>> {
     match find(fs, path) {
         Ok(attr) => Ok(Some(attr)),
         Err(Error::NotFound(_)) => Ok(None),
@@ -38,7 +120,7 @@ pub fn find_if_any(fs: &FileSystem, path: &VolumePath) -> Result<Option<Attr>> {
 ///
 /// # Errors
 /// As for [`find`]; `NotADirectory`.
-pub fn find_directory(fs: &FileSystem, path: &VolumePath) -> Result<Attr> {
+pub fn find_directory(fs: &dyn ReadFiles, path: &VolumePath) -> Result<Attr> {
     let attr = find(fs, path)?;
     match attr.kind {
         FileKind::Directory => Ok(attr),
@@ -50,7 +132,7 @@ pub fn find_directory(fs: &FileSystem, path: &VolumePath) -> Result<Attr> {
 ///
 /// # Errors
 /// As for [`find`]; `Invalid` for a loop of links.
-pub fn follow(fs: &FileSystem, path: &VolumePath) -> Result<Attr> {
+pub fn follow(fs: &dyn ReadFiles, path: &VolumePath) -> Result<Attr> {
     let mut rest: VecDeque<Vec<u8>> = path.names().iter().cloned().collect();
     let mut above = vec![fs.attr(ROOT_INO)?];
     let mut links = 0;
@@ -82,7 +164,7 @@ pub fn follow(fs: &FileSystem, path: &VolumePath) -> Result<Attr> {
     above.pop().ok_or_else(|| Error::NotFound(path.to_string()))
 }
 
-fn lookup(fs: &FileSystem, parent: Ino, name: &[u8], path: &VolumePath) -> Result<Attr> {
+fn lookup(fs: &dyn ReadFiles, parent: Ino, name: &[u8], path: &VolumePath) -> Result<Attr> {
     fs.lookup(parent, name).map_err(|error| in_words_of(path, error))
 }
 
@@ -104,7 +186,11 @@ pub fn in_words_of(path: &VolumePath, error: Error) -> Error {
 ///
 /// # Errors
 /// `NotADirectory`, and those of a read.
-pub fn each_entry(fs: &FileSystem, directory: Ino, mut each: impl FnMut(DirEntry)) -> Result<()> {
+pub fn each_entry(
+    fs: &dyn ReadFiles,
+    directory: Ino,
+    mut each: impl FnMut(DirEntry),
+) -> Result<()> {
     let mut after: Option<Vec<u8>> = None;
     loop {
         let page = fs.read_dir(directory, after.as_deref(), PAGE)?;
@@ -121,7 +207,7 @@ pub fn each_entry(fs: &FileSystem, directory: Ino, mut each: impl FnMut(DirEntry
 ///
 /// # Errors
 /// As for [`each_entry`].
-pub fn entries(fs: &FileSystem, directory: Ino) -> Result<Vec<DirEntry>> {
+pub fn entries(fs: &dyn ReadFiles, directory: Ino) -> Result<Vec<DirEntry>> {
     let mut all = Vec::new();
     each_entry(fs, directory, |entry| all.push(entry))?;
     Ok(all)

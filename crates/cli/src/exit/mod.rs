@@ -182,6 +182,15 @@ fn of_store(error: &StoreError) -> (Code, &'static str) {
             "Check the network, and whether the service is up; then try again. What was \
              acknowledged is safe.",
         ),
+        StoreError::Io { source, .. }
+            if error.is_refused() && source.kind() == io::ErrorKind::InvalidData =>
+        {
+            (
+                Code::Refused,
+                "Nothing was sent. If the certificate is one of your own, add its authority to this \
+                 computer's, or name a file with it in SSL_CERT_FILE.",
+            )
+        }
         error if error.is_refused() => (
             Code::Refused,
             "Check the credentials, what they permit, and the URL: see docs/online.md.",

@@ -8,7 +8,7 @@ use crate::args::{CatArgs, GetArgs};
 use crate::exit::{Failures, usage};
 use crate::human;
 use crate::inside::{self, VolumePath};
-use crate::open::{self, Session};
+use crate::looking::{self, Looked};
 use crate::progress::{self, Progress};
 use crate::put::{Summary, in_words};
 use anyhow::{Context, Result};
@@ -26,11 +26,11 @@ pub use pieces::each_piece;
 pub fn run(args: &GetArgs) -> Result<()> {
     let remote = inside::parse(&args.remote)?;
     if args.local == "-" {
-        return open::with(&args.volume, &args.open, |session| {
-            to_stdout(session, &remote, args.open.quiet)
+        return looking::with(&args.volume, &args.open, |files| {
+            to_stdout(files, &remote, args.open.quiet)
         });
     }
-    let summary = open::with(&args.volume, &args.open, |session| get(args, session, &remote))?;
+    let summary = looking::with(&args.volume, &args.open, |files| get(args, files, &remote))?;
     if args.json {
         human::say_json(&summary)?;
     } else if !args.open.quiet {
@@ -42,11 +42,11 @@ pub fn run(args: &GetArgs) -> Result<()> {
 /// Runs `cat`.
 pub fn cat(args: &CatArgs) -> Result<()> {
     let paths = inside::parse_all(&args.remote)?;
-    open::with(&args.volume, &args.open, |session| {
+    looking::with(&args.volume, &args.open, |files| {
         let mut failures = Failures::default();
         let mut done = 0;
         for path in &paths {
-            match to_stdout(session, path, args.open.quiet) {
+            match to_stdout(files, path, args.open.quiet) {
                 Ok(()) => done += 1,
                 Err(error) => failures.note(error)?,
             }
@@ -55,8 +55,8 @@ pub fn cat(args: &CatArgs) -> Result<()> {
     })
 }
 
-fn to_stdout(session: &Session, path: &VolumePath, quiet: bool) -> Result<()> {
-    let attr = inside::follow(&session.fs, path)?;
+fn to_stdout((fs, publisher): Looked<'_>, path: &VolumePath, quiet: bool) -> Result<()> {
+    let attr = inside::follow(fs, path)?;
     if attr.kind == FileKind::Directory {
         return Err(usage(
             format!("{path} is a directory"),
@@ -67,16 +67,16 @@ fn to_stdout(session: &Session, path: &VolumePath, quiet: bool) -> Result<()> {
     let quiet = quiet || std::io::IsTerminal::is_terminal(&std::io::stdout());
     let mut progress = Progress::bytes(quiet, Some(attr.size));
     let mut out = std::io::stdout().lock();
-    each_piece(&session.fs, &session.publisher, &attr, |_, piece| {
+    each_piece(fs, publisher, &attr, |_, piece| {
         progress.add(piece.len() as u64);
         Ok(out.write_all(piece)?)
     })?;
     Ok(out.flush()?)
 }
 
-fn get(args: &GetArgs, session: &Session, path: &VolumePath) -> Result<Summary> {
+fn get(args: &GetArgs, files: Looked<'_>, path: &VolumePath) -> Result<Summary> {
     let begun = Instant::now();
-    let attr = inside::find(&session.fs, path)?;
+    let attr = inside::find(files.0, path)?;
     if attr.kind == FileKind::Directory && !args.recursive {
         return Err(usage(
             format!("{path} is a directory"),
@@ -85,10 +85,10 @@ fn get(args: &GetArgs, session: &Session, path: &VolumePath) -> Result<Summary> 
     }
     let quiet = args.open.quiet;
     let total = (!quiet && progress::shows())
-        .then(|| crate::list::totals(&session.fs, &attr).map(|totals| totals.bytes))
+        .then(|| crate::list::totals(files.0, &attr).map(|totals| totals.bytes))
         .transpose()?;
     let (folder, name) = target(Path::new(&args.local), path)?;
-    let mut get = Get::new(session, folder, Progress::bytes(quiet, total));
+    let mut get = Get::new(files, folder, Progress::bytes(quiet, total));
     get.force = args.force;
     get.announce = (args.verbose, args.json);
     get.run(attr, name)?;

@@ -5,12 +5,12 @@ use super::pieces::each_piece;
 use crate::exit::{Code, Failures, fault};
 use crate::human;
 use crate::inside::entries;
-use crate::open::Session;
 use crate::progress::Progress;
 use crate::put::Summary;
 use anyhow::{Context, Result};
+use oblivio::walk::ReadFiles;
 use oblivio_serve::watch::Publisher;
-use oblivio_volume::fs::{Attr, FileKind, FileSystem, Ino};
+use oblivio_volume::fs::{Attr, FileKind, Ino};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ enum Task {
 
 /// One `get` at work.
 pub struct Get<'f> {
-    fs: &'f FileSystem,
+    fs: &'f dyn ReadFiles,
     publisher: &'f Publisher,
     root: Rc<Folder>,
     pub force: bool,
@@ -43,10 +43,14 @@ pub struct Get<'f> {
 }
 
 impl<'f> Get<'f> {
-    pub fn new(session: &'f Session, root: Folder, progress: Progress) -> Self {
+    pub fn new(
+        (fs, publisher): (&'f dyn ReadFiles, &'f Publisher),
+        root: Folder,
+        progress: Progress,
+    ) -> Self {
         Self {
-            fs: &session.fs,
-            publisher: &session.publisher,
+            fs,
+            publisher,
             root: Rc::new(root),
             force: false,
             announce: (false, false),

@@ -1,6 +1,7 @@
 //! Volumes that computers share, at a server that has no key: `share://HOST:PORT/NAME`.
 
 mod care;
+mod files;
 mod init;
 mod line;
 mod mount;
@@ -15,10 +16,18 @@ use anyhow::Result;
 use oblivio_share::Address;
 use std::path::Path;
 
-/// Runs a command that names a shared volume; none for others.
+pub use files::look;
+
+/// Runs a command that names a shared volume; none for others, and for those that look at files of
+/// any volume.
 pub fn run(command: &Command) -> Option<Result<()>> {
     let place = command.place()?;
     let address = address(place)?;
+    if let Command::Ls(_) | Command::Cat(_) | Command::Get(_) | Command::Stat(_) | Command::Du(_) =
+        command
+    {
+        return None;
+    }
     Some(address.and_then(|address| match command {
         Command::Init(args) => init::run(args, &address),
         Command::Mount(args) => mount::run(args, &address),
@@ -34,7 +43,7 @@ pub fn run(command: &Command) -> Option<Result<()>> {
 }
 
 /// The address of a shared volume; none for a place of another kind.
-fn address(place: &Path) -> Option<Result<Address>> {
+pub fn address(place: &Path) -> Option<Result<Address>> {
     let text = place.to_str()?;
     text.starts_with("share://").then(|| Ok(Address::parse(text)?))
 }

@@ -9,7 +9,7 @@ mod programs;
 mod races;
 mod team;
 
-use crate::common::{Scratch, comes, until};
+use crate::common::{Scratch, comes, failed, json, succeeded, until};
 use std::fs;
 use std::path::Path;
 use team::{Team, may_mount};
@@ -49,6 +49,39 @@ fn what_one_mount_writes_the_other_one_reads() {
     assert!(team.umount(1) && team.umount(0));
     let checked = team.scratch.good(["check", &team.at()]);
     assert!(checked.contains("3 files"), "{checked}");
+}
+
+/// Commands that look at files take a share as any volume, beside a mount of another computer.
+#[test]
+#[ignore = "system: mounts through FUSE"]
+fn files_are_looked_at_without_a_mount() {
+    if !may_mount() {
+        return;
+    }
+    let mut team = Team::new();
+    let ben = team.mount("ben", &[]);
+    let long: Vec<u8> = (0..300_000_u32).map(|at| (at % 251) as u8).collect();
+    fs::create_dir(ben.join("letters")).expect("a directory");
+    written(&ben.join("letters/long"), &long);
+    written(&ben.join("note"), b"hello\n");
+    std::os::unix::fs::symlink("note", ben.join("link")).expect("a link");
+    fs::hard_link(ben.join("note"), ben.join("again")).expect("a second name");
+    let anna = |args: &[&str]| team.on("anna", args).output().expect("it runs");
+    let at = team.at();
+    assert_eq!(succeeded(anna(&["check", &at, "--token-file", "anna.token"])).lines().count(), 1);
+    assert_eq!(succeeded(anna(&["ls", &at])), "again\nletters\nlink\nnote\n");
+    assert_eq!(succeeded(anna(&["cat", &at, "/link"])), "hello\n");
+    let stat = json(&succeeded(anna(&["stat", "--json", &at, "/letters/long"])));
+    assert_eq!((&stat["size"], &stat["links"]), (&300_000.into(), &1.into()), "{stat}");
+    succeeded(anna(&["get", "-r", &at, "/", "back"]));
+    let back = team.scratch.path("back");
+    assert_eq!(fs::read(back.join("letters/long")).expect("a file"), long);
+    assert_eq!(fs::read_link(back.join("link")).expect("a link"), Path::new("note"));
+    failed(3, anna(&["get", &at, "/nothing", "nowhere"]));
+    failed(2, anna(&["ls", "--pad", &at]));
+    failed(2, anna(&["put", &at, "anna.token", "/"]));
+    // Ben's mount goes on.
+    written(&ben.join("after"), b"all is well");
 }
 
 /// Once `umount` has returned, nothing of the mount has the volume.
@@ -96,7 +129,7 @@ fn a_killed_server_loses_nothing_and_a_dead_one_holds_up_no_unmount() {
 #[test]
 fn other_commands_say_what_to_do_instead() {
     let scratch = Scratch::new();
-    let said = scratch.bad(2, ["ls", "share://127.0.0.1:1/team", "/"]);
+    let said = scratch.bad(2, ["rm", "share://127.0.0.1:1/team", "/a"]);
     assert!(said.contains("oblivio mount share://127.0.0.1:1/team"), "{said}");
     let said = scratch.bad(2, ["mount", "share://127.0.0.1:1/team", "."]);
     assert!(said.contains("token") || said.contains("empty"), "{said}");
