@@ -36,6 +36,8 @@ struct State {
     told: bool,
     /// Anything was ever answered.
     answered: bool,
+    /// It was said of one that answers that it takes long: once is enough for a slow line.
+    slow: bool,
     over: bool,
 }
 
@@ -98,7 +100,8 @@ impl Shared {
             }
             _ => {
                 let since = (state.calls > 0).then(now);
-                *state = State { calls: state.calls, since, answered: true, ..State::default() };
+                let State { calls, slow, .. } = *state;
+                *state = State { calls, since, answered: true, slow, ..State::default() };
             }
         }
         self.changed.notify_all();
@@ -109,11 +112,13 @@ impl Shared {
         while !state.over {
             let short = state.failure.is_some() || !state.answered;
             let limit = if short { self.first } else { self.later };
-            let due = state.since.filter(|_| !state.told).map(|since| since + limit);
+            let said = state.told || !short && state.slow;
+            let due = state.since.filter(|_| !said).map(|since| since + limit);
             let left = due.map(|due| due.saturating_duration_since(now()));
             state = match left {
                 Some(Duration::ZERO) => {
                     state.told = true;
+                    state.slow |= !short;
                     let failure = state.failure.take();
                     drop(state);
                     (self.tell)(failure.as_deref());
@@ -213,5 +218,23 @@ mod tests {
         answer.send(Err(StoreError::missing("a"))).unwrap();
         assert!(store.len("a").is_err());
         assert!(store.shared.state().since.is_none());
+    }
+
+    /// A slow line, where each object takes long: one word is enough.
+    #[test]
+    fn of_a_store_that_answers_it_is_said_once() {
+        let (answer, said, store) = rig(Duration::ZERO);
+        for _ in 0..3 {
+            thread::scope(|scope| {
+                let asking = scope.spawn(|| store.len("a"));
+                if !store.shared.state().slow {
+                    // The first word is of one that never answered.
+                    assert_eq!(said.recv().unwrap(), None);
+                }
+                answer.send(Ok(())).unwrap();
+                asking.join().unwrap().unwrap();
+            });
+        }
+        assert!(store.shared.state().slow && said.try_recv().is_err());
     }
 }
