@@ -151,11 +151,14 @@ pub fn try_out(text: &str, effort: Effort) -> Result<Verdict, NoStore> {
         |error: &dyn std::error::Error| StoreError::io("", io::Error::other(error.to_string()));
     let connected = || -> oblivio_store::Result<Box<dyn Store>> {
         // Threads of its own: where a trial closes a connection, they end with what they send.
+        // Where that would leave a file under another name, there is nothing to find out.
         let runtime = Runtime::new().map_err(|error| StoreError::io("", error))?;
-        Ok(Box::new(with_words(
-            connect_over(text, &runtime).map_err(|error| failed(&error))?,
-            text,
-        )))
+        let store = connect_over(text, &runtime).map_err(|error| failed(&error))?;
+        let store = match store.renames() {
+            true => connect(text).map_err(|error| failed(&error))?,
+            false => store,
+        };
+        Ok(Box::new(with_words(store, text)))
     };
     #[expect(clippy::disallowed_methods, reason = "patience is measured")]
     let since = Instant::now();

@@ -38,6 +38,13 @@ impl OnlineStore {
         Self(Arc::new(Inner { runtime, driver, begun: Begun::default() }))
     }
 
+    /// Whether an object is sent under another name first: a put that is cut leaves that one, and
+    /// never a part of the object.
+    #[must_use]
+    pub fn renames(&self) -> bool {
+        self.0.driver.traits().renames
+    }
+
     /// Sends an object. [`Begun`] has the outcome for the call that waits for it.
     fn send(&self, name: &str, data: Buffer) {
         let request = self.0.driver.put(name, data, PutMode::Replace);
