@@ -20,7 +20,7 @@ pub(crate) fn of_share(error: ShareError) -> Error {
 
 /// An error of the line.
 pub(crate) fn at_server(source: io::Error) -> Error {
-    StoreError::Io { object: "the server".into(), source }.into()
+    StoreError::service("the server", source.kind(), source.to_string()).into()
 }
 
 /// An error of the engine.

@@ -146,19 +146,20 @@ const TRIES: u32 = 3;
 /// # Errors
 /// Those of [`connect`], and of the store.
 pub fn try_out(text: &str, effort: Effort) -> Result<Verdict, NoStore> {
-    connect(text)?;
+    let renames = connect(text)?.renames();
     let failed =
         |error: &dyn std::error::Error| StoreError::io("", io::Error::other(error.to_string()));
     let connected = || -> oblivio_store::Result<Box<dyn Store>> {
-        // Threads of its own: where a trial closes a connection, they end with what they send.
-        // Where that would leave a file under another name, there is nothing to find out.
-        let runtime = Runtime::new().map_err(|error| StoreError::io("", error))?;
-        let store = connect_over(text, &runtime).map_err(|error| failed(&error))?;
-        let store = match store.renames() {
-            true => connect(text).map_err(|error| failed(&error))?,
-            false => store,
+        // With threads of its own a connection that a trial closes ends with what it sends. Where
+        // that would leave a file under another name, there is nothing to find out.
+        let store = match renames {
+            true => connect(text),
+            false => {
+                let own = Runtime::new().map_err(|error| StoreError::io("", error))?;
+                connect_over(text, &own)
+            }
         };
-        Ok(Box::new(with_words(store, text)))
+        Ok(Box::new(with_words(store.map_err(|error| failed(&error))?, text)))
     };
     #[expect(clippy::disallowed_methods, reason = "patience is measured")]
     let since = Instant::now();

@@ -155,7 +155,7 @@ mod tests {
     use oblivio_store::{Held, MemoryStore};
     use std::sync::mpsc::{Receiver, Sender, channel};
 
-    /// A store that answers when it is told to, and how.
+    /// A store in memory whose answers wait for the test.
     struct Told(MemoryStore, Mutex<Receiver<Result<()>>>);
 
     impl Layer for Told {

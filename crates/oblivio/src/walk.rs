@@ -40,11 +40,11 @@ pub trait ReadFiles {
     ///
     /// # Errors
     /// Those of a read.
-    fn open(&self, ino: Ino) -> Result<Box<dyn OpenFile + '_>>;
+    fn open(&self, ino: Ino) -> Result<Box<dyn ReadFile + '_>>;
 }
 
 /// An open file. Its data lives until it is dropped.
-pub trait OpenFile {
+pub trait ReadFile {
     /// Bytes from an offset on; fewer at the end.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl ReadFiles for FileSystem {
         self.read_link(ino)
     }
 
-    fn open(&self, ino: Ino) -> Result<Box<dyn OpenFile + '_>> {
+    fn open(&self, ino: Ino) -> Result<Box<dyn ReadFile + '_>> {
         Ok(Box::new(Opened { fs: self, handle: self.open_file(ino)? }))
     }
 }
@@ -79,7 +79,7 @@ struct Opened<'f> {
     handle: Handle,
 }
 
-impl OpenFile for Opened<'_> {
+impl ReadFile for Opened<'_> {
     fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
         self.fs.read(self.handle, offset, len)
     }

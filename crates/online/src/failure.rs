@@ -223,7 +223,7 @@ fn kind_of(error: &opendal::Error, status: Option<u16>) -> Kind {
         // Somebody locked it, or the folder above is gone: it stays so until somebody does
         // something.
         (_, Some(423)) => Kind::Locked,
-        (_, Some(409)) if word.is_empty() => Kind::NoFolder,
+        (_, Some(409)) if is_webdav(error) => Kind::NoFolder,
         (Theirs::RateLimited, _) | (_, Some(408 | 409 | 425 | 429)) => Kind::Io(Io::ResourceBusy),
         (Theirs::Unsupported, _) | (_, Some(405 | 501 | 505)) => Kind::Io(Io::Unsupported),
         (Theirs::ConfigInvalid, _) => Kind::Io(Io::InvalidInput),
@@ -232,6 +232,11 @@ fn kind_of(error: &opendal::Error, status: Option<u16>) -> Kind {
         _ if error.message().contains("credential") => Kind::Io(Io::PermissionDenied),
         _ => Kind::Io(way(&cause_of(error).unwrap_or_default())),
     }
+}
+
+/// The library has the service in its text only, as it has the status.
+fn is_webdav(error: &opendal::Error) -> bool {
+    format!("{error:?}").contains("service: webdav")
 }
 
 /// Why there was no answer at all. A wrong certificate stays wrong, and so does a server that does
@@ -431,6 +436,15 @@ mod tests {
         let region = "\"x-amz-bucket-region\": \"eu-west-1\"";
         let error = refused(Theirs::Unexpected, 301, "PermanentRedirect", region);
         assert!(error.to_string().contains("region=eu-west-1"), "{error}");
+    }
+
+    #[test]
+    fn a_conflict_at_a_webdav_server_is_a_missing_folder() {
+        let parts = "Parts { status: 409, version: HTTP/1.1 }";
+        let error = opendal::Error::new(Theirs::Unexpected, "").with_context("response", parts);
+        let error = error.with_context("service", "webdav");
+        let error = Failure::new(&Fault::Refused(error)).about("a");
+        assert!(!error.may_pass() && error.to_string().contains("folder"), "{error}");
     }
 
     #[test]

@@ -133,8 +133,8 @@ impl PrivateFs {
         Err(Error::LockLost)
     }
 
-    /// The locks are gone, and what waits goes with them: others may have written since. Whoever
-    /// has the file open now learns of it.
+    /// Drops the locks of a file, and what waits to be written: another client may have written
+    /// since. All handles that are open now return an error from here on.
     pub(crate) fn lose_locks(&self, id: Owner, file: &mut OpenFile) {
         (file.locks, file.dirty) = (None, Dirty::default());
         file.lost = self.handles.load(Ordering::Relaxed);

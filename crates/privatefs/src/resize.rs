@@ -162,7 +162,8 @@ impl PrivateFs {
             };
             asks.push(vec![Ask::change(name, action, Compare::Always)]);
             if asks.len() == TOGETHER {
-                self.carry_out(only, &std::mem::take(&mut asks))?;
+                self.carry_out(only, &asks)?;
+                asks.clear();
             }
         }
         if !asks.is_empty() {

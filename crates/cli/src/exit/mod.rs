@@ -187,8 +187,8 @@ fn of_store(error: &StoreError) -> (Code, &'static str) {
         {
             (
                 Code::Refused,
-                "Nothing was sent. If the certificate is one of your own, add its authority to this \
-                 computer's, or name a file with it in SSL_CERT_FILE.",
+                "Nothing was sent. Check the URL; a certificate or a host key of your own has to be known to \
+                 this computer: see docs/online.md.",
             )
         }
         error if error.is_refused() => (

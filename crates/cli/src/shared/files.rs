@@ -5,7 +5,7 @@ use crate::args::OpenArgs;
 use crate::exit::usage;
 use crate::passphrase;
 use anyhow::Result;
-use oblivio::walk::{OpenFile, ReadFiles};
+use oblivio::walk::{ReadFile, ReadFiles};
 use oblivio_client::files::Files;
 use oblivio_client::{disk, unlock};
 use oblivio_privatefs::{Error as FsError, Kind, Options, Owner, PrivateFs, ROOT, Timestamp};
@@ -25,8 +25,10 @@ pub fn look<T>(
     args: &OpenArgs,
     work: impl FnOnce(&dyn ReadFiles) -> Result<T>,
 ) -> Result<T> {
-    if args.pad || args.pace.is_some() || args.trace_out.is_some() || args.unobserved {
-        let what = "a shared volume has no pace, pad or trace, and its server sees what is read";
+    let others = args.unobserved || args.older || args.history.is_some() || args.take_over;
+    if args.pad || args.pace.is_some() || args.trace_out.is_some() || others {
+        let what = "to look at a shared volume has no --pad, --pace, --trace-out, --unobserved, --older, \
+                    --history or --take-over";
         return Err(usage(what, "Leave that option out."));
     }
     let line = line(address, None)?;
@@ -37,7 +39,7 @@ pub fn look<T>(
         true => Err(Error::HoldsDisk.into()),
         false => {
             let fs = PrivateFs::new(Arc::clone(&files) as _, environment(), Options::default())?;
-            work(&Looked { fs, owners: Mutex::default() })
+            work(&SharedFiles { fs, owners: Mutex::default(), listed: Mutex::default() })
         }
     };
     let closed = files.close();
@@ -47,18 +49,39 @@ pub fn look<T>(
 }
 
 /// The files of a client, with a number for each owner that was met.
-struct Looked {
+struct SharedFiles {
     fs: PrivateFs,
     owners: Mutex<HashMap<Ino, Owner>>,
+    /// The directory that is being listed, whole and sorted.
+    listed: Mutex<(Ino, Vec<DirEntry>)>,
 }
 
-impl Looked {
+impl SharedFiles {
     fn owner(&self, ino: Ino) -> VolumeResult<Owner> {
         if ino == ROOT_INO {
             return Ok(ROOT);
         }
         let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         owners.get(&ino).copied().ok_or_else(|| Error::NotFound(format!("inode {ino}")))
+    }
+
+    /// All names of a directory, sorted.
+    fn list(&self, ino: Ino) -> VolumeResult<Vec<DirEntry>> {
+        let (owner, mut all, mut cookie) = (self.owner(ino)?, Vec::new(), 0);
+        loop {
+            let some = self.fs.list(owner, cookie, LISTED);
+            let some = some.map_err(|error| error_of(error, b""))?;
+            let Some(last) = some.last() else { break };
+            cookie = last.cookie;
+            all.extend(some.into_iter().map(|it| DirEntry {
+                ino: self.number(it.id),
+                kind: kind(it.kind),
+                name: it.name,
+            }));
+        }
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        all.dedup_by(|one, other| one.name == other.name);
+        Ok(all)
     }
 
     /// Owners are random: half of one tells it from the others.
@@ -90,7 +113,7 @@ impl Looked {
     }
 }
 
-impl ReadFiles for Looked {
+impl ReadFiles for SharedFiles {
     fn attr(&self, ino: Ino) -> VolumeResult<Attr> {
         let attr = self.fs.attr(self.owner(ino)?).map_err(|error| error_of(error, b""))?;
         Ok(self.attr_of(&attr))
@@ -102,30 +125,19 @@ impl ReadFiles for Looked {
     }
 
     fn read_dir(&self, ino: Ino, after: Option<&[u8]>, most: usize) -> VolumeResult<Vec<DirEntry>> {
-        let (owner, mut all, mut cookie) = (self.owner(ino)?, Vec::new(), 0);
-        loop {
-            let some = self.fs.list(owner, cookie, LISTED);
-            let some = some.map_err(|error| error_of(error, b""))?;
-            let Some(last) = some.last() else { break };
-            cookie = last.cookie;
-            all.extend(some);
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        if after.is_none() || listed.0 != ino {
+            *listed = (ino, self.list(ino)?);
         }
-        all.sort_by(|one, other| one.name.cmp(&other.name));
-        all.dedup_by(|one, other| one.name == other.name);
-        let rest = all.into_iter().filter(|it| after.is_none_or(|after| &*it.name > after));
-        let entry = |it: oblivio_privatefs::Entry| DirEntry {
-            ino: self.number(it.id),
-            kind: kind(it.kind),
-            name: it.name,
-        };
-        Ok(rest.take(most).map(entry).collect())
+        let rest = listed.1.iter().filter(|it| after.is_none_or(|after| &*it.name > after));
+        Ok(rest.take(most).cloned().collect())
     }
 
     fn read_link(&self, ino: Ino) -> VolumeResult<Vec<u8>> {
         self.fs.read_link(self.owner(ino)?).map_err(|error| error_of(error, b""))
     }
 
-    fn open(&self, ino: Ino) -> VolumeResult<Box<dyn OpenFile + '_>> {
+    fn open(&self, ino: Ino) -> VolumeResult<Box<dyn ReadFile + '_>> {
         let owner = self.owner(ino)?;
         self.fs.open(owner).map_err(|error| error_of(error, b""))?;
         Ok(Box::new(Opened { fs: &self.fs, owner }))
@@ -137,7 +149,7 @@ struct Opened<'f> {
     owner: Owner,
 }
 
-impl OpenFile for Opened<'_> {
+impl ReadFile for Opened<'_> {
     fn read(&self, offset: u64, len: usize) -> VolumeResult<Vec<u8>> {
         self.fs.read(self.owner, offset, len).map_err(|error| error_of(error, b""))
     }
@@ -145,7 +157,7 @@ impl OpenFile for Opened<'_> {
 
 impl Drop for Opened<'_> {
     fn drop(&mut self) {
-        // Whoever is gone holds nothing: a session's end does the same.
+        // If it fails, the end of the session closes the file.
         let _ = self.fs.close(self.owner);
     }
 }

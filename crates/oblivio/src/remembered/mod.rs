@@ -11,8 +11,7 @@ mod record;
 
 use etcetera::BaseStrategy;
 use etcetera::base_strategy::Xdg;
-use note::{forgotten, unkept};
-use note::{hex, unhex};
+use note::{forgotten, hex, unhex, unkept};
 use oblivio_crypto::{Entropy, OsEntropy, VolumeId, digest};
 use oblivio_volume::{ComputerId, Error, Keep, Keeper, Known, Result};
 use place::PlaceNote;
@@ -51,7 +50,7 @@ struct Taken {
     record: Record,
     /// Locked while open.
     _lock: Option<File>,
-    seat: Option<ComputerId>,
+    machine: Option<ComputerId>,
 }
 
 impl Remembered {
@@ -88,14 +87,14 @@ impl Remembered {
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(Error::Busy),
             Err(error) => return Err(unkept(&path, &error.into())),
         }
-        let seat = seat_in(&mut file).map_err(|error| unkept(&path, &error))?;
-        Ok((file, seat))
+        let machine = machine_in(&mut file).map_err(|error| unkept(&path, &error))?;
+        Ok((file, machine))
     }
 }
 
 /// The name by the secret in a lock file, which is drawn the first time. One that was torn is drawn
 /// anew: it only spares waiting. On another host a copy of the file makes another name.
-fn seat_in(file: &mut File) -> io::Result<ComputerId> {
+fn machine_in(file: &mut File) -> io::Result<ComputerId> {
     let mut text = String::new();
     file.take(64).read_to_string(&mut text)?;
     let mut drawn: [u8; 16] = unhex(text.trim_end()).unwrap_or_default();
@@ -113,7 +112,7 @@ impl Keeper for Remembered {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
         made.map_err(|error| unkept(&self.folder, &error))?;
         let lock = if self.unchanged { None } else { Some(self.lock(volume)?) };
-        let (lock, seat) = lock.unzip();
+        let (lock, machine) = lock.unzip();
         match self.place.volume()? {
             Some(other) if other != volume && !self.any_volume => {
                 return Err(Error::OtherVolume(format!(
@@ -125,7 +124,7 @@ impl Keeper for Remembered {
             _ => {}
         }
         let (record, known) = Record::open(&self.folder, volume)?;
-        self.taken = Some(Taken { record, _lock: lock, seat });
+        self.taken = Some(Taken { record, _lock: lock, machine });
         Ok(known)
     }
 
@@ -135,8 +134,8 @@ impl Keeper for Remembered {
         self.place.keep(known.volume)
     }
 
-    fn seat(&self) -> Option<ComputerId> {
-        self.taken.as_ref().and_then(|taken| taken.seat)
+    fn machine(&self) -> Option<ComputerId> {
+        self.taken.as_ref().and_then(|taken| taken.machine)
     }
 
     fn holds(&mut self, known: &Known) -> Result<bool> {
@@ -181,21 +180,21 @@ mod tests {
     #[test]
     fn all_sessions_of_a_computer_have_one_name_whatever_was_noted() -> Result<()> {
         let dir = tempfile::tempdir().expect("a folder");
-        let seat = |state: &str, volume: u8| {
+        let machine = |state: &str, volume: u8| {
             let mut it = Remembered::in_folder(dir.path().join(state), dir.path(), true);
             it.take(VolumeId([volume; 16]))?;
-            Ok::<_, Error>(it.seat().expect("a name"))
+            Ok::<_, Error>(it.machine().expect("a name"))
         };
-        let name = seat("one", 7)?;
-        assert_eq!(seat("one", 7)?, name, "nothing was noted");
-        assert_ne!(seat("one", 8)?, name);
-        assert_ne!(seat("two", 7)?, name);
+        let name = machine("one", 7)?;
+        assert_eq!(machine("one", 7)?, name, "nothing was noted");
+        assert_ne!(machine("one", 8)?, name);
+        assert_ne!(machine("two", 7)?, name);
         // A lock of an earlier version is empty, and one may be torn.
         let lock = dir.path().join("one").join(format!("{}.lock", VolumeId([7; 16])));
         for bytes in ["", "0123", "0123456789abcdef0123456789abcdeg"] {
             std::fs::write(&lock, bytes).expect("written");
-            let drawn = seat("one", 7)?;
-            assert_eq!(seat("one", 7)?, drawn);
+            let drawn = machine("one", 7)?;
+            assert_eq!(machine("one", 7)?, drawn);
         }
         Ok(())
     }

@@ -72,7 +72,7 @@ fn a_client_that_was_silent_for_long_holds_and_locks_in_its_next_session() {
     // The lock of before is given up.
     other.fs.lock(at.x, owner, lock).unwrap();
     other.fs.unlock_all(at.x, None).unwrap();
-    // It is told, once; then the locks and holders of now count.
+    // The first lock fails with an error; then the locks and holders of the new session count.
     assert!(matches!(silent.fs.lock(at.x, owner, lock), Err(Error::LockLost)));
     silent.fs.lock(at.x, owner, lock).unwrap();
     assert!(matches!(other.fs.lock(at.x, owner, lock), Err(Error::Locked)));
@@ -171,7 +171,7 @@ fn what_waits_without_a_lock_outlives_the_session() {
     assert_eq!(&client(&memory, 3, false).fs.read(at.x, 0, 5).unwrap(), b"waits");
 }
 
-/// What did not fit is dropped with the lock, and told: later it would land behind the next
+/// What did not fit is dropped with the lock, with an error: later it would land behind the next
 /// holder's.
 #[test]
 fn what_could_not_be_written_goes_with_the_lock() {

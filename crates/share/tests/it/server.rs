@@ -322,7 +322,7 @@ fn a_session_is_one_devices() {
         let sessions: Vec<Ask> = (0..1000).map(|n| ask(&two, first * 1000 + n, 0)).collect();
         let _ = two.ask(&sessions);
     }
-    // What the server says to those comes before its reply to this, and is told by the next one.
+    // The replies to those come before the one to this; the next call returns the first error.
     two.status().unwrap();
     while two.ask(&[]).is_err() {}
     refused();

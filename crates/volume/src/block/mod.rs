@@ -88,8 +88,8 @@ pub trait BlockSpace: Send {
         self.commit()
     }
 
-    /// Ends after a failure of what is stored, without a commit: whoever else wants the volume need
-    /// not wait for this computer. It changes nothing else, and does its best.
+    /// Ends the session after a failure, without a commit, so that other computers need not wait
+    /// for this one. Errors are ignored.
     fn give_up(&mut self) {}
 
     /// [`Self::finish`]; if the volume has failed, [`Self::give_up`].

@@ -124,7 +124,7 @@ pub trait Keeper: Send {
     /// A name that all sessions of this computer have in common, however they end. It lets others
     /// of them see at once that one has ended: only one at a time has a volume. `None`: there is no
     /// such name, and that of the newest note stands for it.
-    fn seat(&self) -> Option<ComputerId> {
+    fn machine(&self) -> Option<ComputerId> {
         None
     }
 

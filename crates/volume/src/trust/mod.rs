@@ -75,8 +75,8 @@ impl Trust {
     }
 
     /// What all sessions of this computer have in common, if its keeper knows.
-    pub fn seat(&self) -> Option<ComputerId> {
-        self.keeper.as_ref().and_then(|keeper| keeper.seat())
+    pub fn machine(&self) -> Option<ComputerId> {
+        self.keeper.as_ref().and_then(|keeper| keeper.machine())
     }
 
     /// Limits the rows of tables; 0 for a state without room for one.

@@ -409,10 +409,10 @@ pub(super) fn session_of(opening: &Opening<'_>, trust: &Trust, new: bool) -> ses
         vault: Vault::new(volume, Sealer::new(master.entry_root(volume), randomness)),
         environment: options.environment.clone(),
         who: Who {
-            computer: trust.seat().unwrap_or(trust.known().computer),
+            computer: trust.machine().unwrap_or(trust.known().computer),
             host: options.host.clone(),
         },
-        was: trust.seat().unwrap_or(trust.was()),
+        was: trust.machine().unwrap_or(trust.was()),
         hint: 0,
         // Before a volume is made, there may be claims to another one that never was.
         accept_gaps: new || options.accept_rollback,
