@@ -1,8 +1,8 @@
 //! Commits during a long command: memory stays bounded and a crash loses little.
 
 use anyhow::Result;
+use oblivio::walk::WriteFiles;
 use oblivio_volume::CHANGE_BYTES;
-use oblivio_volume::fs::FileSystem;
 use std::time::{Duration, Instant};
 
 /// Limit of the bytes in one commit.
@@ -12,13 +12,13 @@ const COMMIT_EVERY: Duration = Duration::from_secs(5);
 
 /// Keeps count of uncommitted changes.
 pub struct Committer<'f> {
-    fs: &'f FileSystem,
+    fs: &'f dyn WriteFiles,
     bytes: u64,
     last: Instant,
 }
 
 impl<'f> Committer<'f> {
-    pub fn new(fs: &'f FileSystem) -> Self {
+    pub fn new(fs: &'f dyn WriteFiles) -> Self {
         Self { fs, bytes: 0, last: Instant::now() }
     }
 

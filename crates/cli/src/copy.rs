@@ -3,25 +3,26 @@
 use crate::args::CpArgs;
 use crate::committer::{COMMIT_BYTES, Committer};
 use crate::exit::{Failures, usage};
+use crate::files::{self, Changed};
 use crate::get::each_piece;
 use crate::inside::{self, Place, VolumePath, entries, in_words_of};
-use crate::open::{self, Session};
 use crate::progress::Progress;
 use crate::staging::Staging;
 use crate::tree::{check_paths, refuse_into_itself, sources_and_places};
 use anyhow::Result;
+use oblivio::walk::WriteFiles;
 use oblivio_serve::watch::{OrdinaryEvent, Publisher};
 use oblivio_volume::Error;
-use oblivio_volume::fs::{Attr, FileKind, FileSystem, Ino, NewNode, SetAttr};
+use oblivio_volume::fs::{Attr, FileKind, Ino, NewNode, SetAttr};
 use std::collections::HashMap;
 
 /// Runs the command.
 pub fn run(args: &CpArgs) -> Result<()> {
     check_paths(&args.paths)?;
-    open::with(&args.volume, &args.open, |session| {
-        let mut copy = Copy::new(session, Progress::bytes(args.open.quiet, None))?;
+    files::change(&args.volume, &args.open, |changed| {
+        let mut copy = Copy::new(changed, Progress::bytes(args.open.quiet, None))?;
         let (mut failures, mut done) = (Failures::default(), 0);
-        for (from, place) in sources_and_places(&session.fs, &args.paths)? {
+        for (from, place) in sources_and_places(changed.0, &args.paths)? {
             match copy.named(&from, place, args.recursive) {
                 Ok(()) => done += 1,
                 Err(error) => failures.note(error)?,
@@ -34,7 +35,7 @@ pub fn run(args: &CpArgs) -> Result<()> {
 
 /// One `cp` at work. Modes, owners, times, links and holes are kept.
 struct Copy<'f> {
-    fs: &'f FileSystem,
+    fs: &'f dyn WriteFiles,
     publisher: &'f Publisher,
     committer: Committer<'f>,
     staging: Staging<'f>,
@@ -46,8 +47,7 @@ struct Copy<'f> {
 }
 
 impl<'f> Copy<'f> {
-    fn new(session: &'f Session, progress: Progress) -> Result<Self> {
-        let (fs, publisher) = (&session.fs, &session.publisher);
+    fn new((fs, publisher): Changed<'f>, progress: Progress) -> Result<Self> {
         let (links, directories) = (HashMap::new(), Vec::new());
         let (committer, staging) = (Committer::new(fs), Staging::new(fs)?);
         Ok(Self { fs, publisher, committer, staging, progress, links, directories })
@@ -105,7 +105,8 @@ impl<'f> Copy<'f> {
         if !self.committer.has_room(attr.size) {
             self.committer.commit()?;
         }
-        let staged = there || attr.size > COMMIT_BYTES;
+        let seen = self.fs.among_others().is_some();
+        let staged = there || seen || attr.size > COMMIT_BYTES;
         let at = if staged { self.staging.fresh()? } else { (place.parent, place.name.clone()) };
         if let Err(error) = self.make(attr, &at, staged) {
             // Report the first failure.
@@ -135,16 +136,16 @@ impl<'f> Copy<'f> {
     }
 
     fn content(&mut self, attr: &Attr, at: &(Ino, Vec<u8>), staged: bool) -> Result<Attr> {
-        let (made, handle) = self.fs.create(at.0, &at.1, node(attr))?;
+        let (made, file) = self.fs.create(at.0, &at.1, node(attr))?;
         let (fs, publisher) = (self.fs, self.publisher);
         publisher.ordinary(OrdinaryEvent::create(made.ino));
         let copied = each_piece(fs, publisher, attr, |offset, piece| {
             self.progress.add(piece.len() as u64);
             // A piece of a hole stays one.
             if piece.iter().any(|&byte| byte != 0) {
-                fs.write(handle, offset, piece)?;
-                let (file, len) = (made.ino, piece.len() as u64);
-                publisher.ordinary(OrdinaryEvent::write(file, offset + len, offset, len));
+                file.write(offset, piece)?;
+                let (ino, len) = (made.ino, piece.len() as u64);
+                publisher.ordinary(OrdinaryEvent::write(ino, offset + len, offset, len));
                 self.committer.wrote(piece.len() as u64);
             }
             // A file at its final name must not be committed before it is whole.
@@ -155,7 +156,7 @@ impl<'f> Copy<'f> {
         });
         let set = SetAttr { size: Some(attr.size), ..attributes(attr) };
         let copied = copied.and_then(|()| Ok(fs.set_attr(made.ino, set)?));
-        fs.close(handle)?;
+        file.close()?;
         copied
     }
 

@@ -2,10 +2,11 @@
 
 use crate::exit::{Code, fault, usage};
 use anyhow::Result;
+use oblivio::walk::ReadFiles;
 pub use oblivio::walk::{entries, find, find_directory, find_if_any, follow, in_words_of};
 pub use oblivio::{BadPath, VolumePath};
 use oblivio_volume::Error;
-use oblivio_volume::fs::{FileKind, FileSystem, Ino};
+use oblivio_volume::fs::{FileKind, Ino};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -49,7 +50,7 @@ pub enum Destination {
 
 impl Destination {
     /// Looks up the target. `slash` says that a directory was meant.
-    pub fn find(fs: &FileSystem, to: &VolumePath, single: bool, slash: bool) -> Result<Self> {
+    pub fn find(fs: &dyn ReadFiles, to: &VolumePath, single: bool, slash: bool) -> Result<Self> {
         match find_if_any(fs, to)? {
             Some(attr) if attr.kind == FileKind::Directory => Ok(Self::Into(attr.ino, to.clone())),
             Some(_) if !single || slash => Err(Error::NotADirectory(to.to_string()).into()),

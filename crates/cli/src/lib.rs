@@ -15,6 +15,7 @@ mod disk;
 mod engines;
 mod exit;
 mod facts;
+mod files;
 mod gc;
 mod get;
 mod human;
@@ -22,7 +23,6 @@ mod info;
 mod init;
 mod inside;
 mod list;
-mod looking;
 #[cfg(feature = "man")]
 mod manual;
 mod meeting;

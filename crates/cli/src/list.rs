@@ -2,9 +2,9 @@
 
 use crate::args::{DuArgs, LsArgs, StatArgs};
 use crate::exit::Failures;
+use crate::files;
 use crate::human::{self, say, say_json};
 use crate::inside::{self, VolumePath, entries};
-use crate::looking;
 use anyhow::Result;
 use oblivio::walk::ReadFiles;
 use oblivio_volume::fs::{Attr, FileKind, Ino};
@@ -24,7 +24,7 @@ fn each_path(
     paths: &[VolumePath],
     mut show: impl FnMut(&dyn ReadFiles, &VolumePath) -> Result<()>,
 ) -> Result<()> {
-    looking::with(volume, open, |(fs, _)| {
+    files::look(volume, open, |(fs, _)| {
         let mut failures = Failures::default();
         let mut done = 0;
         for path in paths {

@@ -160,6 +160,10 @@ pub fn volume_over(
         let what = "--unobserved is for media where nobody sees what is read";
         return Err(usage(what, "Leave it out: a service sees what is read in it."));
     }
+    if args.token_file.is_some() {
+        let hint = "Leave it out, or name one as share://HOST:PORT/NAME.";
+        return Err(usage("--token-file is for a shared volume", hint));
+    }
     let store: Arc<dyn Store> = match args.unobserved {
         true => Arc::new(Unobserved::over(store).context("a temporary file")?),
         false => store,

@@ -3,14 +3,16 @@
 use crate::args::{MkdirArgs, MvArgs, OpenArgs, RmArgs};
 use crate::committer::Committer;
 use crate::exit::{Code, Failures, fault, usage};
+use crate::files::{self, Changed};
 use crate::inside::{
     self, Destination, Place, VolumePath, ends_in_slash, entries, in_words_of, is_not_found,
 };
-use crate::open::{self, Session, now};
+use crate::open::now;
 use anyhow::{Context, Result};
+use oblivio::walk::WriteFiles;
 use oblivio_serve::watch::OrdinaryEvent;
 use oblivio_volume::Error;
-use oblivio_volume::fs::{FileKind, FileSystem, Ino, NewNode, RenameMode};
+use oblivio_volume::fs::{FileKind, Ino, NewNode, RenameMode};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -19,13 +21,13 @@ fn each(
     volume: &Path,
     open: &OpenArgs,
     paths: &[VolumePath],
-    mut work: impl FnMut(&Session, &mut Committer<'_>, &VolumePath) -> Result<()>,
+    mut work: impl FnMut(Changed<'_>, &mut Committer<'_>, &VolumePath) -> Result<()>,
 ) -> Result<()> {
-    open::with(volume, open, |session| {
-        let mut committer = Committer::new(&session.fs);
+    files::change(volume, open, |changed| {
+        let mut committer = Committer::new(changed.0);
         let (mut failures, mut done) = (Failures::default(), 0);
         for path in paths {
-            match work(session, &mut committer, path) {
+            match work(changed, &mut committer, path) {
                 Ok(()) => done += 1,
                 Err(error) => failures.note(error)?,
             }
@@ -38,8 +40,7 @@ fn each(
 /// Runs `mkdir`.
 pub fn mkdir(args: &MkdirArgs) -> Result<()> {
     let paths = inside::parse_all(&args.remote)?;
-    each(&args.volume, &args.open, &paths, |session, committer, path| {
-        let fs = &session.fs;
+    each(&args.volume, &args.open, &paths, |(fs, _), committer, path| {
         committer.changed();
         if args.parents { make_all(fs, path) } else { make_one(fs, path).map(drop) }
     })
@@ -50,7 +51,7 @@ fn new_directory() -> NewNode {
     NewNode { mode: 0o755, uid, gid, mtime: now() }
 }
 
-fn make_one(fs: &FileSystem, path: &VolumePath) -> Result<Ino> {
+fn make_one(fs: &dyn WriteFiles, path: &VolumePath) -> Result<Ino> {
     let Some(name) = path.name() else { return Err(Error::Exists(path.to_string()).into()) };
     let parent = inside::find_directory(fs, &path.parent())?.ino;
     let made = fs.mkdir(parent, name, new_directory());
@@ -58,7 +59,7 @@ fn make_one(fs: &FileSystem, path: &VolumePath) -> Result<Ino> {
 }
 
 /// Makes a directory and its parents.
-pub fn make_all(fs: &FileSystem, path: &VolumePath) -> Result<()> {
+pub fn make_all(fs: &dyn WriteFiles, path: &VolumePath) -> Result<()> {
     let mut here = VolumePath::root();
     for name in path.names() {
         here = here.join(name);
@@ -78,8 +79,8 @@ pub fn rm(args: &RmArgs) -> Result<()> {
         let hint = "Name what is in it: `oblivio ls VOLUME /` shows that.";
         return Err(usage("the root of a volume cannot be removed", hint));
     }
-    each(&args.volume, &args.open, &paths, |session, committer, path| {
-        match remove(session, committer, path, args.recursive) {
+    each(&args.volume, &args.open, &paths, |changed, committer, path| {
+        match remove(changed, committer, path, args.recursive) {
             Err(error) if args.force && is_not_found(&error) => Ok(()),
             result => result,
         }
@@ -87,12 +88,11 @@ pub fn rm(args: &RmArgs) -> Result<()> {
 }
 
 fn remove(
-    session: &Session,
+    (fs, publisher): Changed<'_>,
     committer: &mut Committer<'_>,
     path: &VolumePath,
     recursive: bool,
 ) -> Result<()> {
-    let fs = &session.fs;
     let attr = inside::find(fs, path)?;
     let parent = inside::find_directory(fs, &path.parent())?.ino;
     let name = path.name().context("the root")?;
@@ -100,27 +100,26 @@ fn remove(
         if !recursive {
             return Err(Error::IsADirectory(path.to_string()).into());
         }
-        remove_below(session, committer, attr.ino)?;
+        remove_below((fs, publisher), committer, attr.ino)?;
         fs.rmdir(parent, name).map_err(|error| in_words_of(path, error))?;
     } else {
         fs.unlink(parent, name).map_err(|error| in_words_of(path, error))?;
-        session.publisher.ordinary(OrdinaryEvent::delete(attr.ino, attr.size));
+        publisher.ordinary(OrdinaryEvent::delete(attr.ino, attr.size));
     }
     committer.changed();
     Ok(())
 }
 
 /// Empties a directory, the deepest first.
-fn remove_below(session: &Session, committer: &mut Committer<'_>, directory: Ino) -> Result<()> {
-    let fs = &session.fs;
+fn remove_below(changed: Changed<'_>, committer: &mut Committer<'_>, directory: Ino) -> Result<()> {
     // Each with the names of subdirectories still to empty and remove.
-    let mut stack = vec![(directory, remove_files(session, committer, directory)?)];
+    let mut stack = vec![(directory, remove_files(changed, committer, directory)?)];
     while let Some((here, left)) = stack.last_mut() {
         let here = *here;
         match left.last() {
             Some((_, ino)) => {
                 let ino = *ino;
-                let below = remove_files(session, committer, ino)?;
+                let below = remove_files(changed, committer, ino)?;
                 stack.push((ino, below));
             }
             None => {
@@ -129,7 +128,7 @@ fn remove_below(session: &Session, committer: &mut Committer<'_>, directory: Ino
                     && let Some((name, ino)) = left.pop()
                 {
                     debug_assert_eq!(ino, here);
-                    fs.rmdir(*above, &name)?;
+                    changed.0.rmdir(*above, &name)?;
                     committer.changed();
                     committer.commit_if_due()?;
                 }
@@ -141,18 +140,17 @@ fn remove_below(session: &Session, committer: &mut Committer<'_>, directory: Ino
 
 /// Removes everything but directories, and returns the names of those.
 fn remove_files(
-    session: &Session,
+    (fs, publisher): Changed<'_>,
     committer: &mut Committer<'_>,
     directory: Ino,
 ) -> Result<Vec<(Vec<u8>, Ino)>> {
-    let fs = &session.fs;
     let mut directories = Vec::new();
     for entry in entries(fs, directory)? {
         if entry.kind == FileKind::Directory {
             directories.push((entry.name, entry.ino));
         } else {
             fs.unlink(directory, &entry.name)?;
-            session.publisher.ordinary(OrdinaryEvent::delete(entry.ino, 0));
+            publisher.ordinary(OrdinaryEvent::delete(entry.ino, 0));
             committer.changed();
             committer.commit_if_due()?;
         }
@@ -161,7 +159,10 @@ fn remove_files(
 }
 
 /// The sources, each with its place below the last path.
-pub fn sources_and_places(fs: &FileSystem, paths: &[OsString]) -> Result<Vec<(VolumePath, Place)>> {
+pub fn sources_and_places(
+    fs: &dyn WriteFiles,
+    paths: &[OsString],
+) -> Result<Vec<(VolumePath, Place)>> {
     let (to, from) = paths.split_last().context("nothing to do")?;
     let sources = inside::parse_all(from)?;
     let target = inside::parse(to)?;
@@ -176,7 +177,7 @@ pub fn sources_and_places(fs: &FileSystem, paths: &[OsString]) -> Result<Vec<(Vo
     sources.into_iter().map(place).collect()
 }
 
-fn is_directory(fs: &FileSystem, path: &VolumePath) -> Result<bool> {
+fn is_directory(fs: &dyn WriteFiles, path: &VolumePath) -> Result<bool> {
     Ok(inside::find(fs, path)?.kind == FileKind::Directory)
 }
 
@@ -200,8 +201,7 @@ pub fn refuse_into_itself(from: &VolumePath, place: &Place) -> Result<()> {
 /// Runs `mv`.
 pub fn mv(args: &MvArgs) -> Result<()> {
     check_paths(&args.paths)?;
-    open::with(&args.volume, &args.open, |session| {
-        let fs = &session.fs;
+    files::change(&args.volume, &args.open, |(fs, _)| {
         let mut committer = Committer::new(fs);
         let (mut failures, mut done) = (Failures::default(), 0);
         for (from, place) in sources_and_places(fs, &args.paths)? {
@@ -216,7 +216,7 @@ pub fn mv(args: &MvArgs) -> Result<()> {
     })
 }
 
-fn rename(fs: &FileSystem, from: &VolumePath, to: &Place, no_clobber: bool) -> Result<()> {
+fn rename(fs: &dyn WriteFiles, from: &VolumePath, to: &Place, no_clobber: bool) -> Result<()> {
     inside::find(fs, from)?;
     refuse_into_itself(from, to)?;
     let parent = inside::find_directory(fs, &from.parent())?.ino;

@@ -19,9 +19,6 @@ pub struct InfoArgs {
     /// As JSON
     #[arg(long)]
     pub json: bool,
-    /// The file with this computer's token, for a shared volume; it is kept for the next time
-    #[arg(long, value_name = "FILE")]
-    pub token_file: Option<PathBuf>,
     #[command(flatten)]
     pub open: OpenArgs,
 }
@@ -42,9 +39,6 @@ pub struct CheckArgs {
     /// As JSON
     #[arg(long)]
     pub json: bool,
-    /// The file with this computer's token, for a shared volume; it is kept for the next time
-    #[arg(long, value_name = "FILE")]
-    pub token_file: Option<PathBuf>,
     #[command(flatten)]
     pub open: OpenArgs,
 }

@@ -53,9 +53,6 @@ pub struct MountArgs {
     /// As `mount -s`: let options pass that are not known
     #[arg(long, hide = true)]
     pub sloppy: bool,
-    /// The file with this computer's token, for a shared volume; it is kept for the next time
-    #[arg(long, value_name = "FILE")]
-    pub token_file: Option<PathBuf>,
     #[command(flatten)]
     pub open: OpenArgs,
     #[arg(skip)]

@@ -46,9 +46,6 @@ pub struct NbdArgs {
     /// there reads and writes the disk
     #[arg(long, requires = "tls_cert", conflicts_with = "tls_client_ca")]
     pub any_client: bool,
-    /// The file with this computer's token, for a shared volume; it is kept for the next time
-    #[arg(long, value_name = "FILE")]
-    pub token_file: Option<PathBuf>,
     #[command(flatten)]
     pub serve: ServeArgs,
 }

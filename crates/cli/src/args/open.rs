@@ -23,6 +23,9 @@ pub struct OpenArgs {
     /// What that one has not synced is lost, and it writes nothing more
     #[arg(long)]
     pub take_over: bool,
+    /// The file with this computer's token, for a shared volume; it is kept for the next time
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub token_file: Option<PathBuf>,
     /// Nobody sees reads where the volume is (a restored snapshot, a read-only medium of mine):
     /// read it, and write nothing there
     #[arg(long, hide_short_help = true)]

@@ -84,9 +84,6 @@ pub struct InitArgs {
     /// At a URL: the prices of the service, if they are not known or have changed
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub price: Option<PathBuf>,
-    /// The file with this computer's token, for a shared volume; it is kept for the next time
-    #[arg(long, value_name = "FILE")]
-    pub token_file: Option<PathBuf>,
     #[command(flatten)]
     pub open: OpenArgs,
 }

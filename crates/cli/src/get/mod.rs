@@ -6,9 +6,9 @@ mod tree;
 
 use crate::args::{CatArgs, GetArgs};
 use crate::exit::{Failures, usage};
+use crate::files::{self, Looked};
 use crate::human;
 use crate::inside::{self, VolumePath};
-use crate::looking::{self, Looked};
 use crate::progress::{self, Progress};
 use crate::put::{Summary, in_words};
 use anyhow::{Context, Result};
@@ -26,11 +26,11 @@ pub use pieces::each_piece;
 pub fn run(args: &GetArgs) -> Result<()> {
     let remote = inside::parse(&args.remote)?;
     if args.local == "-" {
-        return looking::with(&args.volume, &args.open, |files| {
+        return files::look(&args.volume, &args.open, |files| {
             to_stdout(files, &remote, args.open.quiet)
         });
     }
-    let summary = looking::with(&args.volume, &args.open, |files| get(args, files, &remote))?;
+    let summary = files::look(&args.volume, &args.open, |files| get(args, files, &remote))?;
     if args.json {
         human::say_json(&summary)?;
     } else if !args.open.quiet {
@@ -42,7 +42,7 @@ pub fn run(args: &GetArgs) -> Result<()> {
 /// Runs `cat`.
 pub fn cat(args: &CatArgs) -> Result<()> {
     let paths = inside::parse_all(&args.remote)?;
-    looking::with(&args.volume, &args.open, |files| {
+    files::look(&args.volume, &args.open, |files| {
         let mut failures = Failures::default();
         let mut done = 0;
         for path in &paths {

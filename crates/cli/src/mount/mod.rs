@@ -30,7 +30,7 @@ const TIMEOUT: u64 = 20;
 pub fn run(args: &MountArgs) -> Result<()> {
     let mut args = args.clone();
     apply(&mut args)?;
-    if args.strict || args.token_file.is_some() {
+    if args.strict || args.open.token_file.is_some() {
         let what = "strict and --token-file are for shared volumes";
         return Err(usage(what, "Leave them out, or name a volume as share://HOST:PORT/NAME."));
     }

@@ -6,9 +6,9 @@ mod tree;
 
 use crate::args::PutArgs;
 use crate::exit::usage;
+use crate::files::{self, Changed};
 use crate::human;
 use crate::inside::{self, Destination, VolumePath, ends_in_slash};
-use crate::open::{self, Session};
 use crate::progress::{self, Progress};
 use anyhow::{Context, Result};
 use std::ffi::OsString;
@@ -24,8 +24,8 @@ pub fn run(args: &PutArgs) -> Result<()> {
     let (to, locals) = args.paths.split_last().context("nothing to store")?;
     let remote = inside::parse(to)?;
     check_sources(args, locals)?;
-    let summary = open::with(&args.volume, &args.open, |session| {
-        put_all(args, session, locals, &remote, ends_in_slash(to))
+    let summary = files::change(&args.volume, &args.open, |changed| {
+        put_all(args, changed, locals, &remote, ends_in_slash(to))
     })?;
     if args.json {
         human::say_json(&summary)?;
@@ -56,14 +56,14 @@ fn check_sources(args: &PutArgs, locals: &[OsString]) -> Result<()> {
 
 fn put_all(
     args: &PutArgs,
-    session: &Session,
+    changed: Changed<'_>,
     locals: &[OsString],
     remote: &VolumePath,
     slash: bool,
 ) -> Result<Summary> {
     let begun = Instant::now();
-    let to = Destination::find(&session.fs, remote, locals.len() == 1, slash)?;
-    let mut put = Put::new(session, &args.volume, begin_progress(args, locals))?;
+    let to = Destination::find(changed.0, remote, locals.len() == 1, slash)?;
+    let mut put = Put::new(changed, &args.volume, begin_progress(args, locals))?;
     put.recursive = args.recursive;
     put.announce = match (args.verbose, args.json) {
         (false, _) => tree::Announce::Nothing,

@@ -4,15 +4,17 @@ use super::source;
 use super::summary::Summary;
 use crate::committer::{COMMIT_BYTES, Committer};
 use crate::exit::{Code, Failures, fault};
+use crate::files::Changed;
 use crate::human;
 use crate::inside::{Place, in_words_of};
-use crate::open::{Session, now};
+use crate::open::now;
 use crate::progress::Progress;
 use crate::staging::Staging;
 use anyhow::{Context, Result};
+use oblivio::walk::{WriteFile, WriteFiles};
 use oblivio_serve::watch::{OrdinaryEvent, Publisher};
 use oblivio_volume::Error;
-use oblivio_volume::fs::{Attr, FileKind, FileSystem, Handle, Ino, NewNode, SetAttr};
+use oblivio_volume::fs::{Attr, FileKind, Ino, NewNode, SetAttr};
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io::{self, Read};
@@ -33,7 +35,7 @@ pub enum Announce {
 
 /// One `put` at work.
 pub struct Put<'s> {
-    fs: &'s FileSystem,
+    fs: &'s dyn WriteFiles,
     publisher: &'s Publisher,
     pub recursive: bool,
     pub announce: Announce,
@@ -53,11 +55,10 @@ pub struct Put<'s> {
 }
 
 impl<'s> Put<'s> {
-    pub fn new(session: &'s Session, volume: &Path, progress: Progress) -> Result<Self> {
-        let fs = &session.fs;
+    pub fn new((fs, publisher): Changed<'s>, volume: &Path, progress: Progress) -> Result<Self> {
         Ok(Self {
             fs,
-            publisher: &session.publisher,
+            publisher,
             recursive: true,
             announce: Announce::Nothing,
             committer: Committer::new(fs),
@@ -233,7 +234,7 @@ impl<'s> Put<'s> {
         &mut self,
         place: &Place,
         staged: bool,
-        make: impl FnOnce(&FileSystem, Ino, &[u8]) -> oblivio_volume::Result<(Ino, T)>,
+        make: impl FnOnce(&dyn WriteFiles, Ino, &[u8]) -> oblivio_volume::Result<(Ino, T)>,
     ) -> Result<T> {
         if !staged {
             let made = make(self.fs, place.parent, &place.name);
@@ -252,13 +253,14 @@ impl<'s> Put<'s> {
         if !self.committer.has_room(found.len()) {
             self.commit()?;
         }
-        let staged =
-            there.is_some() || found.len() > COMMIT_BYTES || self.is_scarce(found.len())?;
+        let staged = there.is_some()
+            || self.fs.among_others().is_some()
+            || found.len() > COMMIT_BYTES
+            || self.is_scarce(found.len())?;
         let node = source::node(found);
-        self.written(place, staged, node, |put, ino, handle| {
-            let fs = put.fs;
+        self.written(place, staged, node, |put, ino, into| {
             let len = source::each_piece(file, found.len(), |at, piece| {
-                fs.write(handle, at, piece)?;
+                into.write(at, piece)?;
                 put.wrote(ino, at, piece.len() as u64, staged)
             })?;
             if len < found.len() {
@@ -280,7 +282,7 @@ impl<'s> Put<'s> {
         self.replaceable(&place)?;
         self.progress.on(&place.path.to_string());
         let mut len = 0;
-        self.written(&place, true, node, |put, ino, handle| {
+        self.written(&place, true, node, |put, ino, into| {
             let mut piece = Vec::with_capacity(source::PIECE);
             loop {
                 piece.clear();
@@ -288,7 +290,7 @@ impl<'s> Put<'s> {
                 if piece.is_empty() {
                     return Ok(SetAttr::default());
                 }
-                put.fs.write(handle, len, &piece)?;
+                into.write(len, &piece)?;
                 put.wrote(ino, len, piece.len() as u64, true)?;
                 len += piece.len() as u64;
             }
@@ -302,9 +304,7 @@ impl<'s> Put<'s> {
     /// Whether a file of this length leaves little room or none: then the file system commits by
     /// itself, and not only on request.
     fn is_scarce(&self, len: u64) -> Result<bool> {
-        let usage = self.fs.usage()?;
-        let free = usage.free_blocks.saturating_mul(usage.block_bytes);
-        Ok(free < len.saturating_mul(2).saturating_add(SCARCE))
+        Ok(self.fs.free_bytes()? < len.saturating_mul(2).saturating_add(SCARCE))
     }
 
     /// Creates a file, fills it, and puts it in its place; on failure nothing of it stays.
@@ -313,15 +313,15 @@ impl<'s> Put<'s> {
         place: &Place,
         staged: bool,
         node: NewNode,
-        fill: impl FnOnce(&mut Self, Ino, Handle) -> Result<SetAttr>,
+        fill: impl FnOnce(&mut Self, Ino, &dyn WriteFile) -> Result<SetAttr>,
     ) -> Result<Ino> {
         let at = if staged { self.staging.fresh()? } else { (place.parent, place.name.clone()) };
         let created = self.fs.create(at.0, &at.1, node);
-        let (attr, handle) = created.map_err(|error| in_words_of(&place.path, error))?;
+        let (attr, file) = created.map_err(|error| in_words_of(&place.path, error))?;
         self.publisher.ordinary(OrdinaryEvent::create(attr.ino));
         let filled =
-            fill(self, attr.ino, handle).and_then(|set| Ok(self.fs.set_attr(attr.ino, set)?));
-        let closed = self.fs.close(handle);
+            fill(self, attr.ino, &*file).and_then(|set| Ok(self.fs.set_attr(attr.ino, set)?));
+        let closed = file.close();
         if let Err(error) = filled.and(closed.map_err(Into::into)) {
             // Report the first failure.
             let _ = self.fs.unlink(at.0, &at.1);

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// What anybody with a token can see, without the passphrase.
 pub fn info(args: &InfoArgs, address: &Address) -> Result<()> {
-    let line = line(address, args.token_file.as_deref())?;
+    let line = line(address, args.open.token_file.as_deref())?;
     let (header, status) = (header(&line)?, line.status()?);
     let config = config_of(&header)?;
     let most = config.blocks() * config.block_bytes as u64;
@@ -53,7 +53,7 @@ pub fn info(args: &InfoArgs, address: &Address) -> Result<()> {
 
 /// Reads all names and inodes, and checks that they fit together.
 pub fn check(args: &CheckArgs, address: &Address) -> Result<()> {
-    let line = line(address, args.token_file.as_deref())?;
+    let line = line(address, args.open.token_file.as_deref())?;
     let keyed = unlock(&line, &passphrase::known(&args.open.passphrase)?)?;
     let client = open(line, keyed, address, &args.open, TIMEOUT)?;
     let files = Arc::new(Files::new(client)?);

@@ -1,6 +1,7 @@
 //! Volumes that computers share, at a server that has no key: `share://HOST:PORT/NAME`.
 
 mod care;
+mod convert;
 mod files;
 mod init;
 mod line;
@@ -16,16 +17,18 @@ use anyhow::Result;
 use oblivio_share::Address;
 use std::path::Path;
 
-pub use files::look;
+pub use files::with;
 
-/// Runs a command that names a shared volume; none for others, and for those that look at files of
+/// Runs a command that names a shared volume; none for others, and for those that work on files of
 /// any volume.
 pub fn run(command: &Command) -> Option<Result<()>> {
+    use Command as C;
     let place = command.place()?;
     let address = address(place)?;
-    if let Command::Ls(_) | Command::Cat(_) | Command::Get(_) | Command::Stat(_) | Command::Du(_) =
-        command
-    {
+    if let C::Ls(_) | C::Cat(_) | C::Get(_) | C::Stat(_) | C::Du(_) = command {
+        return None;
+    }
+    if let C::Put(_) | C::Mkdir(_) | C::Rm(_) | C::Mv(_) | C::Cp(_) = command {
         return None;
     }
     Some(address.and_then(|address| match command {

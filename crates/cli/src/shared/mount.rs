@@ -32,7 +32,7 @@ pub fn run(args: &MountArgs, address: &Address) -> Result<()> {
     if args.background && !args.child {
         return background::again(&args.open);
     }
-    let line = line(address, args.token_file.as_deref())?;
+    let line = line(address, args.open.token_file.as_deref())?;
     let passphrase = passphrase::known(&args.open.passphrase)?;
     let keyed = unlock(&line, &passphrase)?;
     drop(passphrase);

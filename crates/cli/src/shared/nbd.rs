@@ -25,7 +25,7 @@ pub fn run(args: &NbdArgs, address: &Address) -> Result<()> {
         return background::again(&serve.open);
     }
     let front = front.with_tls()?;
-    let line = line(address, args.token_file.as_deref())?;
+    let line = line(address, args.serve.open.token_file.as_deref())?;
     let passphrase = passphrase::known(&serve.open.passphrase)?;
     let keyed = unlock(&line, &passphrase)?;
     drop(passphrase);

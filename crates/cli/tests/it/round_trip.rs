@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 /// A tree with every kind of kept property.
-fn make_tree(scratch: &Scratch) {
+pub(crate) fn make_tree(scratch: &Scratch) {
     scratch.write("tree/small.txt", "hello\n");
     scratch.write("tree/empty", "");
     scratch.write("tree/sub/deep/large.bin", noise(3_000_000, 1));
@@ -35,7 +35,7 @@ fn make_tree(scratch: &Scratch) {
 }
 
 /// Every name with the properties that must come back.
-fn describe(root: &Path) -> Vec<String> {
+pub(crate) fn describe(root: &Path) -> Vec<String> {
     let mut all = Vec::new();
     let mut todo = vec![root.to_owned()];
     while let Some(path) = todo.pop() {

@@ -196,6 +196,8 @@ struct World<P> {
     seqs: [u64; 2],
     /// Sessions of the honest ones: each start has its own.
     session: u64,
+    /// The folder as it was at an earlier start: a backup.
+    backup: Files,
 }
 
 impl<P: Place> World<P> {
@@ -205,8 +207,8 @@ impl<P: Place> World<P> {
         }
         let (term, next) = lead(&place);
         let (acknowledged, open, told) = Default::default();
-        let dice = Dice::new(seed);
-        Self { place, dice, term, next, acknowledged, open, told, seqs: [0; 2], session: 1 }
+        let (dice, backup) = (Dice::new(seed), files(&place.folder()));
+        Self { place, dice, term, next, acknowledged, open, told, seqs: [0; 2], session: 1, backup }
     }
 
     fn rig(&self) -> Rig<'_> {
@@ -320,7 +322,14 @@ impl<P: Place> World<P> {
         self.place.end();
         let folder = self.place.folder();
         let whole = files(&folder);
-        let harmed = self.tamper(&whole);
+        let backup = std::mem::replace(&mut self.backup, whole.clone());
+        let harmed = match self.dice.percent(15) {
+            true => {
+                put_back(&folder, &backup);
+                None
+            }
+            false => self.tamper(&whole),
+        };
         let before = files(&folder);
         let started = self.place.start();
         if started.is_ok() {

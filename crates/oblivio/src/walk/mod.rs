@@ -1,96 +1,19 @@
 //! From a path to its file: one name after the other, from the root down.
 
+mod files;
+mod own;
+
 use crate::path::VolumePath;
-use oblivio_volume::fs::{Attr, DirEntry, FileKind, FileSystem, Handle, Ino, ROOT_INO};
+use oblivio_volume::fs::{Attr, DirEntry, FileKind, Ino, ROOT_INO};
 use oblivio_volume::{Error, Result};
 use std::collections::VecDeque;
+
+pub use files::{ReadFile, ReadFiles, WriteFile, WriteFiles};
 
 /// Names of a directory per request.
 const PAGE: usize = 1024;
 /// Symbolic links followed before a loop is assumed, as on Linux.
 const MAX_LINKS: usize = 40;
-
-/// The files of a volume of any kind, to look at.
-pub trait ReadFiles {
-    /// What is known of an inode.
-    ///
-    /// # Errors
-    /// `NotFound`, and those of a read.
-    fn attr(&self, ino: Ino) -> Result<Attr>;
-
-    /// The file of a name in a directory.
-    ///
-    /// # Errors
-    /// `NotFound`, `NotADirectory`, and those of a read.
-    fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Attr>;
-
-    /// Names of a directory, sorted, at most this many, after this one.
-    ///
-    /// # Errors
-    /// `NotADirectory`, and those of a read.
-    fn read_dir(&self, ino: Ino, after: Option<&[u8]>, most: usize) -> Result<Vec<DirEntry>>;
-
-    /// The target of a symbolic link.
-    ///
-    /// # Errors
-    /// `Invalid` for anything else, and those of a read.
-    fn read_link(&self, ino: Ino) -> Result<Vec<u8>>;
-
-    /// Opens a file for reading.
-    ///
-    /// # Errors
-    /// Those of a read.
-    fn open(&self, ino: Ino) -> Result<Box<dyn ReadFile + '_>>;
-}
-
-/// An open file. Its data lives until it is dropped.
-pub trait ReadFile {
-    /// Bytes from an offset on; fewer at the end.
-    ///
-    /// # Errors
-    /// Those of a read.
-    fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>>;
-}
-
-impl ReadFiles for FileSystem {
-    fn attr(&self, ino: Ino) -> Result<Attr> {
-        self.attr(ino)
-    }
-
-    fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Attr> {
-        self.lookup(parent, name)
-    }
-
-    fn read_dir(&self, ino: Ino, after: Option<&[u8]>, most: usize) -> Result<Vec<DirEntry>> {
-        self.read_dir(ino, after, most)
-    }
-
-    fn read_link(&self, ino: Ino) -> Result<Vec<u8>> {
-        self.read_link(ino)
-    }
-
-    fn open(&self, ino: Ino) -> Result<Box<dyn ReadFile + '_>> {
-        Ok(Box::new(Opened { fs: self, handle: self.open_file(ino)? }))
-    }
-}
-
-struct Opened<'f> {
-    fs: &'f FileSystem,
-    handle: Handle,
-}
-
-impl ReadFile for Opened<'_> {
-    fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
-        self.fs.read(self.handle, offset, len)
-    }
-}
-
-impl Drop for Opened<'_> {
-    fn drop(&mut self) {
-        // What is only read leaves nothing to do; a volume that failed said so before.
-        let _ = self.fs.close(self.handle);
-    }
-}
 
 /// The file at a path; symbolic links are not followed.
 ///
