@@ -63,8 +63,7 @@ use std::process::ExitCode;
 /// The command, with the arguments of this process.
 pub fn main() -> ExitCode {
     let args = mount::as_mount_helper(std::env::args_os().collect());
-    #[cfg(feature = "online")]
-    oblivio::online::on_silence(|url, why| {
+    oblivio::silence::on_silence(|url, why| {
         let line = format!("waiting for {url}: {why}");
         eprintln!("oblivio: {}", human::plain(&line));
     });

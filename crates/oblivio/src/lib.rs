@@ -90,8 +90,8 @@ mod remembered;
 #[cfg(feature = "online")]
 pub mod remotes;
 mod session;
-#[cfg(feature = "online")]
-mod silence;
+#[doc(hidden)]
+pub mod silence;
 mod url;
 mod volume;
 #[doc(hidden)]

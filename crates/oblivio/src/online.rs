@@ -66,26 +66,9 @@ pub(crate) fn url(place: &Path) -> Option<&str> {
     (is_url && !place.exists()).then_some(text)
 }
 
-/// What is called when a store does not answer for some seconds, with its URL and the reason.
-type OnSilence = Box<dyn Fn(&str, &str) + Send + Sync>;
-
-static ON_SILENCE: OnceLock<OnSilence> = OnceLock::new();
-
-/// From now on, says so when an online store of this process does not answer for some seconds, and
-/// why, as far as that is known. Only the first call counts.
-pub fn on_silence(tell: impl Fn(&str, &str) + Send + Sync + 'static) {
-    drop(ON_SILENCE.set(Box::new(tell)));
-}
-
 /// A layer that says when a store does not answer.
 pub(crate) fn with_words(store: OnlineStore, text: &str) -> Silence {
-    let url = shown(text);
-    let tell = move |failure: Option<&str>| {
-        if let Some(tell) = ON_SILENCE.get() {
-            tell(&url, failure.unwrap_or("no answer yet"));
-        }
-    };
-    Silence::over(Arc::new(store), Box::new(tell))
+    Silence::over(Arc::new(store), shown(text))
 }
 
 /// A layer that repeats what fails for a while.

@@ -221,7 +221,8 @@ pub fn line(error: &Error) -> String {
         if text.is_empty() {
             text = cause;
         } else if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
+            // The name of a remote ends so.
+            text = format!("{}: {cause}", text.trim_end_matches(':'));
         }
     }
     crate::human::plain(&text)
@@ -317,6 +318,8 @@ mod tests {
         let error = Error::new(VolumeError::WrongPassphrase).context("opening");
         assert_eq!(judge(&error).0, Code::Passphrase);
         assert_eq!(line(&error), "opening: wrong passphrase");
+        let of_remote = Error::new(VolumeError::WrongPassphrase).context("cloud:");
+        assert_eq!(line(&of_remote), "cloud: wrong passphrase");
         let full = Err::<(), _>(io::Error::from(io::ErrorKind::StorageFull)).context("a.txt");
         assert_eq!(judge(&full.expect_err("an error")).0, Code::Full);
     }

@@ -3,6 +3,7 @@
 use super::{state, token};
 use crate::args::OpenArgs;
 use anyhow::Result;
+use oblivio::silence::WatchedShare;
 use oblivio_client::files::Files;
 use oblivio_client::{Client, FileKnown, Keyed, Known, Options, disk};
 use oblivio_engine::pyramid::share::Head;
@@ -21,10 +22,13 @@ pub const TIMEOUT: Duration = Duration::from_secs(60);
 pub const PATIENCE: Patience =
     Patience { reply: Duration::from_secs(10), outage: Duration::from_secs(2) };
 
+/// The line to a volume, which says when the server keeps it waiting.
+pub type Line = WatchedShare<RemoteShare>;
+
 /// The line to a volume.
-pub fn line(address: &Address, token_file: Option<&Path>) -> Result<RemoteShare> {
+pub fn line(address: &Address, token_file: Option<&Path>) -> Result<Line> {
     let token = token::of(address, token_file)?;
-    Ok(RemoteShare::new(token, PATIENCE)?)
+    Ok(WatchedShare::over(RemoteShare::new(token, PATIENCE)?, address.to_string()))
 }
 
 /// What this computer knows of a volume. One process at a time has it.
@@ -39,7 +43,7 @@ pub fn known(keyed: &Keyed, address: &Address, args: &OpenArgs) -> Result<FileKn
 
 /// Begins a session with a volume.
 pub fn open(
-    line: RemoteShare,
+    line: Line,
     keyed: Keyed,
     address: &Address,
     args: &OpenArgs,

@@ -1,13 +1,13 @@
 //! `passphrase add`, `remove`, `change` and `list` of a shared volume. Who uses it goes on: they
 //! have its key.
 
-use super::line::line;
+use super::line::{Line, line};
 use crate::args::{PassphraseCommand, PassphraseList, PassphraseNew, PassphraseRemove};
 use crate::human::{count, say, say_json};
 use crate::passphrase;
 use anyhow::Result;
 use oblivio_client::{add_passphrase, change_passphrase, header, remove_passphrase};
-use oblivio_share::{Address, RemoteShare};
+use oblivio_share::Address;
 use std::path::Path;
 
 /// Runs the command.
@@ -21,7 +21,7 @@ pub fn run(command: &PassphraseCommand, address: &Address) -> Result<()> {
 }
 
 /// The line to a volume that is there: nobody types a passphrase for nothing.
-fn to_volume(address: &Address, token_file: Option<&Path>) -> Result<RemoteShare> {
+fn to_volume(address: &Address, token_file: Option<&Path>) -> Result<Line> {
     let line = line(address, token_file)?;
     header(&line)?;
     Ok(line)

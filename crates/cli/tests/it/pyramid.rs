@@ -42,7 +42,8 @@ fn what_it_does_not_have_is_refused() {
         let said = failed_any(&scratch, &[&["ls"], option, &["v", "/"]].concat());
         assert!(said.contains("pyramid"), "{said}");
     }
-    failed_any(&scratch, &["resize", "v", "8M"]);
+    let said = failed_any(&scratch, &["resize", "v", "8M"]);
+    assert!(said.contains("one size") && !said.contains("snapshots"), "{said}");
     assert_eq!(scratch.good(["ls", "v", "/"]), "");
 }
 

@@ -171,3 +171,32 @@ fn what_one_client_writes_another_one_reads() {
     assert_eq!(three.blocks(), (1, BLOCKS));
     three.close().unwrap();
 }
+
+/// What docs/share.md says of the room at the server: the tables take no more, however much is done,
+/// and the history ends.
+#[test]
+fn a_volume_takes_no_more_room_than_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let share = StoredShare::with_segments(dir.path(), clock(), 10_000).unwrap();
+    let world = World::over(Arc::new(share));
+    let config = new().config().unwrap();
+    let (client, _) = world.client();
+    let taken = |folder: &str, first: &str| -> u64 {
+        // A table may go while they are counted.
+        let files = dir.path().join(folder).read_dir().unwrap().flatten();
+        let named = files.filter(|file| file.file_name().to_string_lossy().starts_with(first));
+        named.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
+    };
+    let (mut tables, mut history) = (0, 0);
+    for round in 0..5 * BLOCKS {
+        let asks: Vec<Ask> = (0..8).map(|at| write((round * 8 + at) % BLOCKS, round)).collect();
+        assert!(client.carry_out(&asks).unwrap().iter().all(|answer| answer.done));
+        (tables, history) = (tables.max(taken("tables", "t-")), history.max(taken("log", "")));
+    }
+    client.close().unwrap();
+    let most = config.most_table_bytes();
+    assert!((most / 2..=most).contains(&tables), "{tables} of {most}");
+    // Each ask has about three times its block in the history, of which a sixth is kept.
+    let all = 5 * BLOCKS * 8 * 3 * BYTES as u64;
+    assert!(history < all / 5, "{history} of {all}");
+}

@@ -154,11 +154,13 @@ impl PyramidConfig {
         SLOT_HEAD + self.block_bytes + SLOT_OVERHEAD
     }
 
-    /// Bytes of all tables of a full pyramid at most. They come to be that long with the number of
-    /// asks, whatever is stored. A table that is being replaced stays a little beside the one that
-    /// replaces it.
+    /// Bytes of all tables of a full pyramid at most, with those of open merges, which stay beside
+    /// what replaces them until that is durable. They come to be that long with the number of asks,
+    /// whatever is stored.
     pub fn most_table_bytes(&self) -> u64 {
-        self.most_slots() * self.slot_bytes() as u64
+        let of_partition = self.most_slots() / u64::from(self.partitions());
+        let merged = 2 * u64::from(self.open_turns()) * of_partition;
+        (self.most_slots() + merged) * self.slot_bytes() as u64
     }
 
     /// Slots of all tables of a full pyramid at most.

@@ -108,17 +108,6 @@ fn lane_of(call: &Call<'_>) -> Lane {
     }
 }
 
-/// How long a call may take to be carried out, if the server is well.
-fn wait_of(call: &Call<'_>) -> Duration {
-    match *call {
-        Call::Answers { wait, .. }
-        | Call::Notices { wait, .. }
-        | Call::Asks { wait, .. }
-        | Call::Records { wait, .. } => wait,
-        _ => Duration::ZERO,
-    }
-}
-
 impl RemoteShare {
     /// The volume of a token. Connects at the first call.
     ///
@@ -313,7 +302,7 @@ impl RemoteShare {
         let begin = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
-            let within = self.patience.reply + wait_of(call);
+            let within = self.patience.reply + call.wait();
             let done = self.link(lane_of(call)).and_then(|link| link.call(call, within));
             // These do something else when they are made twice: the caller looks what became of
             // them.

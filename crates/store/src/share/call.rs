@@ -33,23 +33,32 @@ pub enum Call<'a> {
 }
 
 impl Call<'_> {
-    /// Whether it may wait for something that others do, or for the disk.
+    /// How long it may wait at the server for news, if the server is well.
     #[must_use]
-    pub fn waits(&self) -> bool {
-        match self {
+    pub fn wait(&self) -> Duration {
+        match *self {
             Self::Answers { wait, .. }
             | Self::Notices { wait, .. }
             | Self::Asks { wait, .. }
-            | Self::Records { wait, .. } => !wait.is_zero(),
-            Self::PutParameters { .. }
-            | Self::Claim { .. }
-            | Self::Durable { .. }
-            | Self::Sums { .. }
-            | Self::Slots { .. }
-            | Self::Finish { .. }
-            | Self::Save { .. } => true,
-            _ => false,
+            | Self::Records { wait, .. } => wait,
+            _ => Duration::ZERO,
         }
+    }
+
+    /// Whether it may wait for something that others do, or for the disk.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        let works = matches!(
+            self,
+            Self::PutParameters { .. }
+                | Self::Claim { .. }
+                | Self::Durable { .. }
+                | Self::Sums { .. }
+                | Self::Slots { .. }
+                | Self::Finish { .. }
+                | Self::Save { .. }
+        );
+        works || !self.wait().is_zero()
     }
 }
 

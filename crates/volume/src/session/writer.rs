@@ -348,6 +348,11 @@ impl Session {
         })
     }
 
+    /// Whether it has an entry.
+    pub fn has_started(&self) -> bool {
+        self.last.index > 0
+    }
+
     fn check(&self) -> Result<()> {
         if self.overtaken { Err(Error::Overtaken) } else { Ok(()) }
     }

@@ -56,7 +56,7 @@ const GAVE_UP: u8 = 1;
 
 impl Ledger {
     /// Takes the volume: begins a session and loads the newest commit, if there is one.
-    pub fn begin(opening: &mut Opening<'_>, mut trust: Trust, new: bool) -> Result<(Self, Left)> {
+    pub fn begin(opening: &mut Opening<'_>, trust: Trust, new: bool) -> Result<(Self, Left)> {
         let on_wait = opening.options.on_wait.take();
         let opening = &*opening;
         let Opening { store, header, master, options } = opening;
@@ -71,49 +71,53 @@ impl Ledger {
         let engine = TreeOram::new(config, blocks, keys)?;
         let (session, history) =
             session::Opening { on_wait, ..session_of(opening, &trust, new) }.begin()?;
-        let base = base_of(&history, &mut trust, new)?;
-        let mut places = Places::new(rule);
-        let (mut commits, mut root) = (Commits::default(), Vec::new());
-        if let Some(commit) = &base {
-            (places.done, places.spans) = (commit.windows, commit.spans.clone());
-            root.clone_from(&commit.root);
-            commits.epoch = commit.number;
-            commits.parts = commit.parts.iter().copied().collect();
-        }
         let mut ledger = Self {
             store: Arc::clone(store),
             session,
             engine,
-            places,
+            places: Places::new(rule),
             cache: None,
             trust,
-            root,
+            root: Vec::new(),
             header: (*header).clone(),
             header_mac: master.header_mac(volume),
             volume,
             sealer: sealer(master.state_root(volume)),
             released: history.released,
-            commits,
+            commits: Commits::default(),
             log: Log::default(),
             past: Past::new(),
         };
+        let taken = ledger.take_up(opening, &history, new);
+        let left = taken.inspect_err(|error| ledger.give_up_after(error))?;
+        Ok((ledger, left))
+    }
+
+    /// Goes on from what earlier sessions left.
+    fn take_up(&mut self, opening: &Opening<'_>, history: &History, new: bool) -> Result<Left> {
+        let base = base_of(history, &mut self.trust, new)?;
         if let Some(commit) = &base {
-            ledger.restore(commit)?;
+            let places = &mut self.places;
+            (places.done, places.spans) = (commit.windows, commit.spans.clone());
+            self.root.clone_from(&commit.root);
+            self.commits.epoch = commit.number;
+            self.commits.parts = commit.parts.iter().copied().collect();
+            self.restore(commit)?;
         }
-        let left = ledger.take_records(&history)?;
+        let left = self.take_records(history)?;
         // Whoever ended by itself left nothing.
         if !history.released || !history.records.is_empty() {
-            ledger.past.leftovers = ledger.take_leftovers(&history, base.as_ref())?;
+            self.past.leftovers = self.take_leftovers(history, base.as_ref())?;
         } else if let Some(commit) = &base {
             let part = commit.number + 1 - commit.parts.len() as u64;
-            ledger.past.kept = Kept { entry: 1, window: commit.windows, part };
+            self.past.kept = Kept { entry: 1, window: commit.windows, part };
         }
-        let id = ledger.session.id();
-        ledger.places.begin(id.random, id.number, ledger.commits.epoch)?;
-        if let Some(cache) = &options.cache {
-            ledger.take_cache(cache)?;
+        let id = self.session.id();
+        self.places.begin(id.random, id.number, self.commits.epoch)?;
+        if let Some(cache) = &opening.options.cache {
+            self.take_cache(cache)?;
         }
-        Ok((ledger, left))
+        Ok(left)
     }
 
     /// Loads the kept parts.
@@ -319,7 +323,18 @@ impl Ledger {
 
     /// Says the same after a failure: what this session left is still to be gone through.
     pub fn give_up(&mut self) -> Result<()> {
+        if !self.session.has_started() {
+            self.session.start(&[])?;
+        }
         self.session.release(&[GAVE_UP])
+    }
+
+    /// Says the same when opening fails, as far as that can be said: nobody need wait for a session
+    /// that will do nothing.
+    pub fn give_up_after(&mut self, error: &Error) {
+        if !matches!(error, Error::Store(_) | Error::Overtaken) {
+            let _ = self.give_up();
+        }
     }
 
     /// The number of the last checkpoint.

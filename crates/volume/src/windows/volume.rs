@@ -105,7 +105,7 @@ impl WindowVolume {
             return Err(Error::Invalid(why.into()));
         }
         let (mut ledger, left) = Ledger::begin(&mut opening, trust, new)?;
-        ledger.start()?;
+        ledger.start().inspect_err(|error| ledger.give_up_after(error))?;
         opening.store.hint(Hint::BeforeRepeat(&ledger.session.guard()));
         let left = if planted(Leak::NoReplay) { Vec::new() } else { left };
         let now = opening.options.environment.clock.also_asleep();
@@ -125,7 +125,8 @@ impl WindowVolume {
         volume.report_rule();
         if volume.replaying {
             let replayed = volume.replay(left);
-            volume.ledger.judged(replayed)?;
+            let judged = volume.ledger.judged(replayed);
+            judged.inspect_err(|error| volume.ledger.give_up_after(error))?;
         }
         Ok(volume)
     }

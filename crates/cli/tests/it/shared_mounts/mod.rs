@@ -180,6 +180,23 @@ fn a_killed_server_loses_nothing_and_a_dead_one_holds_up_no_unmount() {
     team.umount(0);
 }
 
+/// A server whose host answers and then says nothing: who waits for it knows so.
+#[test]
+#[ignore = "system: starts a server, and waits for one that says nothing"]
+fn a_command_says_that_it_waits_for_a_server() {
+    let mut team = Team::new();
+    let at = team.at();
+    team.kill_server();
+    let host = at.trim_start_matches("share://").trim_end_matches("/team");
+    let silent = std::net::TcpListener::bind(host).expect("its port");
+    let said = failed(
+        16,
+        team.on("anna", &["ls", &at, "--token-file", "anna.token"]).output().expect("it runs"),
+    );
+    assert!(said.contains(&format!("waiting for {at}: no answer yet")), "{said}");
+    drop(silent);
+}
+
 #[test]
 fn other_commands_say_what_to_do_instead() {
     let said = Scratch::with_volume().bad(2, ["ls", "v", "--token-file", "x"]);
