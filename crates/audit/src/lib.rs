@@ -15,14 +15,13 @@
 //! planted leaks, and [`planted::self_test`] shows that every leak is caught.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
-mod checks;
+pub mod checks;
 pub mod online;
 pub mod picture;
 pub mod planted;
 pub mod record;
 mod report;
 pub mod schedule;
-pub mod share;
 pub mod sight;
 pub mod special;
 pub mod trace;

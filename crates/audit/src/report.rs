@@ -110,7 +110,7 @@ pub struct Report {
 
 impl Finding {
     /// A judged test. [`Report::new`] decides whether it passed.
-    pub(crate) fn new(name: &str, statistic: f64, p_value: f64, explanation: String) -> Finding {
+    pub fn new(name: &str, statistic: f64, p_value: f64, explanation: String) -> Finding {
         // A p-value that is not a number comes from a broken test; it must not pass.
         let p_value = if p_value.is_nan() { 0.0 } else { p_value.clamp(0.0, 1.0) };
         let name = name.into();
@@ -118,18 +118,18 @@ impl Finding {
     }
 
     /// A test of a property that always holds without a leak.
-    pub(crate) fn exact(name: &str, deviations: usize, explanation: String) -> Finding {
+    pub fn exact(name: &str, deviations: usize, explanation: String) -> Finding {
         let p = if deviations == 0 { 1.0 } else { 0.0 };
         Finding::new(name, deviations as f64, p, explanation)
     }
 
     /// As [`Self::exact`], for an existing report.
-    pub(crate) fn judged_exactly(name: &str, deviations: usize, explanation: String) -> Finding {
+    pub fn judged_exactly(name: &str, deviations: usize, explanation: String) -> Finding {
         Finding { passed: deviations == 0, ..Finding::exact(name, deviations, explanation) }
     }
 
     /// A test with too little data.
-    pub(crate) fn unjudged(name: &str, why: &str) -> Finding {
+    pub fn unjudged(name: &str, why: &str) -> Finding {
         Finding { judged: false, ..Finding::new(name, 0.0, 1.0, format!("not judged: {why}")) }
     }
 
@@ -149,8 +149,9 @@ impl Finding {
 }
 
 impl Report {
-    /// Splits the false-alarm rate over the findings and reaches the verdict.
-    pub(crate) fn new(
+    /// Splits the false-alarm rate over the findings and reaches the verdict. Without a judgement of
+    /// the finding of the name `essential` there is none.
+    pub fn new(
         mut findings: Vec<Finding>,
         options: &Options,
         (requests, accesses): (usize, usize),

@@ -5,6 +5,7 @@ use clap::ValueEnum;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::Store;
 use oblivio_volume::pyramid::PyramidOptions;
+use oblivio_volume::windows::WindowOptions;
 use oblivio_volume::{CreateOptions, OpenOptions, Volume};
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ pub enum Engine {
     Tree,
     /// Tables in partitions, merged by turns.
     Pyramid,
+    /// The tree in windows, on objects that are written once.
+    Windows,
 }
 
 impl Engine {
@@ -26,6 +29,7 @@ impl Engine {
         match self {
             Engine::Tree => "tree",
             Engine::Pyramid => "pyramid",
+            Engine::Windows => "windows",
         }
     }
 
@@ -46,6 +50,10 @@ impl Engine {
             Engine::Tree => {
                 let create = CreateOptions { block_bytes, capacity_bytes, kdf };
                 Volume::create(store, &passphrase(), create, open)?
+            }
+            Engine::Windows => {
+                let create = WindowOptions::new(block_bytes, capacity_bytes, true);
+                Volume::create_windows(store, &passphrase(), kdf, create, open)?
             }
             Engine::Pyramid => {
                 let create = PyramidOptions::new(block_bytes, capacity_bytes, memory_bytes);

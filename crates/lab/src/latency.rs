@@ -48,6 +48,9 @@ const SMALL: usize = 4096;
 pub struct Passed {
     calls: u64,
     bytes: u64,
+    /// What an online store bills: objects read or parts of them, and objects stored.
+    gets: u64,
+    puts: u64,
 }
 
 /// Counts the traffic below it.
@@ -63,6 +66,8 @@ impl Meter {
         if matches!(event.op, Op::Read | Op::Write | Op::Put) {
             seen.1.bytes += event.len;
         }
+        seen.1.gets += u64::from(event.op == Op::Read);
+        seen.1.puts += u64::from(matches!(event.op, Op::Write | Op::Put));
     }
 
     fn take(&self) -> Passed {
@@ -162,7 +167,7 @@ pub fn cells(args: &Args, (work, time, passed, user): Line) -> [String; 6] {
     let cells = [
         work.to_owned(),
         format!("{:.2} s", time.as_secs_f64()),
-        passed.calls.to_string(),
+        format!("{} ({} gets, {} puts)", passed.calls, passed.gets, passed.puts),
         bytes(passed.bytes),
         bytes(user),
         format!("{:.0} %", 100.0 * line / time.as_secs_f64()),
@@ -253,7 +258,7 @@ fn on_mount(args: &Args, dir: &Path, watch: &mut Stopwatch) -> Result<()> {
 /// Makes a volume with a large file and a small one.
 fn fill(args: &Args, engine: Engine, block_bytes: usize, folder: &Path) -> Result<()> {
     let capacity = match engine {
-        Engine::Tree => 64 << 30,
+        Engine::Tree | Engine::Windows => 64 << 30,
         // It has its size for ever, and keeps all of it in memory.
         Engine::Pyramid => args.stored_mib << 21,
     };

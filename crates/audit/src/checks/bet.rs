@@ -24,20 +24,25 @@ pub(super) fn likely_log_wealth(seen: f64, chance: f64, real: f64, deviations: f
 /// whatever came before. But `d` itself is random, so the sum is no binomial. Betting at fair odds
 /// makes a martingale of mean 1 out of it. By Markov's inequality, one over the final wealth is a
 /// p-value, exact at any size and for any dependence.
-pub(crate) struct Bet {
+pub struct Bet {
     log_wealth: [f64; BETS.len()],
-    pub(crate) hits: u64,
-    pub(crate) expected: f64,
+    /// Events that came.
+    pub hits: u64,
+    /// Events that were expected.
+    pub expected: f64,
     /// Accesses with equally many leaves before them: their probability, number, and hits.
     run: (f64, u64, u64),
 }
 
 impl Bet {
-    pub(crate) fn new() -> Bet {
+    /// Nothing was seen yet.
+    #[allow(clippy::new_without_default, reason = "a bet begins with what is seen")]
+    pub fn new() -> Bet {
         Bet { log_wealth: [0.0; BETS.len()], hits: 0, expected: 0.0, run: (0.0, 0, 0) }
     }
 
-    pub(crate) fn see(&mut self, hit: bool, chance: f64) {
+    /// The event came, or did not, at a chance of this.
+    pub fn see(&mut self, hit: bool, chance: f64) {
         self.hits += u64::from(hit);
         self.expected += chance;
         if self.run.0 != chance {
@@ -60,7 +65,8 @@ impl Bet {
         self.run = (chance, 0, 0);
     }
 
-    pub(crate) fn p_value(&mut self) -> f64 {
+    /// One over the wealth.
+    pub fn p_value(&mut self) -> f64 {
         self.pay();
         let mean = ln_sum_exp(&self.log_wealth) - (BETS.len() as f64).ln();
         (-mean).exp().min(1.0)

@@ -19,10 +19,10 @@ use crate::trace::Trace;
 use sample::Sample;
 
 pub(crate) use across::repeats_of;
-pub(crate) use bet::Bet;
+pub use bet::Bet;
 pub use pace::judge_pace;
 pub use shape::union_of_paths;
-pub(crate) use statistics::{Look, contingency, oddest};
+pub use statistics::{Look, contingency, oddest};
 
 /// Judges one trace: could any workload have made it?
 pub fn audit(trace: &Trace, options: &Options) -> Report {
@@ -34,7 +34,7 @@ pub fn audit(trace: &Trace, options: &Options) -> Report {
 }
 
 /// Judges the paths of a trace by chance alone. The findings in `more` get their share of the rate.
-pub(crate) fn judge_chance(trace: &Trace, options: &Options, more: Vec<Finding>) -> Report {
+pub fn judge_chance(trace: &Trace, options: &Options, more: Vec<Finding>) -> Report {
     let sample = Sample::of(trace);
     let mut findings = uniformity::judge(&sample);
     findings.extend(serial::judge(&sample));
@@ -64,12 +64,7 @@ pub fn compare_places(a: &Trace, b: &Trace, options: &Options) -> Report {
 }
 
 /// As [`compare_places`]. The findings in `more` get their share of the rate.
-pub(crate) fn compare_places_and(
-    a: &Trace,
-    b: &Trace,
-    options: &Options,
-    more: Vec<Finding>,
-) -> Report {
+pub fn compare_places_and(a: &Trace, b: &Trace, options: &Options, more: Vec<Finding>) -> Report {
     let findings = compare::places(a, b).into_iter().chain(more).collect();
     let size = (a.requests.len() + b.requests.len(), a.accesses() + b.accesses());
     Report::new(findings, options, size, compare::HISTOGRAMS)

@@ -4,14 +4,17 @@ use crate::report::Finding;
 use crate::special::{chi_square_lower, chi_square_upper};
 
 /// One of several looks at the same question.
-pub(crate) struct Look {
-    pub(crate) what: String,
-    pub(crate) statistic: f64,
-    pub(crate) p_value: f64,
+pub struct Look {
+    /// Where it looks.
+    pub what: String,
+    /// What it found there.
+    pub statistic: f64,
+    /// How likely that is by chance.
+    pub p_value: f64,
 }
 
-/// The oddest of several looks, its p-value multiplied by their number.
-pub(crate) fn oddest(name: &str, looks: Vec<Look>, why_none: &str) -> Finding {
+/// The finding of this name, from the oddest of several looks, its p-value multiplied by their number.
+pub fn oddest(name: &str, looks: Vec<Look>, why_none: &str) -> Finding {
     let count = looks.len();
     let Some(odd) = looks.into_iter().min_by(|a, b| a.p_value.total_cmp(&b.p_value)) else {
         return Finding::unjudged(name, why_none);
@@ -32,7 +35,7 @@ pub(super) fn two_sided(statistic: f64, df: f64) -> f64 {
 /// Pearson's statistic and its degrees of freedom for the independence of rows and columns.
 ///
 /// Empty rows and columns carry no information and are left out.
-pub(crate) fn contingency(rows: &[Vec<u64>]) -> (f64, f64) {
+pub fn contingency(rows: &[Vec<u64>]) -> (f64, f64) {
     let columns = rows.first().map_or(0, Vec::len);
     let row_sums: Vec<u64> = rows.iter().map(|r| r.iter().sum()).collect();
     let column_sums: Vec<u64> = (0..columns).map(|c| rows.iter().map(|r| r[c]).sum()).collect();

@@ -5,9 +5,6 @@
 //! while asks go on. An ask reads one slot of each table of one partition, and no slot is ever
 //! read twice (`oram` has the rule). The store sees the partitions, which are uniform and
 //! independent of what is asked, and a schedule that depends on the number of asks only.
-//!
-//! [`paper`] is PD-ORAM as its paper describes it, with its errors corrected: the ground for the
-//! paper's figures.
 
 pub mod config;
 mod due;
@@ -20,7 +17,6 @@ mod merge;
 mod open;
 mod operation;
 mod oram;
-pub mod paper;
 mod round;
 mod schedule;
 mod serve;

@@ -5,7 +5,7 @@ use crate::plot::{Axis, Chart, Look};
 use crate::report::{Report, Table};
 use anyhow::Result;
 use oblivio_crypto::VolumeId;
-use oblivio_engine::pyramid::paper::{Cost, PaperConfig};
+use oblivio_lab::pyramid_paper::{Cost, PaperConfig};
 
 /// The figure's volume: 100 GB in blocks of 10^4 bytes, on 100 Mbit/s.
 const BLOCKS: f64 = 1e7;

@@ -8,7 +8,7 @@ use super::sizes::{full_default, full_paper, measure, small_default};
 use crate::plot::{Axis, Chart, Look};
 use crate::report::{Report, Table, bytes, count};
 use anyhow::Result;
-use oblivio_engine::pyramid::paper::Cost;
+use oblivio_lab::pyramid_paper::Cost;
 
 const CLIENTS: [usize; 4] = [1, 2, 5, 10];
 /// Blocks of the modelled volumes, as logarithms: 2^14.6 of them are 10^8 bytes.

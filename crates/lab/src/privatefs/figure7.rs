@@ -10,7 +10,7 @@ use crate::plot::{Axis, Chart, Look};
 use crate::report::{Report, Table};
 use anyhow::{Error, Result};
 use oblivio_engine::pyramid::PyramidConfig;
-use oblivio_engine::pyramid::paper::Cost;
+use oblivio_lab::pyramid_paper::Cost;
 
 const CLIENTS: [usize; 4] = [1, 2, 5, 10];
 const TRIPS_MS: [u64; 9] = [0, 10, 20, 30, 40, 50, 60, 70, 80];

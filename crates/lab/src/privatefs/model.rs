@@ -4,8 +4,8 @@
 use super::net::Setting;
 use super::paper;
 use anyhow::Result;
-use oblivio_engine::pyramid::paper::{Cost, PaperConfig};
 use oblivio_engine::pyramid::{Height, PyramidConfig};
+use oblivio_lab::pyramid_paper::{Cost, PaperConfig};
 
 /// Bytes of a block, as in the paper.
 pub const BLOCK: usize = 4096;

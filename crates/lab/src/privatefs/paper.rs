@@ -6,7 +6,7 @@ use super::net::{Class, Net, Setting, Time};
 use super::work::{Fill, Served, Side, Wish, Work};
 use anyhow::{Context, Result, ensure};
 use oblivio_crypto::{Prf, SealRoot, Sealer, SeededEntropy, VolumeId};
-use oblivio_engine::pyramid::paper::{
+use oblivio_lab::pyramid_paper::{
     Answer, ClientId, Construct, Handled, ITEM_ID_BYTES, ItemId, LevelId, Lifetime, Member,
     Operation, PaperConfig, Period, PeriodEnd, Query, Record, Reply, Request, Server, Ticket,
 };

@@ -8,7 +8,7 @@ use super::shared::Askers;
 use super::sizes::{full, full_default, measure, small_default};
 use crate::report::{Report, Table, bytes};
 use anyhow::Result;
-use oblivio_engine::pyramid::paper::Cost;
+use oblivio_lab::pyramid_paper::Cost;
 
 const CROWD: Crowd = Crowd { clients: 64, requests: 4 };
 /// The volume, as a logarithm of its blocks.

@@ -8,7 +8,7 @@ use super::work::{Served, Side, Uniform, rate};
 use super::{model, paper};
 use anyhow::Result;
 use oblivio_engine::pyramid::PyramidConfig;
-use oblivio_engine::pyramid::paper::PaperConfig;
+use oblivio_lab::pyramid_paper::PaperConfig;
 use oblivio_testkit::SplitMix64;
 
 /// A full volume of the paper's construction, of `2^log_blocks` blocks.
@@ -93,7 +93,7 @@ pub fn measure(
 mod tests {
     use super::model::Slots;
     use super::*;
-    use oblivio_engine::pyramid::paper::Cost;
+    use oblivio_lab::pyramid_paper::Cost;
 
     /// The closed forms are near what is run, and a run gives the same numbers each time.
     #[test]

@@ -6,8 +6,8 @@ use super::paper::{self, Paper};
 use super::work::{Fill, Side, Uniform};
 use crate::report::{Report, Table};
 use anyhow::Result;
-use oblivio_engine::pyramid::paper::bloom_filter::FilterRule;
-use oblivio_engine::pyramid::paper::{QueryNumber, Record, View};
+use oblivio_lab::pyramid_paper::bloom_filter::FilterRule;
+use oblivio_lab::pyramid_paper::{QueryNumber, Record, View};
 use std::collections::BTreeMap;
 
 /// Bytes of a block: trips do not depend on it.

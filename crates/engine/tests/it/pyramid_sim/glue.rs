@@ -1,6 +1,6 @@
 //! What the simulation uses of the engine, in one place.
 
-use oblivio_audit::share::record::{Sizes, TableSizes};
+use crate::share_audit::record::{Sizes, TableSizes};
 use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_engine::pyramid::share::{
     Answer, Ask, Batch, Compare, Follower, Head, Scribe, Session, TakeOver, Term,

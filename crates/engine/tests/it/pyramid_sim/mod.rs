@@ -8,8 +8,8 @@ mod glue;
 mod server;
 mod world;
 
+use crate::share_audit::{Truth, audit, audit_exactly, compare, planted};
 use client::Bug;
-use oblivio_audit::share::{Truth, audit, audit_exactly, compare, planted};
 use oblivio_audit::{Options, Report};
 use oblivio_testkit::campaign::{at_least, every, scaled, seed};
 use oblivio_testkit::linear;

@@ -1,6 +1,6 @@
 //! The simulated server: what it keeps, what a crash takes from it, and what it saw.
 
-use oblivio_audit::share::record::{AskId, Event, Merge, ShareTrace, Shown, Sizes, Spot, What};
+use crate::share_audit::record::{AskId, Event, Merge, ShareTrace, Shown, Sizes, Spot, What};
 use oblivio_engine::pyramid::share::{
     AnswerRecord, AskRecord, Build, Duty, Save, Seq, Session, Show, Stored, Switch, TableId, Tell,
     Term, TurnRecord,

@@ -3,7 +3,7 @@
 use super::client::{Bug, Client};
 use super::glue::{self, BYTES, Reply};
 use super::server::Server;
-use oblivio_audit::share::record::ShareTrace;
+use crate::share_audit::record::ShareTrace;
 use oblivio_engine::pyramid::PyramidConfig;
 use oblivio_engine::pyramid::share::{
     AnswerRecord, AskRecord, Duty, Head, Refusal, Scribe, Taken, Term,

@@ -2,7 +2,7 @@
 
 use super::record::{ShareTrace, Spot, What};
 use super::view::{Broken, Seen};
-use crate::report::Finding;
+use oblivio_audit::Finding;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const NAME: &str = "S1 slots once";

@@ -1,7 +1,7 @@
 //! The virtual line: messages on their way, and what the clients ask.
 
 use super::scribe::BLOCKS;
-use crate::share::record::{AskId, Merge};
+use crate::share_audit::record::{AskId, Merge};
 use oblivio_splitmix::SplitMix64;
 use std::collections::BTreeMap;
 

@@ -165,7 +165,7 @@ impl Segment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pyramid::paper::ids::{Generation, Height};
+    use crate::pyramid_paper::ids::{Generation, Height};
 
     /// The table of E2, the paper's choice first.
     #[test]

@@ -3,7 +3,7 @@
 
 use super::record::{Merge, ShareTrace, What};
 use super::view::{Broken, Seen};
-use crate::report::Finding;
+use oblivio_audit::Finding;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The schedule so far.

@@ -6,8 +6,8 @@
 
 use super::record::{ShareTrace, What};
 use super::view::Seen;
-use crate::checks::{Bet, Look, oddest};
-use crate::report::Finding;
+use oblivio_audit::Finding;
+use oblivio_audit::checks::{Bet, Look, oddest};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bets on "its partition had a turn in the last d asks", for some d.

@@ -2,7 +2,7 @@
 //! partitions of asks and what follows from them.
 
 use super::record::{AskId, Event, ShareTrace, What};
-use crate::report::Finding;
+use oblivio_audit::Finding;
 
 /// What must be the same of an event: kind, numbers, and whose.
 #[derive(Debug, PartialEq, Eq)]

@@ -10,8 +10,8 @@ mod table;
 
 use super::record::{ShareTrace, Truth};
 use super::{audit, compare};
-use crate::report::{Options, Report};
 use flow::{Plan, run};
+use oblivio_audit::{Options, Report};
 
 pub use flaw::Flaw;
 pub use line::Workload;

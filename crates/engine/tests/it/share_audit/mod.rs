@@ -28,9 +28,9 @@ mod repeats;
 mod turns;
 mod view;
 
-use crate::checks::{compare_places_and, judge_chance};
-use crate::report::{Finding, Options, Report};
-use crate::trace::{Request, Trace};
+use oblivio_audit::checks::{compare_places_and, judge_chance};
+use oblivio_audit::{Finding, Options, Report};
+use oblivio_audit::{Request, Trace};
 use record::{ShareTrace, What};
 use view::walk;
 

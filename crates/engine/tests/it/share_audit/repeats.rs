@@ -3,7 +3,7 @@
 
 use super::record::{Merge, Shown, What};
 use super::view::{Broken, Seen};
-use crate::report::Finding;
+use oblivio_audit::Finding;
 use std::collections::BTreeSet;
 
 /// The repeats.

@@ -6,7 +6,7 @@ use super::line::{
     Workload, pause,
 };
 use super::scribe::{Answered, Ask, Scribe};
-use crate::share::record::{AskId, Event, Merge, ShareTrace, Truth, What};
+use crate::share_audit::record::{AskId, Event, Merge, ShareTrace, Truth, What};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The most batches that are shown and not answered.

@@ -1,7 +1,7 @@
 //! A table of the planted scribe: places without content.
 
 use super::flaw::Flaw;
-use crate::share::record::{Spot, TableSizes};
+use crate::share_audit::record::{Spot, TableSizes};
 use oblivio_splitmix::SplitMix64;
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 
 use super::record::{AskId, Merge, ShareTrace, Shown, What};
 use super::view::{Broken, Seen, named};
-use crate::report::Finding;
+use oblivio_audit::Finding;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was counted.

@@ -3,9 +3,9 @@
 
 use super::record::{AskId, ShareTrace, Shown, Spot, Truth, What};
 use super::view::{Broken, Seen};
-use crate::checks::{Look, contingency, oddest};
-use crate::report::Finding;
-use crate::special::chi_square_upper;
+use oblivio_audit::Finding;
+use oblivio_audit::checks::{Look, contingency, oddest};
+use oblivio_audit::special::chi_square_upper;
 use std::collections::BTreeMap;
 
 /// Parts of a table, and of its reads.

@@ -90,7 +90,7 @@ fn online(config: &PaperConfig, queries: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pyramid::paper::bloom_filter::FilterRule;
+    use crate::pyramid_paper::bloom_filter::FilterRule;
     use oblivio_crypto::VolumeId;
 
     /// 2^20 blocks of 4 KiB, 64 queries a period: the design's column "A" says 6,515 KB without

@@ -3,7 +3,7 @@
 
 use super::record::{ShareTrace, What};
 use super::view::{Broken, Seen};
-use crate::report::Finding;
+use oblivio_audit::Finding;
 
 /// The batches that were answered.
 #[derive(Default)]

@@ -5,7 +5,7 @@ pub mod faults;
 
 use faults::Fault;
 use oblivio_crypto::{Prf, SealRoot, Sealer, SeededEntropy, VolumeId};
-use oblivio_engine::pyramid::paper::{
+use oblivio_lab::pyramid_paper::{
     Answer, Block, ClientId, Construct, Handled, ITEM_ID_BYTES, ItemId, LevelId, Lifetime, Member,
     Operation, PaperConfig, PaperError, Period, PeriodEnd, Query, QueryNumber, Reply, Request,
     Server, Ticket,

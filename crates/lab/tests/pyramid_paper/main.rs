@@ -1,17 +1,32 @@
 //! The `paper` construction: several clients against a plain map, clients that die, and what the
 //! server sees (S9).
 
-use crate::cases;
-use crate::pyramid_paper_run::faults::Fault;
-use crate::pyramid_paper_run::{BYTES, Habits, World, audit, config, item};
-use crate::seeds;
-use oblivio_engine::pyramid::paper::bloom_filter::FilterRule;
-use oblivio_engine::pyramid::paper::{
+#![allow(clippy::print_stdout, reason = "tests that say what they did")]
+
+mod run;
+
+use oblivio_lab::pyramid_paper::bloom_filter::FilterRule;
+use oblivio_lab::pyramid_paper::{
     Construct, Cost, Generation, Handled, Height, LevelId, Operation, PaperConfig, Query,
     QueryNumber, Reply, Request,
 };
 use oblivio_testkit::Dice;
+use oblivio_testkit::campaign::{scaled, seed};
 use proptest::prelude::*;
+use run::faults::Fault;
+use run::{BYTES, Habits, World, audit, config, item};
+use std::ops::Range;
+
+/// The seeds of a campaign: this many, times its scale.
+fn seeds(usual: u64) -> Range<u64> {
+    let first = seed(0);
+    first..first + scaled(usual)
+}
+
+/// A property's configuration: this many cases, times the scale of the campaign.
+fn cases(usual: u64) -> ProptestConfig {
+    ProptestConfig::with_cases(u32::try_from(scaled(usual)).expect("a number of cases"))
+}
 
 fn habits(config: &PaperConfig, hot: u64, deaths: u64) -> Habits {
     let schedule = &config.schedule;

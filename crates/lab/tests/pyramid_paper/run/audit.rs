@@ -1,7 +1,7 @@
 //! S9 on a recorded trace: what must hold of everything that the server saw.
 
-use oblivio_engine::pyramid::paper::bloom_filter::SEGMENT_BYTES;
-use oblivio_engine::pyramid::paper::{
+use oblivio_lab::pyramid_paper::bloom_filter::SEGMENT_BYTES;
+use oblivio_lab::pyramid_paper::{
     Deletion, Height, LevelId, OpaqueId, PaperConfig, QueryNumber, Record, SegmentNumber, View,
     Walk, slot_bytes,
 };

@@ -210,8 +210,8 @@ fn positions(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pyramid::paper::bloom_filter::FilterRule;
-    use crate::pyramid::paper::ids::{Generation, Height, ITEM_ID_BYTES};
+    use crate::pyramid_paper::bloom_filter::FilterRule;
+    use crate::pyramid_paper::ids::{Generation, Height, ITEM_ID_BYTES};
     use oblivio_crypto::VolumeId;
     use std::collections::BTreeSet;
 

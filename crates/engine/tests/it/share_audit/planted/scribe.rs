@@ -2,7 +2,7 @@
 
 use super::flaw::Flaw;
 use super::table::Table;
-use crate::share::record::{AskId, Merge, Shown, Sizes, Spot, TableSizes};
+use crate::share_audit::record::{AskId, Merge, Shown, Sizes, Spot, TableSizes};
 use oblivio_splitmix::SplitMix64;
 use std::collections::BTreeMap;
 

@@ -95,8 +95,8 @@ impl Gather {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pyramid::paper::bloom_filter::FilterRule;
-    use crate::pyramid::paper::ids::{Generation, Height, ITEM_ID_BYTES, ItemId, LevelId};
+    use crate::pyramid_paper::bloom_filter::FilterRule;
+    use crate::pyramid_paper::ids::{Generation, Height, ITEM_ID_BYTES, ItemId, LevelId};
     use oblivio_crypto::Prf;
 
     #[test]

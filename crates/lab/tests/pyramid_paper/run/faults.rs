@@ -1,7 +1,7 @@
 //! Planted faults: what a client with an error in it would send. They sit on the line between
 //! client and server, so that no code that ships has a switch for them.
 
-use oblivio_engine::pyramid::paper::{
+use oblivio_lab::pyramid_paper::{
     Handled, Height, ItemId, LevelId, Live, Member, QueryNumber, Reply, Request, Sealed,
     SegmentNumber, Server, Walk, fake_name, item_name,
 };
