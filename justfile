@@ -40,7 +40,7 @@ fixtures dir:
 fuzz seconds="60":
     fuzz/run {{seconds}}
 
-# Every byte of a tree and of a pyramid changed, every object dropped, swapped, truncated, rolled back.
+# Every byte of a tree changed, every object dropped, swapped, truncated, rolled back.
 damage:
     OBLIVIO_SCALE=100 cargo test --release -p oblivio-volume --test it -- --nocapture damage::damage damage::a_damaged_log
 
@@ -77,7 +77,7 @@ takeovers scale="100" seed="0":
 outages scale="10":
     OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-cli --features online --test it -- --ignored --nocapture outages
 
-# Random workloads with a crash at every storage operation, with and without a pace, and on a pyramid.
+# Random workloads with a crash at every storage operation, with and without a pace.
 crash scale="100" seed="1":
     OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --test it -- --nocapture crash_campaign::crashes
 
@@ -153,11 +153,6 @@ windows-crashes scale="15":
 pyramid-audit scale="20":
     OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-engine --test it -- --nocapture --include-ignored --test-threads 1 pyramid_sim::honest_runs pyramid_sim::long_the_judge pyramid_sim::what_is_asked
 
-# Pairs of sessions on a pyramid of one writer: the same script, other blocks. Each slot is read once,
-# and nothing public differs.
-pyramid-pairs scale="250":
-    OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-volume --test it -- --nocapture pyramid::pairs
-
 # Simulated seeds of a shared volume under all faults, five times the scale: linearizable, and oblivious
 # at the server. One seed again: `just pyramid-sim 0.2 n`.
 pyramid-sim scale="200" seed="0":
@@ -221,7 +216,7 @@ nbd-strangers scale="12":
     OBLIVIO_SCALE={{scale}} cargo test --release -p oblivio-serve --lib strangers -- --nocapture --test-threads 1
 
 # One table of docs/benchmarks.md: engine, profile, pyramid, growth, stash, integrity, figure7, files, sweep,
-# breathe, mounted, latency; `just lab one-writer volume`, mounted, slow.
+# breathe, mounted, latency.
 # Two of docs/sequential.md: `just lab sequential cost`, speed.
 # Those of docs/sequential-disk.md: disk, own-code, ageing, table1, figure7, seeks.
 # One of docs/cloud-paper.md: `just lab cloud figure4`, table1, figure5, figure6, figure7, figure8,

@@ -54,12 +54,7 @@ fn refuse_fixed(args: &ResizeArgs) -> Result<()> {
     if header.engine.resizes {
         return Ok(());
     }
-    let what = match header.engine.hides_reads {
-        true => "a volume of partitions has one size from the beginning",
-        false => {
-            "a volume against snapshots takes all of its space when it is made, so that its size tells nothing"
-        }
-    };
+    let what = "a volume against snapshots takes all of its space when it is made, so that its size tells nothing";
     let hint = "Make a larger one (`oblivio init` with the same options and --size SIZE), and copy \
                 what is in this one.";
     Err(fault(Code::General, what, hint))

@@ -1,10 +1,9 @@
-//! The engines whose adversary sees reads too, for experiments that compare volumes on them.
+//! The trees whose adversary sees reads too, for experiments on volumes of either.
 
 use anyhow::Result;
 use clap::ValueEnum;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::Store;
-use oblivio_volume::pyramid::PyramidOptions;
 use oblivio_volume::windows::WindowOptions;
 use oblivio_volume::{CreateOptions, OpenOptions, Volume};
 use std::sync::Arc;
@@ -14,21 +13,15 @@ use std::sync::Arc;
 pub enum Engine {
     /// Path ORAM.
     Tree,
-    /// Tables in partitions, merged by turns.
-    Pyramid,
     /// The tree in windows, on objects that are written once.
     Windows,
 }
 
 impl Engine {
-    /// Both, in the order of the tables.
-    pub const BOTH: [Engine; 2] = [Engine::Tree, Engine::Pyramid];
-
-    /// Its name, as `oblivio init` has it.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Engine::Tree => "tree",
-            Engine::Pyramid => "pyramid",
             Engine::Windows => "windows",
         }
     }
@@ -54,10 +47,6 @@ impl Engine {
             Engine::Windows => {
                 let create = WindowOptions::new(block_bytes, capacity_bytes, true);
                 Volume::create_windows(store, &passphrase(), kdf, create, open)?
-            }
-            Engine::Pyramid => {
-                let create = PyramidOptions::new(block_bytes, capacity_bytes, memory_bytes);
-                Volume::create_pyramid(store, &passphrase(), kdf, create, open)?
             }
         };
         Ok(made)

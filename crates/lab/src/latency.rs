@@ -36,6 +36,9 @@ pub struct Args {
     /// Block sizes in bytes
     #[arg(long, value_delimiter = ',', default_value = "4096,16384")]
     pub block_bytes: Vec<usize>,
+    /// What the volume stands on
+    #[arg(long, default_value = "tree")]
+    pub engine: Engine,
 }
 
 /// Bytes of a library request, and of a program's call on the mount.
@@ -45,7 +48,7 @@ const SMALL: usize = 4096;
 
 /// The traffic on the link.
 #[derive(Clone, Copy, Default)]
-pub struct Passed {
+struct Passed {
     calls: u64,
     bytes: u64,
     /// What an online store bills: objects read or parts of them, and objects stored.
@@ -77,7 +80,7 @@ impl Meter {
 }
 
 /// One measurement: work, time, traffic, bytes of the user.
-pub type Line = (&'static str, Duration, Passed, u64);
+type Line = (&'static str, Duration, Passed, u64);
 
 /// Measures pieces of work in sequence.
 struct Stopwatch {
@@ -122,7 +125,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     let mut table = Table::new(head);
     let mut skipped = None;
     for &block_bytes in &args.block_bytes {
-        let (lines, why) = measure(args, Engine::Tree, block_bytes)?;
+        let (lines, why) = measure(args, block_bytes)?;
         skipped = skipped.or(why);
         for line in lines {
             let [work, time, calls, moved, user, share] = cells(args, line);
@@ -136,18 +139,11 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     report.finish(write)
 }
 
-/// The work on a fresh volume of this engine, and why there is none through FUSE.
-///
-/// # Errors
-/// Those of the volume.
-pub fn measure(
-    args: &Args,
-    engine: Engine,
-    block_bytes: usize,
-) -> Result<(Vec<Line>, Option<String>)> {
+/// The work on a fresh volume, and why there is none through FUSE.
+fn measure(args: &Args, block_bytes: usize) -> Result<(Vec<Line>, Option<String>)> {
     let scratch = tempfile::tempdir()?;
     let folder = scratch.path().join("volume");
-    fill(args, engine, block_bytes, &folder)?;
+    fill(args, block_bytes, &folder)?;
     let mut lines = library(args, &folder)?;
     settle(&folder)?;
     let dir = scratch.path().join("mount");
@@ -162,7 +158,7 @@ pub fn measure(
 
 /// What a table says of a measurement: work, time, round trips, bytes moved, bytes of the user, and
 /// the share of the line.
-pub fn cells(args: &Args, (work, time, passed, user): Line) -> [String; 6] {
+fn cells(args: &Args, (work, time, passed, user): Line) -> [String; 6] {
     let line = passed.bytes as f64 / latency(args).read_rate as f64;
     let cells = [
         work.to_owned(),
@@ -256,14 +252,10 @@ fn on_mount(args: &Args, dir: &Path, watch: &mut Stopwatch) -> Result<()> {
 }
 
 /// Makes a volume with a large file and a small one.
-fn fill(args: &Args, engine: Engine, block_bytes: usize, folder: &Path) -> Result<()> {
-    let capacity = match engine {
-        Engine::Tree | Engine::Windows => 64 << 30,
-        // It has its size for ever, and keeps all of it in memory.
-        Engine::Pyramid => args.stored_mib << 21,
-    };
+fn fill(args: &Args, block_bytes: usize, folder: &Path) -> Result<()> {
+    let capacity = 64 << 30;
     let store = Arc::new(LocalStore::create(folder)?);
-    let volume = engine.create(store, block_bytes, capacity, DEFAULT_MEMORY)?;
+    let volume = args.engine.create(store, block_bytes, capacity, DEFAULT_MEMORY)?;
     let fs = FileSystem::format(Box::new(volume))?;
     let (_, small) = fs.create(ROOT_INO, b"small", NewNode::default())?;
     fs.write(small, 0, &[7; SMALL])?;

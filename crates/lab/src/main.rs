@@ -21,7 +21,6 @@ mod integrity;
 mod latency;
 mod mapped;
 mod mounted;
-mod one_writer;
 mod online;
 mod papers;
 mod plot;
@@ -61,8 +60,9 @@ enum Experiment {
     Profile(profile::Args),
     /// The pyramid engine beside the tree, in memory
     Pyramid(pyramid::Args),
-    /// Tree and pyramid as volumes of one writer
-    OneWriter(one_writer::Args),
+    /// A mount, which another experiment starts
+    #[command(hide = true)]
+    Served(served::Args),
     /// The figures of "PrivateFS: A Parallel Oblivious File System"
     PrivatefsPaper(privatefs::Args),
     /// A shared volume: the real server, clients, and a line that is far away
@@ -105,7 +105,7 @@ fn main() -> anyhow::Result<()> {
         Experiment::Engine(args) => engine::run(args, cli.write),
         Experiment::Profile(args) => profile::run(args, cli.write),
         Experiment::Pyramid(args) => pyramid::run(args, cli.write),
-        Experiment::OneWriter(args) => one_writer::run(args, cli.write),
+        Experiment::Served(args) => served::run(args),
         Experiment::PrivatefsPaper(args) => privatefs::run(args, cli.write),
         Experiment::Share(args) => share::run(args, cli.write),
         Experiment::Growth(args) => growth::run(args, cli.write),

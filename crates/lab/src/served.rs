@@ -74,7 +74,7 @@ impl Served {
     pub fn start(engine: Engine, scratch: &Path, mib: u64) -> Result<Self> {
         let args = Args { engine, scratch: scratch.to_owned(), mib };
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["one-writer", "served", "--engine", engine.name()]);
+        command.args(["served", "--engine", engine.name()]);
         command.arg("--scratch").arg(scratch).args(["--mib", &mib.to_string()]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let tell = child.stdin.take();
@@ -84,11 +84,6 @@ impl Served {
         BufReader::new(hear).read_line(&mut line)?;
         ensure!(line == "ready\n", "nothing was mounted");
         Ok(served)
-    }
-
-    /// Its engine.
-    pub fn engine(&self) -> Engine {
-        self.args.engine
     }
 
     /// Where it is mounted.

@@ -4,7 +4,7 @@ use crate::finding::Finding;
 use crate::source::Source;
 
 /// What only an engine's own folders and the registry say.
-const NAMES: [&str; 24] = [
+const NAMES: [&str; 20] = [
     "TreeVolume",
     "TreeInfo",
     "TreeOram",
@@ -17,10 +17,6 @@ const NAMES: [&str; 24] = [
     "oblivio_engine::sequential",
     "oblivio_volume::tree",
     "oblivio_volume::sequential",
-    "PyramidVolume",
-    "PyramidInfo",
-    "PyramidOptions",
-    "oblivio_volume::pyramid",
     "WindowVolume",
     "WindowInfo",
     "WindowOptions",
@@ -32,11 +28,10 @@ const NAMES: [&str; 24] = [
 ];
 
 /// Folders of engines, and the registry. A folder `engines` holds what a crate says of each.
-const PLACES: [&str; 8] = [
+const PLACES: [&str; 7] = [
     "crates/engine/src/",
     "crates/volume/src/tree/",
     "crates/volume/src/sequential/",
-    "crates/volume/src/pyramid/",
     "crates/volume/src/windows/",
     "crates/volume/src/extents/",
     "crates/volume/src/registry.rs",

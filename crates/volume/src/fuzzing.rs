@@ -186,20 +186,15 @@ pub fn edit_state(
     write_commit(store, &mut commits, volume, &record)
 }
 
-/// A part of a stored volume that is checked as a whole: a bucket of a tree, or a table of a
-/// pyramid.
+/// A part of a stored volume that is checked as a whole: a bucket of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part(u64);
 
 /// A part, its object, and its range there.
 pub type Stored = (Part, String, Range<u64>);
 
-/// The stored buckets or tables of a volume.
+/// The stored buckets of a volume.
 pub fn places(volume: &mut Volume) -> Vec<Stored> {
-    if let Some(volume) = volume.pyramid() {
-        let place = |(home, object, range)| (Part(u64::from(home)), object, range);
-        return volume.places().map(place).collect();
-    }
     let Some(volume) = volume.tree() else { return Vec::new() };
     let (_, slab, _) = volume.parts();
     let place = |bucket: BucketId| {
@@ -209,15 +204,12 @@ pub fn places(volume: &mut Volume) -> Vec<Stored> {
     slab.stored().filter_map(place).collect()
 }
 
-/// Reads and checks a table, or the path from the root to a bucket, as [`Volume::verify`] does with
+/// Reads and checks the path from the root to a bucket, as [`Volume::verify`] does with
 /// all of them. Only for a volume opened and not used yet.
 ///
 /// # Errors
-/// `Tampered` names the bucket or table.
+/// `Tampered` names the bucket.
 pub fn check_part(volume: &mut Volume, part: Part) -> Result<()> {
-    if let Some(volume) = volume.pyramid() {
-        return volume.check_place(part.0);
-    }
     let (Some(volume), bucket) = (volume.tree(), BucketId(part.0)) else { return Ok(()) };
     let (store, slab, engine) = volume.parts();
     let mut verifier = engine.verifier();

@@ -13,7 +13,6 @@ pub mod fuzzing;
 mod header;
 mod options;
 mod passphrases;
-pub mod pyramid;
 mod ranges;
 mod records;
 mod registry;

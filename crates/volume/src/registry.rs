@@ -4,8 +4,7 @@
 use crate::Result;
 use crate::engine::EngineEntry;
 use crate::extents::{self, ExtentOptions, ExtentVolume};
-use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions};
-use crate::pyramid::{self, PyramidOptions, PyramidVolume};
+use crate::options::{CreateOptions, OpenOptions};
 use crate::sequential::{self, SequentialOptions, SequentialVolume};
 use crate::tree::{self, TreeVolume};
 use crate::volume::{ClosedVolume, Volume};
@@ -16,7 +15,7 @@ use std::sync::Arc;
 
 /// All of them.
 pub static ENGINES: &[&EngineEntry] =
-    &[&tree::ENGINE, &sequential::ENGINE, &pyramid::ENGINE, &windows::ENGINE, &extents::ENGINE];
+    &[&tree::ENGINE, &sequential::ENGINE, &windows::ENGINE, &extents::ENGINE];
 
 impl ClosedVolume {
     /// Reads the header of the volume in a store.
@@ -55,21 +54,6 @@ impl Volume {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self> {
         SequentialVolume::create(store, passphrase, kdf, create, open, progress).map(Self::from)
-    }
-
-    /// Creates a volume of partitions for a store that sees every read and every write, and opens
-    /// it.
-    ///
-    /// # Errors
-    /// As [`PyramidVolume::create`].
-    pub fn create_pyramid(
-        store: Arc<dyn Store>,
-        passphrase: &Passphrase,
-        kdf: KdfParams,
-        create: PyramidOptions,
-        open: OpenOptions,
-    ) -> Result<Self> {
-        PyramidVolume::create(store, passphrase, kdf, create, open).map(Self::from)
     }
 
     /// Creates a volume on a store of whole objects, and opens it.
@@ -145,7 +129,6 @@ pub struct NewVolume {
 enum Options {
     Tree(CreateOptions),
     Sequential(SequentialOptions),
-    Pyramid(PyramidOptions),
     Windows(WindowOptions),
     Extents(ExtentOptions),
 }
@@ -160,15 +143,6 @@ pub enum Cost {
         stored: u64,
         /// Bytes of a path.
         path: u64,
-    },
-    /// It takes these bytes once there were enough accesses, whatever is in it.
-    Scheduled {
-        /// Bytes in the store.
-        stored: u64,
-        /// Bytes that an access reads, on the average.
-        read: u64,
-        /// Bytes that it writes.
-        written: u64,
     },
     /// It takes these bytes at once, and each byte is written this many times.
     Fixed {
@@ -189,19 +163,6 @@ impl NewVolume {
             }
         };
         Self { engine, kdf }
-    }
-
-    /// On the pyramid engine, for a store that sees every read and every write, made on a computer
-    /// that gives volumes this much memory.
-    pub fn on_pyramid(
-        block_bytes: usize,
-        capacity_bytes: u64,
-        memory_bytes: usize,
-        kdf: KdfParams,
-    ) -> Self {
-        let memory_bytes = if memory_bytes == 0 { DEFAULT_MEMORY } else { memory_bytes };
-        let create = PyramidOptions::new(block_bytes, capacity_bytes, memory_bytes);
-        Self { engine: Options::Pyramid(create), kdf }
     }
 
     /// For a store of whole objects, which creates exclusively or not.
@@ -227,7 +188,7 @@ impl NewVolume {
         match &mut self.engine {
             Options::Sequential(create) => create.fill = fill,
             Options::Extents(create) => create.sequential.fill = fill,
-            Options::Tree(_) | Options::Pyramid(_) | Options::Windows(_) => {}
+            Options::Tree(_) | Options::Windows(_) => {}
         }
         self
     }
@@ -247,7 +208,7 @@ impl NewVolume {
         match &mut self.engine {
             Options::Sequential(create) => *create = create.map_on_disk(),
             Options::Extents(create) => create.sequential = create.sequential.map_on_disk(),
-            Options::Tree(_) | Options::Pyramid(_) | Options::Windows(_) => {}
+            Options::Tree(_) | Options::Windows(_) => {}
         }
         self
     }
@@ -259,9 +220,7 @@ impl NewVolume {
     /// `Invalid` for impossible parameters.
     pub fn fixed_objects(&self) -> Result<Option<Vec<(&'static str, u64)>>> {
         match &self.engine {
-            Options::Tree(_) | Options::Pyramid(_) | Options::Windows(_) | Options::Extents(_) => {
-                Ok(None)
-            }
+            Options::Tree(_) | Options::Windows(_) | Options::Extents(_) => Ok(None),
             Options::Sequential(create) => create.objects().map(Some),
         }
     }
@@ -279,10 +238,6 @@ impl NewVolume {
             Options::Windows(create) => {
                 let stored = stored.min(create.capacity_bytes);
                 Ok(Cost::Growing { stored, path: create.path_bytes(stored) })
-            }
-            Options::Pyramid(create) => {
-                let (stored, read, written) = create.cost()?;
-                Ok(Cost::Scheduled { stored, read, written })
             }
             Options::Extents(create) => Ok(Cost::Fixed {
                 stored: create.sequential.stored_bytes()?,
@@ -308,9 +263,6 @@ impl NewVolume {
     ) -> Result<Volume> {
         match self.engine {
             Options::Tree(create) => Volume::create(store, passphrase, create, open),
-            Options::Pyramid(create) => {
-                Volume::create_pyramid(store, passphrase, self.kdf, create, open)
-            }
             Options::Windows(create) => {
                 Volume::create_windows(store, passphrase, self.kdf, create, open)
             }

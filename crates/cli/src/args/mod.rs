@@ -40,7 +40,7 @@ pub use share::{
     TokenRevoke,
 };
 pub use status::{GcArgs, StatusArgs};
-pub use transfer::{Against, CatArgs, GetArgs, InitArgs, PutArgs, SeenBy};
+pub use transfer::{CatArgs, GetArgs, InitArgs, PutArgs, SeenBy};
 pub use tree::{CpArgs, DuArgs, LsArgs, MkdirArgs, MvArgs, RmArgs, StatArgs};
 #[cfg(all(feature = "ublk", target_os = "linux"))]
 pub use ublk::UblkArgs;

@@ -35,12 +35,7 @@ pub struct InitArgs {
     /// Who may see the storage [default: storage, or asked for]
     #[arg(long, value_name = "WHO")]
     pub seen_by: Option<SeenBy>,
-    /// How the storage is kept from seeing: `tree`, or `pyramid`, which reads less and writes more,
-    /// has a size for ever, and takes all of its space in time
-    #[arg(long, value_name = "ENGINE", default_value = "tree")]
-    pub engine: Against,
-    /// Size limit of the volume [default: 256G, of a share 16G; required against snapshots and for
-    /// a pyramid]
+    /// Size limit of the volume [default: 256G, of a share 16G; required against snapshots]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub size: Option<u64>,
     /// Make a disk of this size instead of room for files; `oblivio nbd` serves it
@@ -86,15 +81,6 @@ pub struct InitArgs {
     pub price: Option<PathBuf>,
     #[command(flatten)]
     pub open: OpenArgs,
-}
-
-/// The engine of a volume whose storage sees every read and write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Against {
-    /// A tree, which grows and shrinks with what is in it
-    Tree,
-    /// Partitions of tables that are merged by turns
-    Pyramid,
 }
 
 /// Who may see the storage of a volume.

@@ -1,7 +1,6 @@
 //! What the command says of each engine. One that is not here is described by what all have.
 
 mod extents;
-mod pyramid;
 mod sequential;
 mod tree;
 mod windows;
@@ -19,8 +18,6 @@ pub fn as_json(value: &mut Value, info: &VolumeInfo) {
         tree::as_json(value, info, tree);
     } else if let Some(engine) = info.sequential() {
         sequential::as_json(value, info, engine);
-    } else if let Some(engine) = info.pyramid() {
-        pyramid::as_json(value, info, engine);
     } else if let Some(engine) = info.windows() {
         windows::as_json(value, info, engine);
     } else if let Some(engine) = info.extents() {
@@ -34,8 +31,6 @@ pub fn rows(info: &VolumeInfo) -> Result<()> {
         tree::rows(info, tree)
     } else if let Some(engine) = info.sequential() {
         sequential::rows(info, engine)
-    } else if let Some(engine) = info.pyramid() {
-        pyramid::rows(info, engine)
     } else if let Some(engine) = info.windows() {
         windows::rows(info, engine)
     } else if let Some(engine) = info.extents() {
@@ -51,8 +46,6 @@ pub fn in_words(info: &VolumeInfo, holds: &Holds) -> Result<()> {
         tree::in_words(info, tree, holds)
     } else if let Some(engine) = info.sequential() {
         sequential::in_words(info, engine, holds)
-    } else if let Some(engine) = info.pyramid() {
-        pyramid::in_words(info, engine, holds)
     } else if let Some(engine) = info.windows() {
         windows::in_words(info, engine, holds)
     } else if let Some(engine) = info.extents() {

@@ -19,7 +19,6 @@ const MUCH: f64 = 20.0;
 pub fn say(plan: &Plan) -> Result<()> {
     match plan.new.cost(STORED)? {
         Cost::Growing { stored, path } => growing(plan, stored, path),
-        Cost::Scheduled { stored, read, written } => scheduled(plan, stored, read, written),
         Cost::Fixed { stored, written_per_byte } if plan.synced => {
             synced(plan, stored, written_per_byte)
         }
@@ -57,21 +56,6 @@ fn growing(plan: &Plan, stored: u64, path: u64) -> Result<()> {
     ))?;
     human::say("             less when blocks are asked for together")?;
     human::say("  time       on a local disk some 3 to 10 times that of encryption alone")
-}
-
-fn scheduled(plan: &Plan, stored: u64, read: u64, written: u64) -> Result<()> {
-    let (block, bytes) = (size(plan.block_bytes as u64), size(plan.size));
-    human::say("Hides from whoever keeps it what is read and written, and how much is in it.")?;
-    human::say(format!(
-        "  space      up to {} for {bytes}, all of it in time, whatever is in it",
-        size(stored)
-    ))?;
-    human::say(format!(
-        "  bandwidth  some {} read and {} written for a block of {block}",
-        size(read),
-        size(written)
-    ))?;
-    human::say("  memory     for each block, whether it is used or not")
 }
 
 fn fixed(plan: &Plan, stored: u64, written_per_byte: f64) -> Result<()> {

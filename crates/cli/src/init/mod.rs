@@ -84,7 +84,7 @@ fn make(
     let options = open::options(&args.volume, &open, None)?;
     let mut progress = match plan.new.cost(0)? {
         Cost::Fixed { stored, .. } => Progress::bytes(args.open.quiet, Some(stored)),
-        Cost::Growing { .. } | Cost::Scheduled { .. } => Progress::bytes(true, None),
+        Cost::Growing { .. } => Progress::bytes(true, None),
     };
     let mut before = 0;
     let hear = &mut |done, _| progress.add(done - std::mem::replace(&mut before, done));

@@ -1,7 +1,7 @@
 //! The plan for a new volume, as far as the command line gives it.
 
 use super::online::Found;
-use crate::args::{Against, InitArgs, SeenBy};
+use crate::args::{InitArgs, SeenBy};
 use crate::exit::usage;
 use anyhow::Result;
 use oblivio_volume::disk::SECTOR;
@@ -19,10 +19,6 @@ pub fn refuse_misfits(args: &InitArgs, seen_by: SeenBy, online: bool) -> Result<
     if seen_by == SeenBy::Snapshots {
         let what = "who keeps an online store sees what is read in it";
         return Err(usage(what, "Leave out --seen-by snapshots."));
-    }
-    if args.engine == Against::Pyramid {
-        let what = "the pyramid does not work on stores at URLs yet";
-        return Err(usage(what, "Leave out --engine."));
     }
     Ok(())
 }
@@ -66,24 +62,19 @@ impl Plan {
                 "--fill, --map-on-disk, --one-file and --overwrite go with --seen-by snapshots";
             return Err(usage(what, "Leave them out: this volume grows with its content."));
         }
-        let pyramid = args.engine == Against::Pyramid;
-        if pyramid && seen_by == SeenBy::Snapshots {
-            return Err(usage("--engine goes with --seen-by storage", "Leave one of them out."));
-        }
         let seen_by = match seen_by {
             SeenBy::Storage => oblivio_volume::SeenBy::Storage,
             SeenBy::Snapshots => oblivio_volume::SeenBy::Snapshots,
         };
         let default = online.map_or(seen_by.block_bytes(), |found| found.block_bytes);
         let block_bytes = block_bytes(args, default as u64)?;
-        let new = match (online, pyramid) {
-            (Some(found), _) => NewVolume::on_windows(block_bytes, size, found.exclusive, kdf)
+        let new = match online {
+            Some(found) => NewVolume::on_windows(block_bytes, size, found.exclusive, kdf)
                 .with_objects_of(found.object_bytes),
-            (None, true) => NewVolume::on_pyramid(block_bytes, size, memory(args), kdf),
-            (None, false) if args.sync_folder => {
+            None if args.sync_folder => {
                 NewVolume::in_extents(block_bytes, size, kdf).filled(args.fill)
             }
-            (None, false) => NewVolume::new(seen_by, block_bytes, size, kdf).filled(args.fill),
+            None => NewVolume::new(seen_by, block_bytes, size, kdf).filled(args.fill),
         };
         let new = if args.map_on_disk { new.map_on_disk() } else { new };
         Ok(Self {
@@ -97,19 +88,9 @@ impl Plan {
     }
 }
 
-/// The memory of volumes, or 0 for the default.
-fn memory(args: &InitArgs) -> usize {
-    args.open.memory.map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
-}
-
 fn size(args: &InitArgs, seen_by: SeenBy) -> Result<u64> {
     match (args.disk.or(args.size), seen_by) {
         (Some(size), _) => Ok(size),
-        (None, SeenBy::Storage) if args.engine == Against::Pyramid => {
-            let hint = "Each block takes memory, and twice and a half of all is taken in the store \
-                        in time. Try --size 10G.";
-            Err(usage("how large is it to be?", hint))
-        }
         (None, SeenBy::Storage) => Ok(CreateOptions::default().capacity_bytes),
         (None, SeenBy::Snapshots) => {
             let hint = "All of it is taken at once, and more than three times as much in the \

@@ -25,7 +25,6 @@ mod packages;
 #[cfg(feature = "man")]
 mod pages;
 mod prompts;
-mod pyramid;
 mod refusals;
 #[cfg(feature = "online")]
 mod remotes;

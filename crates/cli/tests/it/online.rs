@@ -78,7 +78,6 @@ fn two_computers_use_a_volume_in_a_bucket() {
     let said = bad(3, &[&INIT[..], &[&url]].concat());
     assert!(said.contains("already"), "{said}");
     bad(2, &[&INIT[..], &["--seen-by", "snapshots", "--size", "4M", &rig.url("x")]].concat());
-    bad(2, &[&INIT[..], &["--engine", "pyramid", "--size", "4M", &rig.url("x")]].concat());
     bad(9, &["ls", &rig.url("nothing"), "/"]);
 }
 

@@ -294,11 +294,6 @@ fn of_a_tree() {
 }
 
 #[test]
-fn of_a_pyramid() {
-    destroys_nothing(local("--engine pyramid --size 2M"), 20);
-}
-
-#[test]
 fn of_a_sequential_volume() {
     destroys_nothing(local("--seen-by snapshots --files --size 4M"), 20);
 }

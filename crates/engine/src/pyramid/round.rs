@@ -79,25 +79,6 @@ impl PyramidOram {
         Ok(round.map(|round| self.round(Vec::new(), &round)))
     }
 
-    /// As [`Self::resume`], for a caller that knows what the round was for: it carries out these
-    /// operations too, one for each ask.
-    ///
-    /// # Errors
-    /// `Closed` after an error. `Invalid` for operations that are not those of the round, which
-    /// closes it.
-    pub fn resume_with(&mut self, ops: Vec<BlockOp>) -> Result<Option<RoundJob>> {
-        self.expect_open()?;
-        let fits = self.expect_fits(&ops);
-        self.close_on_error(fits)?;
-        let Some(round) = self.rounds.take_waiting().cloned() else { return Ok(None) };
-        let asks = ops.iter().map(|op| (Name::from(op.id), op.action.effect()));
-        if !asks.eq(round.asks.iter().copied()) {
-            let other = EngineError::Invalid("the round was for other operations".into());
-            return self.close_on_error(Err(other));
-        }
-        Ok(Some(self.round(ops, &round)))
-    }
-
     /// Refuses ids and data that do not fit.
     fn expect_fits<'o>(&self, ops: impl IntoIterator<Item = &'o BlockOp>) -> Result<()> {
         for op in ops {

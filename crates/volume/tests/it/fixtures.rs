@@ -1,6 +1,6 @@
 //! One tiny volume of each kind stays for ever and must open for ever: with each flag of the tree's
-//! header, on the pyramid engine, in windows, and on the sequential engine files and disks, clean
-//! and not, in a folder and in one file.
+//! header, in windows, and on the sequential engine files and disks, clean and not, in a folder and
+//! in one file.
 //!
 //! `just fixtures DIR` makes new ones. docs/format.md describes each.
 
@@ -10,7 +10,6 @@ use oblivio_store::partition::{Existing, Place};
 use oblivio_store::{LocalStore, PartitionStore, Store};
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
-use oblivio_volume::pyramid::PyramidOptions;
 use oblivio_volume::sequential::SequentialOptions;
 use oblivio_volume::windows::WindowOptions;
 use oblivio_volume::{CreateOptions, HEADER_BYTES, HEADER_OBJECT, OpenOptions, Volume};
@@ -201,12 +200,6 @@ fn sequential_files() {
     expect_files(&fs);
 }
 
-/// Left without a clean end, right after a commit.
-#[test]
-fn pyramids() {
-    disk_opens("pyramid", 0);
-}
-
 /// Left without a clean end, after a commit and a sync.
 #[test]
 fn trees_in_windows() {
@@ -265,22 +258,12 @@ fn long_new_fixtures() {
     make_disk(create(folder("sequential-map-on-disk"), mapped), true);
     make_disk(create(folder("sequential-map-on-disk-interrupted"), mapped), false);
 
-    let pyramid =
-        PyramidOptions { block_bytes: BLOCK, capacity_bytes: DISK, stash_bytes: 16 * BLOCK };
-    let (kdf, opening, to) = (KdfParams::TEST, OpenOptions::default(), folder("pyramid"));
-    let made = Volume::create_pyramid(to, &passphrase(), kdf, pyramid, opening);
-    let mut disk = Disk::format(Box::new(made.expect("a volume")), DISK).expect("a disk");
-    fill_disk(&mut disk);
-    // Reads are carried out at once, and make merges and a commit due.
-    disk.read_many(&[(0, 20 << 10)]).expect("it reads");
-    disk.flush().expect("flushed");
-
     let windows = WindowOptions {
         object_bytes: 16 * BLOCK,
         pool_bytes: 28 * BLOCK,
         ..WindowOptions::new(BLOCK, DISK, true)
     };
-    let (opening, to) = (OpenOptions::default(), folder("windows"));
+    let (kdf, opening, to) = (KdfParams::TEST, OpenOptions::default(), folder("windows"));
     let made = Volume::create_windows(to, &passphrase(), kdf, windows, opening);
     make_disk(made.expect("a volume"), false);
 

@@ -18,7 +18,6 @@ mod full_disk;
 mod hostile;
 mod limits;
 mod padding;
-mod pyramid;
 mod quiet;
 mod recorded;
 mod sequential;

@@ -6,7 +6,6 @@ mod utahfs;
 mod volumes;
 
 use super::checks::PAGE;
-use crate::engines::Engine;
 use crate::report::{Report, Table, bytes, median};
 use crate::share::mounts::refused;
 use crate::share::process::loaded;
@@ -38,11 +37,10 @@ pub struct Args {
 }
 
 /// Who is measured, in the order of the table.
-const SIDES: [&str; 6] = [
+const SIDES: [&str; 5] = [
     "shared, the scribe's mount",
     "shared, another mount",
     "one writer, tree",
-    "one writer, pyramid",
     "UtahFS, client of its server",
     "UtahFS without a server",
 ];
@@ -134,19 +132,17 @@ fn ours(args: &Args, batches: &[Batch], rtt: u64, all: &mut All) -> Result<()> {
     let [scribe, other] = volumes::shared(&args.tool, dir, batches, round_trip)?;
     all.add(SIDES[0], rtt, &scribe);
     all.add(SIDES[1], rtt, &other);
-    for (side, engine) in SIDES[2..4].iter().zip(Engine::BOTH) {
-        all.add(side, rtt, &volumes::one_writer(engine, dir, batches, round_trip)?);
-    }
+    all.add(SIDES[2], rtt, &volumes::one_writer(dir, batches, round_trip)?);
     Ok(())
 }
 
 /// UtahFS once, with this delay.
 fn theirs(args: &Args, batches: &[Batch], programs: &Programs, rtt: u64, all: &mut All) {
     let (dir, round_trip) = (args.dir.as_deref(), Duration::from_millis(rtt));
-    all.of_other(SIDES[4], rtt, utahfs::served(programs, dir, batches, round_trip));
+    all.of_other(SIDES[3], rtt, utahfs::served(programs, dir, batches, round_trip));
     // Its disk is this computer's: no delay can stand before it.
     if rtt == 0 {
-        all.of_other(SIDES[5], rtt, utahfs::alone(programs, dir, batches));
+        all.of_other(SIDES[4], rtt, utahfs::alone(programs, dir, batches));
     }
 }
 
@@ -231,7 +227,7 @@ mod tests {
     #[test]
     fn a_failure_of_another_system_is_kept_in_one_line() {
         let mut all = All::default();
-        all.of_other(SIDES[4], 80, Err(anyhow::anyhow!("timed out\nand more")));
+        all.of_other(SIDES[3], 80, Err(anyhow::anyhow!("timed out\nand more")));
         assert!(all.found.is_empty());
         assert_eq!(all.failed, ["UtahFS, client of its server, 80 ms: failed (timed out)."]);
     }

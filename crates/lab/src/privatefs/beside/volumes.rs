@@ -67,12 +67,12 @@ struct OneWriter {
 
 impl OneWriter {
     /// Makes it, with as much in it as the shared one has.
-    fn create(scratch: &Path, engine: Engine, round_trip: Duration) -> Result<Self> {
+    fn create(scratch: &Path, round_trip: Duration) -> Result<Self> {
         let (volume, dir) = (scratch.join("volume"), scratch.join("mount"));
         std::fs::create_dir(&dir)?;
         let store = Arc::new(LocalStore::create(&volume)?);
         let block = CreateOptions::default().block_bytes;
-        let made = engine.create(store, block, CAPACITY, DEFAULT_MEMORY)?;
+        let made = Engine::Tree.create(store, block, CAPACITY, DEFAULT_MEMORY)?;
         let fs = FileSystem::format(Box::new(made))?;
         let (_, before) = fs.create(ROOT_INO, b"before", NewNode::default())?;
         let content = vec![7; 64 << 10];
@@ -101,19 +101,18 @@ impl OneWriter {
     }
 }
 
-/// A volume with one writer of this engine behind the delay.
+/// A volume with one writer behind the delay.
 ///
 /// # Errors
 /// Those of the volume and of the mount.
 pub fn one_writer(
-    engine: Engine,
     dir: Option<&Path>,
     batches: &[Batch],
     round_trip: Duration,
 ) -> Result<Vec<Times>> {
     let dir = dir.map_or_else(std::env::temp_dir, Path::to_path_buf);
     let scratch = tempfile::tempdir_in(dir)?;
-    let volume = OneWriter::create(scratch.path(), engine, round_trip)?;
+    let volume = OneWriter::create(scratch.path(), round_trip)?;
     let mut times = vec![Times::default(); batches.len()];
     volume.mounted(|dir| put_all(batches, dir, &mut times))?;
     volume.mounted(|dir| take_all(batches, dir, &mut times))?;

@@ -10,7 +10,6 @@ use oblivio_testkit::campaign::every;
 use oblivio_testkit::{CrashStore, Dice};
 use oblivio_volume::extents::ExtentOptions;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
-use oblivio_volume::pyramid::PyramidOptions;
 use oblivio_volume::sequential::SequentialOptions;
 use oblivio_volume::windows::WindowOptions;
 use oblivio_volume::{
@@ -53,12 +52,6 @@ fn create(engine: &EngineEntry, store: Arc<dyn Store>) -> Volume {
             };
             let (create, quiet) = (SequentialOptions::of(config), &mut |_, _| {});
             Volume::create_sequential(store, &passphrase(), kdf, create, options(), quiet)
-        }
-        3 => {
-            // Few asks make a commit due, and many merges.
-            let create =
-                PyramidOptions { block_bytes: BYTES, capacity_bytes, stash_bytes: 16 * BYTES };
-            Volume::create_pyramid(store, &passphrase(), kdf, create, options())
         }
         4 => {
             // Windows of four turns, and three levels in the pool.

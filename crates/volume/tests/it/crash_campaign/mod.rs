@@ -16,7 +16,6 @@ use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{MemoryStore, Store};
 use oblivio_testkit::campaign::{scaled, seed};
 use oblivio_testkit::{CrashStore, Dice};
-use oblivio_volume::pyramid::PyramidOptions;
 use oblivio_volume::{
     BlockSpace, CreateOptions, Environment, Error, MemoryKeeper, OpenOptions, Pace, Volume,
 };
@@ -34,8 +33,6 @@ struct Setup {
     pace: Option<Pace>,
     /// Whether a caller waits for each operation.
     short_pauses: bool,
-    /// On a pyramid with a stash of this many bytes; else on a tree.
-    pyramid: Option<usize>,
     /// A seed names one clock and one stream of randomness, so a campaign replays.
     environment: Environment,
     /// An object that the disk never makes durable.
@@ -50,20 +47,13 @@ impl Setup {
         let memory_bytes = least + dice.below(512 << 10) as usize;
         let short_pauses = dice.below(2) == 0;
         let environment = Environment::from_seed(dice.next_u64());
-        let (pace, pyramid, forgets) = (None, None, None);
-        Setup { block_bytes, memory_bytes, pace, short_pauses, pyramid, environment, forgets }
-    }
-
-    /// On a pyramid, whose writes may be durable at any moment.
-    fn pyramid(dice: &mut Dice) -> Setup {
-        let setup = Setup::any(dice);
-        let stash = setup.block_bytes << (4 + dice.below(3));
-        Setup { pyramid: Some(stash), memory_bytes: 4 << 20, ..setup }
+        let (pace, forgets) = (None, None);
+        Setup { block_bytes, memory_bytes, pace, short_pauses, environment, forgets }
     }
 
     /// Whether all work so far may be durable at any moment.
     fn keeps_early(&self) -> bool {
-        self.pace.is_some() || self.pyramid.is_some()
+        self.pace.is_some()
     }
 
     /// At a pace, as fast as possible.
@@ -84,15 +74,7 @@ impl Setup {
             environment: self.environment.clone(),
             ..OpenOptions::default()
         };
-        let (to, kdf) = (store.clone(), create.kdf);
-        let made = match self.pyramid {
-            None => Volume::create(to, &passphrase(), create, options),
-            Some(stash_bytes) => {
-                let (block_bytes, capacity_bytes) = (self.block_bytes, create.capacity_bytes / 4);
-                let create = PyramidOptions { block_bytes, capacity_bytes, stash_bytes };
-                Volume::create_pyramid(to, &passphrase(), kdf, create, options)
-            }
-        };
+        let made = Volume::create(store.clone(), &passphrase(), create, options);
         drop(made.expect("empty"));
         store.snapshot()
     }
@@ -155,7 +137,7 @@ impl Session {
             let commits = matches!(event, Event::Commit | Event::Finish | Event::Verify);
             let idles = matches!(event, Event::Idle(_));
             if self.setup.keeps_early() {
-                let parts = self.beginnings(event);
+                let parts = beginnings(event);
                 self.possible
                     .extend(parts.iter().map(|part| after(&self.model, part, addressable)));
             } else if commits || idles {
@@ -175,16 +157,6 @@ impl Session {
         Ok(())
     }
 
-    /// The event cut short after each part that may be durable alone.
-    fn beginnings(&self, event: &Event) -> Vec<Event> {
-        match *event {
-            Event::Discard(first, end) if self.setup.pyramid.is_some() => {
-                (first..end).map(|last| Event::Discard(first, last + 1)).collect()
-            }
-            _ => beginnings(event),
-        }
-    }
-
     fn step(&mut self, volume: &mut Volume, event: &Event) -> Result<(), Error> {
         match event {
             Event::Access(ops) => self.access(volume, ops),
@@ -198,13 +170,7 @@ impl Session {
             Event::Pour(byte) => self.defer(volume, &pour(*byte)),
             Event::Discard(first, end) => {
                 let ids: Vec<u64> = (*first..*end).collect();
-                match self.setup.pyramid {
-                    None => volume.discard(&ids),
-                    // Discarded blocks stay, removed ones do not.
-                    Some(_) => {
-                        volume.erase(&ids.into_iter().filter(|&id| id < BLOCKS).collect::<Vec<_>>())
-                    }
-                }
+                volume.discard(&ids)
             }
             Event::Idle(times) => (0..*times).try_for_each(|_| volume.idle().map(drop)),
             Event::Commit => volume.commit(),
@@ -459,17 +425,12 @@ fn crashes_at_every_operation_lose_nothing_at_a_pace() {
     campaigns(Setup::paced);
 }
 
-#[test]
-fn crashes_at_every_operation_lose_nothing_on_a_pyramid() {
-    campaigns(Setup::pyramid);
-}
-
 /// Seeds are played twice, with a few crashes of each session.
 #[test]
 fn a_seed_replays_byte_for_byte() {
     let (first, seeds) = (seed(1), scaled(1));
     for seed in first..first + seeds {
-        for any_setup in [Setup::any, Setup::paced, Setup::pyramid] {
+        for any_setup in [Setup::any, Setup::paced] {
             let outcome = || {
                 let mut counts = Counts::default();
                 any_campaign(seed, any_setup, &mut counts, 2).run();

@@ -15,7 +15,7 @@ use outcome::{Outcome, Tally, judge};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
-use world::{FULL, PYRAMID_FULL, PYRAMID_SAMPLE, SAMPLE, SEED, Scale, World, content};
+use world::{FULL, SAMPLE, SEED, Scale, World, content};
 
 /// One bit of a byte.
 fn bit(dice: &mut Dice) -> u8 {
@@ -183,8 +183,7 @@ fn swap_slots_of(world: &mut World, tally: &mut Tally, object: &str) {
 
 /// Objects dropped, swapped, emptied, and taken from another volume.
 fn drop_and_swap(world: &mut World, tally: &mut Tally) {
-    let like = if world.scale.pyramid { PYRAMID_SAMPLE } else { SAMPLE };
-    let other = World::make(Scale { commits: 2, ..like });
+    let other = World::make(Scale { commits: 2, ..SAMPLE });
     let objects = world.objects();
     for (object, _) in &objects {
         let part = if world.is_void(object) { " (void)" } else { "" };
@@ -340,14 +339,4 @@ fn a_damaged_log_of_a_crashed_session_gives_no_wrong_data() {
 #[test]
 fn damage_is_refused_and_named_wherever_it_is() {
     damage_everything(world(SAMPLE, FULL));
-}
-
-#[test]
-fn a_damaged_log_of_a_pyramid_gives_no_wrong_data() {
-    damage_the_log(world(PYRAMID_SAMPLE, PYRAMID_FULL));
-}
-
-#[test]
-fn damage_of_a_pyramid_is_refused_and_named() {
-    damage_everything(world(PYRAMID_SAMPLE, PYRAMID_FULL));
 }

@@ -5,7 +5,6 @@ use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{Blobs, Held, MemoryStore, PutMode, ReadAt};
 use oblivio_testkit::Dice;
-use oblivio_volume::pyramid::PyramidOptions;
 use oblivio_volume::{
     BlockSpace, CreateOptions, Error, Known, MemoryKeeper, OpenOptions, Volume, fuzzing,
 };
@@ -17,7 +16,6 @@ pub const SEED: u64 = 2026;
 
 /// How much to try.
 pub struct Scale {
-    pub pyramid: bool,
     pub block_bytes: usize,
     pub blocks: u64,
     pub memory_bytes: usize,
@@ -36,7 +34,6 @@ pub struct Scale {
 }
 
 pub const SAMPLE: Scale = Scale {
-    pyramid: false,
     block_bytes: 256,
     blocks: 200,
     memory_bytes: 64 << 10,
@@ -48,7 +45,6 @@ pub const SAMPLE: Scale = Scale {
     rollbacks: 2,
 };
 pub const FULL: Scale = Scale {
-    pyramid: false,
     block_bytes: 1024,
     // Not just below a power of two, so leaves lack slots.
     blocks: 880,
@@ -60,13 +56,6 @@ pub const FULL: Scale = Scale {
     cuts: 1024,
     rollbacks: 1,
 };
-
-/// A pyramid of 256 blocks in two partitions, whose stash has 32 asks.
-pub const PYRAMID_SAMPLE: Scale =
-    Scale { pyramid: true, memory_bytes: 1 << 20, slab_step: 9973, ..SAMPLE };
-pub const PYRAMID_FULL: Scale =
-    Scale { block_bytes: 256, blocks: 250, ..Scale { pyramid: true, ..FULL } };
-const STASH_BYTES: usize = 32 * 256;
 
 /// A block's content after its write number `version`.
 pub fn content(id: u64, version: u64, bytes: usize) -> Vec<u8> {
@@ -85,32 +74,15 @@ fn create(scale: &Scale, store: Arc<MemoryStore>) -> Result<Volume, Error> {
     let options = OpenOptions { memory_bytes: scale.memory_bytes, ..OpenOptions::default() };
     let (block_bytes, kdf) = (scale.block_bytes, KdfParams::TEST);
     let capacity_bytes = scale.blocks * block_bytes as u64;
-    if scale.pyramid {
-        let create = PyramidOptions { block_bytes, capacity_bytes, stash_bytes: STASH_BYTES };
-        return Volume::create_pyramid(store, &passphrase(), kdf, create, options);
-    }
     let create = CreateOptions { block_bytes, capacity_bytes: 4 * capacity_bytes, kdf };
     Volume::create(store, &passphrase(), create, options)
 }
 
-/// The last things that a crashed session did; no content follows from them. A tree shows the paths
-/// of writes that were not synced. A pyramid reads, and syncs writes of what is there already.
-fn crash(volume: &mut Volume, scale: &Scale, versions: &BTreeMap<u64, u64>) -> Result<(), Error> {
-    if !scale.pyramid {
-        let lost = |id| BlockOp { id: BlockId(id), action: Action::Write(vec![7; 9]) };
-        return volume.access((0..12).map(lost).collect()).map(drop);
-    }
-    let same = |id: u64| {
-        let bytes = content(id, versions[&id], scale.block_bytes);
-        BlockOp { id: BlockId(id), action: Action::Write(bytes) }
-    };
-    for id in 0..8 {
-        volume.access(vec![read(id), same(id + 1), read(id + 9)])?;
-        if id == 3 {
-            volume.commit()?;
-        }
-    }
-    Ok(())
+/// The last things that a crashed session did; no content follows from them: it shows the paths of
+/// writes that were not synced.
+fn crash(volume: &mut Volume) -> Result<(), Error> {
+    let lost = |id| BlockOp { id: BlockId(id), action: Action::Write(vec![7; 9]) };
+    volume.access((0..12).map(lost).collect()).map(drop)
 }
 
 /// A stored volume, its content, and its store after each earlier commit.
@@ -147,7 +119,7 @@ impl World {
         }
         earlier.pop();
         let (known, disk) = (volume.known(), store.snapshot());
-        crash(&mut volume, &scale, &versions).expect("sound");
+        crash(&mut volume).expect("sound");
         let crashed = store.snapshot();
         World { scale, disk, known, versions, earlier, crashed, dice }
     }

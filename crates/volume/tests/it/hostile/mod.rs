@@ -38,11 +38,6 @@ fn a_sequential_volume_is_the_newest_or_refused() {
     campaign(Engine::Sequential, scaled(100));
 }
 
-#[test]
-fn a_pyramid_is_the_newest_or_refused() {
-    campaign(Engine::Pyramid, scaled(100));
-}
-
 /// L1: an opening reads the log of a sequential volume twice. A store that answers the second time
 /// as before a sync is refused, or comes too late to matter.
 #[test]
@@ -55,7 +50,7 @@ fn a_log_that_changes_while_it_is_read_is_refused() {
 /// number of syncs.
 #[test]
 fn a_log_of_the_same_commit_cannot_be_swapped() {
-    for engine in [Engine::Tree, Engine::Sequential, Engine::Pyramid] {
+    for engine in [Engine::Tree, Engine::Sequential] {
         schedule::swapped_logs(engine);
     }
 }
@@ -69,7 +64,7 @@ fn found_after(engine: Engine, hole: Hole) -> Option<u64> {
 fn every_old_hole_is_found_when_it_is_put_back() {
     let both =
         [Hole::HeaderReadTwice, Hole::LogByCount, Hole::NoLock, Hole::NoTable, Hole::AnyVolume];
-    let engines = [Engine::Tree, Engine::Sequential, Engine::Pyramid];
+    let engines = [Engine::Tree, Engine::Sequential];
     let planted = both.iter().flat_map(|hole| engines.map(|engine| (engine, *hole)));
     // Reads of a sequential volume are not hidden, so it has no intents.
     for (engine, hole) in planted.chain([(Engine::Tree, Hole::IntentsNotNoted)]) {

@@ -8,7 +8,6 @@ use oblivio_engine::sequential::SequentialConfig;
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{MemoryStore, Store};
 use oblivio_testkit::Dice;
-use oblivio_volume::pyramid::PyramidOptions;
 use oblivio_volume::sequential::SequentialOptions;
 use oblivio_volume::{
     BlockSpace, ClosedVolume, CreateOptions, Error, Keeper, OpenOptions, ShownKind, Volume,
@@ -25,7 +24,6 @@ const TELLING: usize = 6;
 pub enum Engine {
     Tree,
     Sequential,
-    Pyramid,
 }
 
 /// The counts so far.
@@ -448,14 +446,6 @@ fn make(engine: Engine) -> MemoryStore {
             };
             let (kdf, quiet) = (KdfParams::TEST, &mut |_, _| {});
             Volume::create_sequential(store.clone(), &passphrase(), kdf, create, open, quiet)
-        }
-        Engine::Pyramid => {
-            let create = PyramidOptions {
-                block_bytes: BYTES,
-                capacity_bytes: (BLOCKS + 1) * BYTES as u64,
-                stash_bytes: 16 * BYTES,
-            };
-            Volume::create_pyramid(store.clone(), &passphrase(), KdfParams::TEST, create, open)
         }
     };
     drop(volume.expect("an empty store"));
