@@ -149,8 +149,8 @@ impl Finding {
 }
 
 impl Report {
-    /// Splits the false-alarm rate over the findings and reaches the verdict. Without a judgement of
-    /// the finding of the name `essential` there is none.
+    /// Splits the false-alarm rate over the findings and reaches the verdict. Without a judgement
+    /// of the finding of the name `essential` there is none.
     pub fn new(
         mut findings: Vec<Finding>,
         options: &Options,

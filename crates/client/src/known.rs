@@ -3,10 +3,11 @@
 
 use oblivio_crypto::{Entropy, OsEntropy, TAG_BYTES, Tag, VolumeId, digest};
 use oblivio_engine::pyramid::share::Head;
+use oblivio_store::replace_file;
 use oblivio_volume::{Error, Result};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, DirBuilder, File};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use zerocopy::little_endian::U64;
@@ -115,7 +116,7 @@ impl FileKnown {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let mut new = [0; 16];
                 OsEntropy.fill(&mut new);
-                replace(&path, &new).map_err(|error| failed(&path, &error))?;
+                replace_file(&path, &new).map_err(|error| failed(&path, &error))?;
                 Ok(new)
             }
             Err(error) => Err(failed(&path, &error)),
@@ -141,18 +142,7 @@ fn check_place(folder: &Path, address: &str, volume: VolumeId, any_volume: bool)
     }
     let made = DirBuilder::new().recursive(true).mode(0o700).create(&places);
     made.map_err(|error| failed(&places, &error))?;
-    replace(&path, text.as_bytes()).map(drop).map_err(|error| failed(&path, &error))
-}
-
-/// Replaces a file by a new one, durably.
-fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<File> {
-    let dir = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(dir)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    let file = file.persist(path).map_err(|error| error.error)?;
-    File::open(dir)?.sync_all()?;
-    Ok(file)
+    replace_file(&path, text.as_bytes()).map(drop).map_err(|error| failed(&path, &error))
 }
 
 fn encode(count: u64, head: Head) -> [u8; NOTE] {
@@ -194,7 +184,7 @@ impl Known for FileKnown {
             None => {
                 let mut both = vec![b'\n'; 2 * NOTE];
                 both[at as usize..at as usize + NOTE].copy_from_slice(&note);
-                replace(&self.path, &both).map(|file| self.file = Some(file))
+                replace_file(&self.path, &both).map(|file| self.file = Some(file))
             }
         };
         done.map_err(|error| failed(&self.path, &error))?;

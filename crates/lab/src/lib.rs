@@ -1,4 +1,4 @@
-//! Constructions of the papers that no product is made of, for their papers' figures. The experiments
-//! are the program `oblivio-lab`.
+//! Constructions of the papers that no product is made of, for their papers' figures. The
+//! experiments are the program `oblivio-lab`.
 
 pub mod pyramid_paper;

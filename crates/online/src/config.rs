@@ -10,9 +10,9 @@
 //! It is refused unless only its owner, the user, may read it. Errors never repeat a line of it.
 
 use super::keyring;
-use super::private;
 use super::secrets::{Ambient, Secret};
 use super::url::{Place, Url, is_remote_name};
+use oblivio_store::replace_file;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -271,7 +271,7 @@ impl SecretFrom {
     /// Keeps a newer secret, where that is possible.
     pub(super) fn replace(&self, text: &str) -> io::Result<()> {
         match self {
-            Self::File(file) => private::replace(file, text.as_bytes()),
+            Self::File(file) => replace_file(file, text.as_bytes()).map(drop),
             Self::Keyring(remote) => keyring::store(remote, text).map_err(io::Error::other),
             Self::Here(_) | Self::Command(_) => Ok(()),
         }

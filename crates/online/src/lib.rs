@@ -33,7 +33,6 @@ mod gate;
 mod keyring;
 mod library;
 mod open;
-mod private;
 mod probe;
 mod runtime;
 mod secrets;

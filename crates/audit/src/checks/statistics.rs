@@ -13,7 +13,8 @@ pub struct Look {
     pub p_value: f64,
 }
 
-/// The finding of this name, from the oddest of several looks, its p-value multiplied by their number.
+/// The finding of this name, from the oddest of several looks. Its p-value is multiplied by their
+/// number.
 pub fn oddest(name: &str, looks: Vec<Look>, why_none: &str) -> Finding {
     let count = looks.len();
     let Some(odd) = looks.into_iter().min_by(|a, b| a.p_value.total_cmp(&b.p_value)) else {

@@ -3,9 +3,11 @@
 use crate::exit::usage;
 use anyhow::{Context, Result};
 use oblivio_share::{Address, Token};
+use oblivio_store::replace_file;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
 
 /// Where the token of an address is kept, once it was used.
 fn place(address: &Address) -> Result<PathBuf> {
@@ -33,12 +35,8 @@ pub fn of(address: &Address, file: Option<&Path>) -> Result<Token> {
     if !kept.exists() || Token::load(&kept).ok().as_ref() != Some(&token) {
         let dir = kept.parent().context("no folder for tokens")?;
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-        // The new one takes the place of an old one as a whole.
-        let new = kept.with_extension(format!("new-{}", std::process::id()));
-        token
-            .store(&new)
-            .and_then(|()| std::fs::rename(&new, &kept))
-            .context("keeping the token")?;
+        let line = Zeroizing::new(format!("{}\n", *token.line()));
+        replace_file(&kept, line.as_bytes()).context("keeping the token")?;
     }
     Ok(token)
 }

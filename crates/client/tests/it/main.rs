@@ -172,8 +172,8 @@ fn what_one_client_writes_another_one_reads() {
     three.close().unwrap();
 }
 
-/// What docs/share.md says of the room at the server: the tables take no more, however much is done,
-/// and the history ends.
+/// What docs/share.md says of the room at the server: the tables take no more, however much is
+/// done, and the history ends.
 #[test]
 fn a_volume_takes_no_more_room_than_is_said() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,23 +1,9 @@
-//! What the notes of both kinds of files need: the way one is replaced, the text form of its
-//! fields, and the errors.
+//! What the notes of both kinds of files need: the text form of their fields, and the errors.
 
 use oblivio_crypto::VolumeId;
 use oblivio_volume::Error;
-use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
-
-/// Replaces a file by a new one, durably.
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<File> {
-    let dir = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(OsStr::new(".new-")).tempfile_in(dir)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    let file = file.persist(path).map_err(|error| error.error)?;
-    File::open(dir)?.sync_all()?;
-    Ok(file)
-}
 
 /// Bytes as hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {

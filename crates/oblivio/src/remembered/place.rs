@@ -1,7 +1,8 @@
 //! The volume that was at a place when this computer used it last.
 
-use super::note::{hex, identity, replace, unkept, unreadable};
+use super::note::{hex, identity, unkept, unreadable};
 use oblivio_crypto::{VolumeId, digest};
+use oblivio_store::replace_file;
 use oblivio_volume::Result;
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
@@ -68,7 +69,7 @@ impl PlaceNote {
         // For people who look; nothing reads it.
         text.extend(self.place.as_os_str().as_bytes().iter().filter(|byte| **byte != b'\n'));
         text.push(b'\n');
-        replace(&self.path, &text).map(drop)
+        replace_file(&self.path, &text).map(drop)
     }
 }
 

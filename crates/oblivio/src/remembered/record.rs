@@ -4,8 +4,9 @@
 //! Each is a few lines of text with a checksum, in 512 bytes. A note is one small write into an
 //! existing file, because a sync waits for it.
 
-use super::note::{hex, identity, replace, unhex, unkept, unreadable};
+use super::note::{hex, identity, unhex, unkept, unreadable};
 use oblivio_crypto::{Tag, VolumeId, digest};
+use oblivio_store::replace_file;
 use oblivio_volume::{Act, ComputerId, Keep, Known, LogMark, LogSeen, Result};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -69,7 +70,7 @@ impl Record {
             None => {
                 let mut both = vec![b'\n'; 2 * NOTE];
                 both[at as usize..at as usize + NOTE].copy_from_slice(&note);
-                replace(&self.path, &both).map(|file| self.file = Some(file))
+                replace_file(&self.path, &both).map(|file| self.file = Some(file))
             }
         };
         written.map_err(|error| unkept(&self.path, &error))?;

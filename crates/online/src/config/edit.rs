@@ -2,12 +2,14 @@
 //! too.
 
 use super::{ConfigError, Remotes, SecretFrom, read_private};
+use crate::keyring;
 use crate::secrets::{Ambient, Secret};
 use crate::url::{Place, Service, is_remote_name};
-use crate::{keyring, private};
-use std::fs;
+use oblivio_store::replace_file;
+use std::fs::{self, DirBuilder};
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use toml_edit::{DocumentMut, Item, Table, value};
 use zeroize::Zeroizing;
 
@@ -66,10 +68,17 @@ impl Edited {
     fn write(self, ambient: &Ambient) -> Result<(), ConfigError> {
         let text = Zeroizing::new(self.document.to_string());
         Remotes::parse(&text, &self.file, ambient)?;
-        let written = private::make_folder_of(&self.file)
-            .and_then(|()| private::replace(&self.file, text.as_bytes()));
+        let written = keep(&self.file, text.as_bytes());
         written.map_err(|error| ConfigError::Write(self.file, error.kind()))
     }
+}
+
+/// Writes a file that only its owner may read, in a folder of the owner's.
+fn keep(file: &Path, text: &[u8]) -> io::Result<()> {
+    if let Some(folder) = file.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    replace_file(file, text).map(drop)
 }
 
 impl Remotes {
@@ -124,8 +133,7 @@ impl Remotes {
             }
             NewSecret::Beside(secret) => {
                 let file = Self::secret_beside(ambient, &new.name);
-                let written = private::make_folder_of(&file)
-                    .and_then(|()| private::replace(&file, secret.reveal().as_bytes()));
+                let written = keep(&file, secret.reveal().as_bytes());
                 written.map_err(|error| ConfigError::Write(file.clone(), error.kind()))?;
                 table.insert("secret_file", value(file.to_string_lossy().into_owned()));
             }
