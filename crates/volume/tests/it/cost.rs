@@ -1,4 +1,5 @@
-//! The cost of each file operation in accesses: the table of SECURITY.md, row by row, on a volume.
+//! The cost of each file operation in accesses: the table of docs/leakage/tree.md, row by row, on a
+//! volume.
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::{MemoryStore, Store};

@@ -270,7 +270,7 @@ fn a_full_store_refuses_new_blocks_and_nothing_else() {
     disk.flush().expect("memory");
 }
 
-/// The disk's requests and their cost in accesses: the rows of SECURITY.md.
+/// The disk's requests and their cost in accesses: the rows of docs/leakage/tree.md.
 #[test]
 fn what_requests_cost() {
     let store = Arc::new(MemoryStore::new());

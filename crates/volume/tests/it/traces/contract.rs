@@ -1,4 +1,4 @@
-//! Lines of the contract in SECURITY.md without another test.
+//! Lines of the contract in docs/leakage without another test.
 
 use super::create;
 use crate::common::pairs::{Session, padded};

@@ -1,4 +1,4 @@
-//! SECURITY.md names, for each line of its contract, the test that holds it.
+//! The pages in docs/leakage name, for each line of their contracts, the test that holds it.
 
 use std::path::Path;
 
@@ -9,10 +9,9 @@ fn named(text: &str) -> Vec<(&str, &str)> {
 
 fn contract() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let text = std::fs::read_to_string(root.join("SECURITY.md")).expect("the contract");
-    let (_, text) = text.split_once("## Leakage contract").expect("its beginning");
-    let (text, _) = text.split_once("## What is enforced").expect("its end");
-    text.to_owned()
+    let pages = root.join("docs/leakage").read_dir().expect("the pages");
+    let page = |page: std::fs::DirEntry| std::fs::read_to_string(page.path()).expect("a page");
+    pages.map(|it| page(it.expect("a page"))).collect::<Vec<_>>().join("\n\n")
 }
 
 #[test]
