@@ -57,6 +57,7 @@ use anyhow::Result;
 use args::{Cli, Command, CompletionsArgs};
 use clap::{CommandFactory, Parser};
 use exit::{Code, usage};
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -65,7 +66,8 @@ pub fn main() -> ExitCode {
     let args = mount::as_mount_helper(std::env::args_os().collect());
     oblivio::silence::on_silence(|url, why| {
         let line = format!("waiting for {url}: {why}");
-        eprintln!("oblivio: {}", human::plain(&line));
+        // A server in the background may have nobody who hears it.
+        drop(writeln!(std::io::stderr(), "oblivio: {}", human::plain(&line)));
     });
     let done = passphrase::leave_environment().and_then(|()| run(&Cli::parse_from(args).command));
     match done {

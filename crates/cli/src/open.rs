@@ -160,10 +160,7 @@ pub fn volume_over(
         let what = "--unobserved is for media where nobody sees what is read";
         return Err(usage(what, "Leave it out: a service sees what is read in it."));
     }
-    if args.token_file.is_some() {
-        let hint = "Leave it out, or name one as share://HOST:PORT/NAME.";
-        return Err(usage("--token-file is for a shared volume", hint));
-    }
+    refuse_token_file(args)?;
     let store: Arc<dyn Store> = match args.unobserved {
         true => Arc::new(Unobserved::over(store).context("a temporary file")?),
         false => store,
@@ -198,6 +195,17 @@ pub fn volume_over(
     }
     let passphrase = passphrase::known(&args.passphrase)?;
     Ok((closed.open(&passphrase, options)?, publisher))
+}
+
+/// Refuses a token, for a volume that is not shared.
+pub fn refuse_token_file(args: &OpenArgs) -> Result<()> {
+    match args.token_file {
+        None => Ok(()),
+        Some(_) => {
+            let hint = "Leave it out, or name one as share://HOST:PORT/NAME.";
+            Err(usage("--token-file is for a shared volume", hint))
+        }
+    }
 }
 
 /// Refuses options that hide reads, for a volume whose reads nobody sees.

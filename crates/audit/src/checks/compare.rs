@@ -2,7 +2,7 @@
 
 use super::sample::{Sample, histogram};
 use super::shape;
-use super::statistics::{Look, contingency, oddest};
+use super::statistics::{Statistic, contingency, oddest};
 use super::uniformity::{PER_BIN, resolutions};
 use crate::report::{Finding, Options};
 use crate::special::chi_square_upper;
@@ -42,11 +42,11 @@ fn equal(name: &str, a: usize, b: usize) -> Finding {
 }
 
 /// Chi-square for two rows of counts from the same distribution. Only differences count.
-fn alike(rows: &[Vec<u64>], what: &str) -> Look {
+fn alike(rows: &[Vec<u64>], what: &str) -> Statistic {
     let (statistic, df) = contingency(rows);
     let what = format!("{what}; chi-square should be near {df}");
     let p_value = if df > 0.0 { chi_square_upper(statistic, df) } else { 1.0 };
-    Look { what, statistic, p_value }
+    Statistic { what, statistic, p_value }
 }
 
 /// Whether both traces go to the same places.

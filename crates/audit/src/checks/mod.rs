@@ -22,7 +22,7 @@ pub(crate) use across::repeats_of;
 pub use bet::Bet;
 pub use pace::judge_pace;
 pub use shape::union_of_paths;
-pub use statistics::{Look, contingency, oddest};
+pub use statistics::{Statistic, contingency, oddest};
 
 /// Judges one trace: could any workload have made it?
 pub fn audit(trace: &Trace, options: &Options) -> Report {

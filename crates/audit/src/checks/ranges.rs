@@ -6,7 +6,7 @@
 
 use super::bet::Bet;
 use super::sample::Sample;
-use super::statistics::{Look, oddest};
+use super::statistics::{Statistic, oddest};
 use crate::report::Finding;
 use std::collections::HashMap;
 
@@ -40,7 +40,7 @@ pub(super) fn judge(sample: &Sample) -> Finding {
     oddest(NAME, looks.collect(), "fewer than 192 accesses below the root")
 }
 
-fn look(leaves: &[u64], bits: u32, (from, to): Range) -> Option<Look> {
+fn look(leaves: &[u64], bits: u32, (from, to): Range) -> Option<Statistic> {
     let tree = 2f64.powi(bits as i32);
     // The mean number that a window of this length has of that tree.
     if 1.0 - (-((to - from) as f64) / tree).exp() > CROWDED {
@@ -62,7 +62,7 @@ fn look(leaves: &[u64], bits: u32, (from, to): Range) -> Option<Look> {
         to - 1,
         bet.expected
     );
-    Some(Look { what, statistic: bet.hits as f64, p_value: bet.p_value() })
+    Some(Statistic { what, statistic: bet.hits as f64, p_value: bet.p_value() })
 }
 
 /// Leaves in a window, with their counts.

@@ -1,7 +1,7 @@
 //! A leaf must reveal nothing about the leaves after it.
 
 use super::sample::Sample;
-use super::statistics::{Look, contingency, oddest, two_sided};
+use super::statistics::{Statistic, contingency, oddest, two_sided};
 use super::uniformity::PER_BIN;
 use crate::report::Finding;
 
@@ -33,7 +33,7 @@ fn leaves(sample: &Sample, bits: u32) -> Vec<u64> {
     if bits == 0 { Vec::new() } else { sample.top(bits) }
 }
 
-fn pairs(numbers: &[u64], bits: u32, lag: usize) -> Look {
+fn pairs(numbers: &[u64], bits: u32, lag: usize) -> Statistic {
     let bins = 1usize << bits;
     let mut counts = vec![0u64; bins * bins];
     for (&earlier, &later) in numbers.iter().zip(&numbers[lag..]) {
@@ -43,7 +43,7 @@ fn pairs(numbers: &[u64], bits: u32, lag: usize) -> Look {
     let (statistic, df) = contingency(&table);
     let what =
         format!("pairs {lag} apart, {} bins each; chi-square should be near {df}", 1u64 << bits);
-    Look { what, statistic, p_value: two_sided(statistic, df) }
+    Statistic { what, statistic, p_value: two_sided(statistic, df) }
 }
 
 #[cfg(test)]

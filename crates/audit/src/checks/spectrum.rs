@@ -7,7 +7,7 @@
 //! once.
 
 use super::sample::Sample;
-use super::statistics::{Look, oddest};
+use super::statistics::{Statistic, oddest};
 use super::uniformity::PER_BIN;
 use crate::report::Finding;
 use crate::special::chi_square_upper;
@@ -37,7 +37,7 @@ pub(super) fn judge(sample: &Sample) -> Finding {
         1u64 << bits
     );
     let p_value = chi_square_upper(statistic(odd), df) * longest as f64;
-    oddest(NAME, vec![Look { what, statistic: statistic(odd), p_value }], "")
+    oddest(NAME, vec![Statistic { what, statistic: statistic(odd), p_value }], "")
 }
 
 /// The sum of the squares of all correlations of signs, at each distance.

@@ -4,7 +4,7 @@ use crate::report::Finding;
 use crate::special::{chi_square_lower, chi_square_upper};
 
 /// One of several looks at the same question.
-pub struct Look {
+pub struct Statistic {
     /// Where it looks.
     pub what: String,
     /// What it found there.
@@ -15,7 +15,7 @@ pub struct Look {
 
 /// The finding of this name, from the oddest of several looks. Its p-value is multiplied by their
 /// number.
-pub fn oddest(name: &str, looks: Vec<Look>, why_none: &str) -> Finding {
+pub fn oddest(name: &str, looks: Vec<Statistic>, why_none: &str) -> Finding {
     let count = looks.len();
     let Some(odd) = looks.into_iter().min_by(|a, b| a.p_value.total_cmp(&b.p_value)) else {
         return Finding::unjudged(name, why_none);
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn looking_often_costs() {
-        let look = |p| Look { what: String::new(), statistic: 0.0, p_value: p };
+        let look = |p| Statistic { what: String::new(), statistic: 0.0, p_value: p };
         assert_eq!(oddest("x", vec![look(0.5), look(0.01)], "").p_value, 0.02);
         assert!(!oddest("x", Vec::new(), "nothing").judged);
     }

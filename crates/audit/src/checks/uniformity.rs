@@ -1,7 +1,7 @@
 //! Every leaf must be as likely as every other, throughout the trace.
 
 use super::sample::{Sample, histogram};
-use super::statistics::{Look, contingency, oddest, two_sided};
+use super::statistics::{Statistic, contingency, oddest, two_sided};
 use crate::report::Finding;
 
 /// The first test, without which there is no verdict.
@@ -33,7 +33,7 @@ pub(super) fn judge(sample: &Sample) -> Vec<Finding> {
 }
 
 /// Chi-square against the uniform distribution. Too even is odd as well.
-fn even(numbers: &[u64], bits: u32, which: &str) -> Look {
+fn even(numbers: &[u64], bits: u32, which: &str) -> Statistic {
     let bins = 1u64 << bits;
     let expected = numbers.len() as f64 / bins as f64;
     let deviation = |count: u64| (count as f64 - expected).powi(2) / expected;
@@ -43,7 +43,7 @@ fn even(numbers: &[u64], bits: u32, which: &str) -> Look {
         "{} accesses on {bins} bins by their {which} {bits} turns; chi-square should be near {df}",
         numbers.len()
     );
-    Look { what, statistic, p_value: two_sided(statistic, df) }
+    Statistic { what, statistic, p_value: two_sided(statistic, df) }
 }
 
 /// Whether the leaves have the same distribution in each stretch of the trace.
@@ -58,7 +58,7 @@ fn drift(sample: &Sample) -> Finding {
             "{STRETCHES} stretches of {stretch} accesses by {} bins; chi-square should be near {df}",
             1u64 << bits
         );
-        Look { what, statistic, p_value: two_sided(statistic, df) }
+        Statistic { what, statistic, p_value: two_sided(statistic, df) }
     });
     oddest(DRIFT, looks.collect(), "fewer than 512 accesses below the root")
 }

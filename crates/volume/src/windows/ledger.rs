@@ -330,9 +330,10 @@ impl Ledger {
     }
 
     /// Says the same when opening fails, as far as that can be said: nobody need wait for a session
-    /// that will do nothing.
+    /// that will do nothing. A state that this computer refuses as an older one gets no entry that
+    /// stands on it.
     pub fn give_up_after(&mut self, error: &Error) {
-        if !matches!(error, Error::Store(_) | Error::Overtaken) {
+        if !matches!(error, Error::Store(_) | Error::Overtaken | Error::RolledBack(_)) {
             let _ = self.give_up();
         }
     }

@@ -4,7 +4,7 @@
 use super::record::{AskId, ShareTrace, Shown, Spot, Truth, What};
 use super::view::{Broken, Seen};
 use oblivio_audit::Finding;
-use oblivio_audit::checks::{Look, contingency, oddest};
+use oblivio_audit::checks::{Statistic, contingency, oddest};
 use oblivio_audit::special::chi_square_upper;
 use std::collections::BTreeMap;
 
@@ -74,12 +74,12 @@ impl Ranks {
         let Broken { count, first } = self.broken;
         let text = if count == 0 { "no read in a merge's set".into() } else { first };
         let exact = Finding::exact("S5 outside merges", count, text);
-        let each = |look: &dyn Fn(&Height) -> Option<(f64, f64)>| -> Vec<Look> {
+        let each = |look: &dyn Fn(&Height) -> Option<(f64, f64)>| -> Vec<Statistic> {
             let looks = self.heights.iter().filter_map(|(height, counts)| {
                 let (statistic, df) = look(counts)?;
                 let what = format!("tables of height {height}; chi-square should be near {df}");
                 // Reads without repeats are more even than chance: only unevenness counts.
-                Some(Look { what, statistic, p_value: chi_square_upper(statistic, df) })
+                Some(Statistic { what, statistic, p_value: chi_square_upper(statistic, df) })
             });
             looks.collect()
         };

@@ -7,7 +7,7 @@
 use super::record::{ShareTrace, What};
 use super::view::Seen;
 use oblivio_audit::Finding;
-use oblivio_audit::checks::{Bet, Look, oddest};
+use oblivio_audit::checks::{Bet, Statistic, oddest};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bets on "its partition had a turn in the last d asks", for some d.
@@ -68,7 +68,7 @@ impl Recent {
             let p_value = bet.p_value();
             let (hits, expected) = (bet.hits, bet.expected);
             let what = format!("{hits} with a turn in the last {distance} asks, not {expected:.0}");
-            Look { what, statistic: hits as f64, p_value }
+            Statistic { what, statistic: hits as f64, p_value }
         });
         oddest("S4 recent turns", looks.collect(), "a turn is shorter than eight asks")
     }

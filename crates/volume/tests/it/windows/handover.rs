@@ -231,6 +231,27 @@ fn an_opening_that_fails_gives_the_volume_up() {
     }
 }
 
+/// Nothing of a computer that knows better stands on a state that it refuses.
+#[test]
+fn a_state_that_is_refused_gets_no_entry() {
+    for exclusive in [true, false] {
+        let world = World::new(exclusive);
+        let (one, keeper) = (world.computer(2), MemoryKeeper::default());
+        let open = || {
+            let keeper = Some(Box::new(keeper.clone()) as _);
+            one.open_with(OpenOptions { keeper, on_wait: Some(Box::new(NOBODY)), ..one.options() })
+        };
+        let before = world.store.snapshot();
+        open().expect("free").finish().expect("memory");
+        world.store.restore(&before);
+        let entries = || world.store.list_under("e-").expect("memory");
+        let there = entries();
+        let refused = open().map(drop).expect_err("an older state");
+        assert!(matches!(refused, Error::RolledBack(_)), "{refused}");
+        assert_eq!(entries(), there);
+    }
+}
+
 #[test]
 fn who_fails_gives_the_volume_up() {
     for exclusive in [true, false] {
