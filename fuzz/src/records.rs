@@ -2,9 +2,10 @@
 
 use crate::input::Input;
 use oblivio_crypto::{KeySlots, Passphrase, SlotIndex, VolumeId};
+use oblivio_engine::BlockId;
 use oblivio_engine::tree::{Intent, TreeKeys, TreeOram};
-use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_volume::fuzzing::{self, Key, Record, Writes};
+use oblivio_volume::fuzzing::{self, Entry, Key, Record, Writes};
+use std::sync::Arc;
 
 /// For objects entirely from the fuzzer; the seeds are sealed with it.
 const RAW: Key = Key(1);
@@ -104,9 +105,8 @@ fn journal_records(input: &mut Input<'_>) -> Vec<Record> {
             }
             let mut writes = Writes::default();
             for id in 0..count % 5 {
-                let action =
-                    Action::Patch { offset: id as usize, bytes: vec![seed as u8; count as usize] };
-                writes.add(&BlockOp { id: BlockId(id), action });
+                let bytes = Arc::new(vec![seed as u8; count as usize]);
+                writes.push(Entry::Part(id, id as usize, bytes));
             }
             Record::Sync { root: vec![7; seed as usize % 100], writes }
         })

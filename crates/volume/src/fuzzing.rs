@@ -95,7 +95,7 @@ pub fn read_commits(key: Key, object: &[u8]) -> Result<u64> {
     Ok(read_commit(&store, &mut key.sealer(3), VOLUME)?.0.epoch())
 }
 
-pub use crate::records::deferred::Writes;
+pub use crate::records::writes::{Entry, Writes};
 pub use crate::sequential::fuzzing as sequential;
 pub use crate::tree::journal::Record;
 

@@ -2,6 +2,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 pub mod block;
+mod core;
 pub mod disk;
 mod engine;
 mod environment;
@@ -10,6 +11,7 @@ pub mod extents;
 pub mod fs;
 #[doc(hidden)]
 pub mod fuzzing;
+mod handle;
 mod header;
 mod options;
 mod passphrases;

@@ -147,6 +147,8 @@ impl Blocks {
 }
 
 impl BlockSpace for Blocks {
+    oblivio_volume::lacks!(resizing, padding, idling, ending);
+
     fn block_bytes(&self) -> usize {
         self.space.client.block_bytes()
     }
@@ -194,6 +196,14 @@ impl BlockSpace for Blocks {
             lock(&self.space.waiting).add(block, change);
         }
         Ok(())
+    }
+
+    fn discard(&mut self, _: &[u64]) -> Result<()> {
+        Ok(())
+    }
+
+    fn erases_cheaply(&self) -> bool {
+        false
     }
 
     fn erase(&mut self, ids: &[u64]) -> Result<()> {

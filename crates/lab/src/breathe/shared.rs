@@ -2,7 +2,8 @@
 
 use oblivio_engine::{BlockAnswer, BlockOp};
 use oblivio_volume::tree::TreeVolume;
-use oblivio_volume::{BlockSpace, Result as Of};
+use oblivio_volume::{BlockReader, BlockSpace, Least, Result as Of};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -29,6 +30,15 @@ impl BlockSpace for Shared {
     fn capacity_blocks(&self) -> u64 {
         lock(&self.volume).capacity_blocks()
     }
+    fn addressable_blocks(&self) -> u64 {
+        lock(&self.volume).addressable_blocks()
+    }
+    fn can_resize(&self) -> bool {
+        lock(&self.volume).can_resize()
+    }
+    fn set_capacity(&mut self, blocks: u64) -> Of<()> {
+        lock(&self.volume).set_capacity(blocks)
+    }
     fn reserve(&mut self, blocks: u64) -> Of<()> {
         lock(&self.volume).reserve(blocks)
     }
@@ -53,6 +63,30 @@ impl BlockSpace for Shared {
     }
     fn finish(&mut self) -> Of<()> {
         lock(&self.volume).finish()
+    }
+    fn give_up(&mut self) {
+        lock(&self.volume).give_up();
+    }
+    fn erase(&mut self, ids: &[u64]) -> Of<()> {
+        lock(&self.volume).erase(ids)
+    }
+    fn erases_cheaply(&self) -> bool {
+        lock(&self.volume).erases_cheaply()
+    }
+    fn exists(&self, id: u64) -> bool {
+        lock(&self.volume).exists(id)
+    }
+    fn present(&self, ids: Range<u64>) -> Of<Vec<bool>> {
+        lock(&self.volume).present(ids)
+    }
+    fn pads(&self) -> bool {
+        lock(&self.volume).pads()
+    }
+    fn bring_up(&mut self, least: Least) -> Of<()> {
+        lock(&self.volume).bring_up(least)
+    }
+    fn reader(&self) -> Option<Arc<dyn BlockReader>> {
+        lock(&self.volume).reader()
     }
     fn discard(&mut self, ids: &[u64]) -> Of<()> {
         lock(&self.volume).discard(ids)

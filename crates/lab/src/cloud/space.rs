@@ -166,6 +166,20 @@ fn closed(error: oblivio_engine::EngineError) -> Error {
 }
 
 impl BlockSpace for LabSpace {
+    oblivio_volume::lacks!(resizing, absence, padding, idling, ending, readers);
+
+    fn defer(&mut self, ops: Vec<BlockOp>) -> oblivio_volume::Result<()> {
+        self.access(ops).map(drop)
+    }
+
+    fn erase(&mut self, ids: &[u64]) -> oblivio_volume::Result<()> {
+        self.defer(oblivio_volume::block::removals(ids))
+    }
+
+    fn erases_cheaply(&self) -> bool {
+        false
+    }
+
     fn block_bytes(&self) -> usize {
         self.engine.config().block_bytes
     }

@@ -6,7 +6,10 @@ use oblivio_engine::tree::Shape;
 use oblivio_engine::{BlockAnswer, BlockOp, Level};
 use oblivio_store::Store;
 use oblivio_volume::tree::{TreeInfo, TreeVolume};
-use oblivio_volume::{BlockSpace, CreateOptions, EngineVolume, OpenOptions, Shown};
+use oblivio_volume::{
+    BlockReader, BlockSpace, CreateOptions, EngineVolume, Least, OpenOptions, Shown,
+};
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -94,6 +97,22 @@ impl BlockSpace for Watched {
         self.volume.capacity_blocks()
     }
 
+    fn addressable_blocks(&self) -> u64 {
+        self.volume.addressable_blocks()
+    }
+
+    fn can_resize(&self) -> bool {
+        self.volume.can_resize()
+    }
+
+    fn set_capacity(&mut self, blocks: u64) -> oblivio_volume::Result<()> {
+        self.volume.set_capacity(blocks)
+    }
+
+    fn room(&self) -> oblivio_volume::Result<Option<u64>> {
+        self.volume.room()
+    }
+
     fn reserve(&mut self, blocks: u64) -> oblivio_volume::Result<()> {
         self.volume.reserve(blocks)
     }
@@ -122,6 +141,42 @@ impl BlockSpace for Watched {
     fn finish(&mut self) -> oblivio_volume::Result<()> {
         self.volume.finish()?;
         self.show()
+    }
+
+    fn give_up(&mut self) {
+        self.volume.give_up();
+    }
+
+    fn erase(&mut self, ids: &[u64]) -> oblivio_volume::Result<()> {
+        self.volume.erase(ids)
+    }
+
+    fn erases_cheaply(&self) -> bool {
+        self.volume.erases_cheaply()
+    }
+
+    fn exists(&self, id: u64) -> bool {
+        self.volume.exists(id)
+    }
+
+    fn present(&self, ids: Range<u64>) -> oblivio_volume::Result<Vec<bool>> {
+        self.volume.present(ids)
+    }
+
+    fn pads(&self) -> bool {
+        self.volume.pads()
+    }
+
+    fn bring_up(&mut self, least: Least) -> oblivio_volume::Result<()> {
+        self.volume.bring_up(least)
+    }
+
+    fn wants_commit(&self) -> bool {
+        self.volume.wants_commit()
+    }
+
+    fn reader(&self) -> Option<Arc<dyn BlockReader>> {
+        self.volume.reader()
     }
 
     fn discard(&mut self, ids: &[u64]) -> oblivio_volume::Result<()> {

@@ -109,6 +109,8 @@ impl<S: Scheme> Waiting<S> {
 }
 
 impl<S: Scheme> BlockSpace for Waiting<S> {
+    oblivio_volume::lacks!(resizing, deferring, padding, idling, ending);
+
     fn block_bytes(&self) -> usize {
         BLOCK
     }
@@ -156,6 +158,10 @@ impl<S: Scheme> BlockSpace for Waiting<S> {
     fn commit(&mut self) -> Result<()> {
         self.carry_out()?;
         self.scheme.sync()
+    }
+
+    fn present(&self, ids: Range<u64>) -> Result<Vec<bool>> {
+        Ok(ids.map(|id| self.exists(id)).collect())
     }
 
     fn exists(&self, id: u64) -> bool {

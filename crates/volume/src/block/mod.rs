@@ -1,9 +1,12 @@
 //! The block view: what the file layer asks of a volume, on any engine.
 
+mod lacks;
+
 use crate::{Error, Result};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -11,6 +14,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 ///
 /// Block ids are dense from 0. The tree grows with the highest reserved id, so callers reuse low
 /// ids first.
+///
+/// Each space answers everything: what it has not, it says with [`lacks!`](crate::lacks). So one
+/// that wraps another cannot forget a part of it.
 pub trait BlockSpace: Send {
     /// Bytes in a block.
     fn block_bytes(&self) -> usize;
@@ -20,24 +26,17 @@ pub trait BlockSpace: Send {
 
     /// Ids below this one may be in use. It exceeds [`Self::capacity_blocks`] after that was
     /// lowered.
-    fn addressable_blocks(&self) -> u64 {
-        self.capacity_blocks()
-    }
+    fn addressable_blocks(&self) -> u64;
 
     /// Whether [`Self::set_capacity`] may work.
-    fn can_resize(&self) -> bool {
-        false
-    }
+    fn can_resize(&self) -> bool;
 
     /// Declares another capacity. A caller that lowers it has ensured that no more is in use. No
     /// block moves, and a crash leaves the old capacity or the new one.
     ///
     /// # Errors
     /// `Invalid` for one that the volume cannot have, and those of the store.
-    fn set_capacity(&mut self, blocks: u64) -> Result<()> {
-        let _ = blocks;
-        Err(Error::Invalid("the volume's size was fixed when it was made".into()))
-    }
+    fn set_capacity(&mut self, blocks: u64) -> Result<()>;
 
     /// Makes all ids below `blocks` addressable, growing the tree when its size class is used up.
     ///
@@ -54,9 +53,7 @@ pub trait BlockSpace: Send {
     ///
     /// # Errors
     /// Those of [`Self::access`].
-    fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
-        self.access(ops).map(drop)
-    }
+    fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()>;
 
     /// The bytes that the last commit (or [`Self::set_root`]) stored beside the blocks: at most
     /// [`ROOT_BYTES`].
@@ -73,9 +70,7 @@ pub trait BlockSpace: Send {
     ///
     /// # Errors
     /// Those of the store.
-    fn room(&self) -> Result<Option<u64>> {
-        Ok(None)
-    }
+    fn room(&self) -> Result<Option<u64>>;
 
     /// Makes everything accepted so far durable, atomically.
     fn commit(&mut self) -> Result<()>;
@@ -84,13 +79,11 @@ pub trait BlockSpace: Send {
     ///
     /// # Errors
     /// Those of [`Self::commit`].
-    fn finish(&mut self) -> Result<()> {
-        self.commit()
-    }
+    fn finish(&mut self) -> Result<()>;
 
     /// Ends the session after a failure, without a commit, so that other computers need not wait
     /// for this one. Errors are ignored.
-    fn give_up(&mut self) {}
+    fn give_up(&mut self);
 
     /// [`Self::finish`]; if the volume has failed, [`Self::give_up`].
     ///
@@ -106,92 +99,66 @@ pub trait BlockSpace: Send {
     }
 
     /// The contents of these blocks are unwanted: from now on they may read as absent. A later
-    /// write makes a block exist again. By default nothing happens.
+    /// write makes a block exist again.
     ///
     /// # Errors
     /// Those of an access.
-    fn discard(&mut self, ids: &[u64]) -> Result<()> {
-        let _ = ids;
-        Ok(())
-    }
+    fn discard(&mut self, ids: &[u64]) -> Result<()>;
 
-    /// Makes these blocks absent. By default each costs an operation.
+    /// Makes these blocks absent.
     ///
     /// # Errors
     /// Those of an access.
-    fn erase(&mut self, ids: &[u64]) -> Result<()> {
-        let op = |&id: &u64| BlockOp { id: BlockId(id), action: Action::Remove };
-        self.defer(ids.iter().map(op).collect())
-    }
+    fn erase(&mut self, ids: &[u64]) -> Result<()>;
 
     /// Whether a block may exist, after everything accepted so far. An absent one reads as zeros;
-    /// asking costs no access. By default every block may.
-    fn exists(&self, id: u64) -> bool {
-        let _ = id;
-        true
-    }
+    /// asking costs no access.
+    fn exists(&self, id: u64) -> bool;
 
-    /// Which of these blocks exist, as exactly as the store may not see that the caller asked. By
-    /// default what [`Self::exists`] knows; an engine whose reads do not show it may read.
+    /// Which of these blocks exist, as exactly as the store may not see that the caller asked: what
+    /// [`Self::exists`] knows; an engine whose reads do not show it may read.
     ///
     /// # Errors
     /// Those of a read.
-    fn present(&self, ids: Range<u64>) -> Result<Vec<bool>> {
-        Ok(ids.map(|id| self.exists(id)).collect())
-    }
+    fn present(&self, ids: Range<u64>) -> Result<Vec<bool>>;
 
-    /// Whether [`Self::erase`] costs less than writing. By default it does not.
-    fn erases_cheaply(&self) -> bool {
-        false
-    }
+    /// Whether [`Self::erase`] costs less than writing.
+    fn erases_cheaply(&self) -> bool;
 
     /// Ends one of the caller's operations: its accesses may be padded now.
     ///
     /// # Errors
     /// Those of [`Self::access`].
-    fn end_operation(&mut self) -> Result<()> {
-        Ok(())
-    }
+    fn end_operation(&mut self) -> Result<()>;
 
     /// Whether an operation's trace must follow from its kind and size alone. The caller then gives
     /// the least counts with [`Self::bring_up`]. A deferred read takes a turn like a write, and has
     /// no effect.
-    fn pads(&self) -> bool {
-        false
-    }
+    fn pads(&self) -> bool;
 
     /// Pads the work since the last call to these public numbers, if the space
     /// [`pads`](Self::pads). Else nothing happens.
     ///
     /// # Errors
     /// Those of [`Self::access`].
-    fn bring_up(&mut self, least: Least) -> Result<()> {
-        let _ = least;
-        Ok(())
-    }
+    fn bring_up(&mut self, least: Least) -> Result<()>;
 
     /// Whether a caller with no unanswered request should commit now, before an operation has to.
-    fn wants_commit(&self) -> bool {
-        false
-    }
+    fn wants_commit(&self) -> bool;
 
     /// Does a little idle maintenance. Gives the time after which it wants another call even if
     /// nothing else happened.
     ///
     /// # Errors
     /// Those of [`Self::access`].
-    fn idle(&mut self) -> Result<Option<std::time::Duration>> {
-        Ok(None)
-    }
+    fn idle(&mut self) -> Result<Option<Duration>>;
 
     /// Bytes of memory for the caller's own caches.
     fn cache_budget(&self) -> usize;
 
-    /// A reader for other threads, beside all work here. By default there is none: where a read is
-    /// an access, it takes its turn like every other.
-    fn reader(&self) -> Option<Arc<dyn BlockReader>> {
-        None
-    }
+    /// A reader for other threads, beside all work here. Where a read is an access there is none:
+    /// it takes its turn like every other.
+    fn reader(&self) -> Option<Arc<dyn BlockReader>>;
 }
 
 /// The least that an operation shows; if it is more, a power of two times as much.
@@ -232,6 +199,12 @@ pub trait BlockReader: Send + Sync {
     fn threads(&self) -> Option<usize> {
         None
     }
+}
+
+/// Operations that remove blocks.
+#[must_use]
+pub fn removals(ids: &[u64]) -> Vec<BlockOp> {
+    ids.iter().map(|&id| BlockOp { id: BlockId(id), action: Action::Remove }).collect()
 }
 
 /// Refuses operations on blocks that a space does not have, before it remembers any of them.

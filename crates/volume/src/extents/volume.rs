@@ -5,14 +5,15 @@ use super::header::{ExtentOptions, check, of_engine, shape};
 use super::info::ExtentInfo;
 use super::line::Line;
 use super::store::{ExtentStore, Source};
+use crate::Result;
 use crate::block::{BlockReader, BlockSpace};
 use crate::engine::{EngineEntry, EngineVolume, Opening, VolumeInfo, make, open_as};
 use crate::environment::Clock;
+use crate::handle::Handle;
 use crate::options::{OpenOptions, Which};
 use crate::sequential::{self, SequentialVolume};
 use crate::trust::Known;
 use crate::volume::Volume;
-use crate::{Error, Result};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockAnswer, BlockOp};
 use oblivio_store::{MemoryStore, Store};
@@ -50,8 +51,8 @@ pub struct ExtentVolume {
     /// Writes at the last epoch, and when the first one after it came.
     published: u64,
     since: Option<Duration>,
-    /// Why this handle is of no more use, if it is not.
-    failed: Option<String>,
+    /// Closed only when an epoch is stuck: what was decided must be completed first.
+    handle: Handle,
 }
 
 impl ExtentVolume {
@@ -132,16 +133,14 @@ impl ExtentVolume {
         clock: Arc<dyn Clock>,
         view: bool,
     ) -> Self {
-        let (published, failed) = (inner.counted().0, None);
-        Self { inner, store, line, clock, view, wrote: false, published, since: None, failed }
+        let (published, handle) = (inner.counted().0, Handle::default());
+        Self { inner, store, line, clock, view, wrote: false, published, since: None, handle }
     }
 
     /// Runs `work` unless an earlier failure closed this handle.
     fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        match &self.failed {
-            Some(why) => Err(Error::Closed(why.clone())),
-            None => work(self),
-        }
+        self.handle.expect_open()?;
+        work(self)
     }
 
     /// Notes that something is changed, before it is.
@@ -184,7 +183,9 @@ impl ExtentVolume {
         let done = self.line.publish(&self.store);
         if let Err(error) = done {
             // What was decided must be completed before anything else is written.
-            self.failed = self.line.is_stuck().then(|| error.to_string());
+            if self.line.is_stuck() {
+                self.handle.close(&error);
+            }
             return Err(error);
         }
         (self.published, self.since) = (self.inner.counted().0, None);
@@ -211,6 +212,10 @@ impl ExtentVolume {
 }
 
 impl BlockSpace for ExtentVolume {
+    crate::lacks!(resizing, deferring, padding);
+
+    fn give_up(&mut self) {}
+
     fn block_bytes(&self) -> usize {
         self.inner.block_bytes()
     }
@@ -279,7 +284,7 @@ impl BlockSpace for ExtentVolume {
     }
 
     fn wants_commit(&self) -> bool {
-        self.failed.is_none() && !self.view && self.due()
+        self.handle.expect_open().is_ok() && !self.view && self.due()
     }
 
     fn idle(&mut self) -> Result<Option<Duration>> {

@@ -3,6 +3,7 @@
 use crate::{BlockSpace, Error, ROOT_BYTES, Result};
 use oblivio_engine::{Action, BlockAnswer, BlockOp};
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Default)]
@@ -203,6 +204,8 @@ struct Mounted {
 }
 
 impl BlockSpace for Mounted {
+    crate::lacks!(padding, idling, ending, readers);
+
     fn block_bytes(&self) -> usize {
         self.volume.disk().block_bytes
     }
@@ -232,6 +235,26 @@ impl BlockSpace for Mounted {
     fn set_capacity(&mut self, blocks: u64) -> Result<()> {
         self.volume.disk().capacity = blocks;
         Ok(())
+    }
+
+    fn room(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
+        self.access(ops).map(drop)
+    }
+
+    fn erase(&mut self, ids: &[u64]) -> Result<()> {
+        self.defer(crate::block::removals(ids))
+    }
+
+    fn erases_cheaply(&self) -> bool {
+        false
+    }
+
+    fn present(&self, ids: Range<u64>) -> Result<Vec<bool>> {
+        Ok(ids.map(|id| self.exists(id)).collect())
     }
 
     fn exists(&self, id: u64) -> bool {

@@ -7,12 +7,13 @@
 use super::ahead::Ahead;
 use super::disk::{Disk, ranges};
 use crate::block::BlockReader;
+use crate::handle::Handle;
 use crate::{Error, Result};
 use oblivio_engine::sequential::{ReadBatch, Sequential, SequentialConfig};
 use oblivio_engine::{BlockId, Job, advance, carry_out};
 use oblivio_store::{Hint, Store};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of blocks read together.
 const TOGETHER: usize = 1 << 20;
@@ -33,8 +34,8 @@ pub(super) struct Shared {
     /// Whether the engine's map is on the disk.
     saves_memory: bool,
     engine: Mutex<Sequential>,
-    /// Why all handles are unusable, if they are.
-    failed: OnceLock<String>,
+    /// Of the volume and all its readers.
+    handle: Handle,
     buffers: Mutex<Vec<Vec<u8>>>,
     ahead: Ahead,
 }
@@ -42,10 +43,10 @@ pub(super) struct Shared {
 impl Shared {
     pub fn new(store: Arc<dyn Store>, engine: Sequential) -> Self {
         let SequentialConfig { blocks, block_bytes, time_pages, .. } = *engine.config();
-        let (failed, buffers) = (OnceLock::new(), Mutex::default());
+        let (handle, buffers) = (Handle::default(), Mutex::default());
         let saves_memory = time_pages > 0;
         let (engine, ahead) = (Mutex::new(engine), Ahead::new(blocks, block_bytes));
-        Self { store, blocks, block_bytes, saves_memory, engine, failed, buffers, ahead }
+        Self { store, blocks, block_bytes, saves_memory, engine, handle, buffers, ahead }
     }
 
     /// The engine, briefly: never over a read, a write or a decryption.
@@ -68,18 +69,12 @@ impl Shared {
 
     /// Refuses everything after a failure.
     pub fn expect_open(&self) -> Result<()> {
-        self.failed.get().map_or(Ok(()), |why| Err(Error::Closed(why.clone())))
+        self.handle.expect_open()
     }
 
     /// Passes a result on; a failure closes all handles.
     pub fn judged<T>(&self, result: Result<T>) -> Result<T> {
-        if let Err(error) = &result
-            && !matches!(error, Error::Invalid(_))
-        {
-            // The first failure is the one to report.
-            let _ = self.failed.set(error.to_string());
-        }
-        result
+        self.handle.judged(result)
     }
 
     /// Reads many blocks; `take` gets each with its number in the list.

@@ -75,6 +75,10 @@ fn changed(block: BlockAnswer, action: Action, block_bytes: usize) -> BlockAnswe
 }
 
 impl BlockSpace for SequentialVolume {
+    crate::lacks!(resizing, deferring, padding, idling);
+
+    fn give_up(&mut self) {}
+
     fn block_bytes(&self) -> usize {
         self.header.engine.block_bytes
     }

@@ -9,27 +9,21 @@ use oblivio_store::Hint;
 impl TreeVolume {
     /// The public numbers since the last commit.
     pub(crate) fn progress(&self) -> Progress {
-        let interval = self.since.interval;
+        let interval = self.account.since.interval;
         // Commits come between operations, if they can, and not during one that a caller waits for.
         // With a pace they have their own time. From the early point on each path writes more of
         // the cached buckets than the one before.
-        let early = self.options.short_pauses && self.pacer.is_none();
+        let early = self.options.short_pauses && self.account.pacer.is_none();
         let config = self.ledger.engine.config();
         let accesses = OPERATION * 3 / 2 / config.block_bytes;
         let ahead = config.eviction.due(0, accesses as u64).min(interval / 2);
         Progress {
-            paths: self.ledger.engine.evictions() - self.since.paths,
+            paths: self.ledger.engine.evictions() - self.account.since.paths,
             interval,
             journal: self.ledger.journal.bytes(),
             stored: self.ledger.slab.current_bytes(),
             ahead: early.then_some(ahead),
         }
-    }
-
-    /// Whether a commit should come once all requests are answered.
-    pub(crate) fn commit_is_near(&self) -> bool {
-        let progress = self.progress();
-        progress.ahead.is_some() && progress.commit() != Commit::Later
     }
 
     /// Tells the store how much it may keep until the next commit.

@@ -2,6 +2,7 @@
 //! little.
 
 use crate::Result;
+use crate::core::Policy;
 use crate::options::ShownKind;
 use crate::tree::policy::interval;
 use crate::tree::tuning::SWEEP_IDLE;
@@ -13,7 +14,7 @@ impl TreeVolume {
     pub(crate) fn sweep_when_idle(&mut self) -> Result<bool> {
         // Removed blocks are discarded after the commit that removed them: there may be no caller
         // to commit again.
-        if self.shrink_is_due() || self.since.commit_wanted {
+        if self.shrink_is_due() || self.account.since.commit_wanted {
             self.commit_by_parts()?;
             return Ok(true);
         }
@@ -26,7 +27,7 @@ impl TreeVolume {
         }
         self.sweep(self.paths_for_a_moment())?;
         // The buckets of the last paths are free after a commit.
-        self.since.commit_wanted = self.ledger.engine.shrink_left() == 0;
+        self.account.since.commit_wanted = self.ledger.engine.shrink_left() == 0;
         self.reclaim_end()?;
         Ok(true)
     }
@@ -55,7 +56,7 @@ impl TreeVolume {
         if self.may_flush_ahead()
             && let Some(mut part) = self.ledger.engine.begin_flush_ahead()?
         {
-            self.since.flushed_ahead += 1;
+            self.account.since.flushed_ahead += 1;
             return self.run(&mut part, ShownKind::Flush);
         }
         self.checkpoint()
@@ -64,8 +65,9 @@ impl TreeVolume {
     /// Whether there is room for buckets that may be written once more before the commit: the
     /// longer interval's room is enough for all cached ones.
     fn may_flush_ahead(&self) -> bool {
-        let ahead = self.since.flushed_ahead * AHEAD_BYTES as u64 / self.ledger.bucket_bytes();
-        let little = interval(self.since.stored, false, self.ledger.bucket_bytes());
-        self.since.interval > little && ahead < self.ledger.engine.cached_buckets()
+        let ahead =
+            self.account.since.flushed_ahead * AHEAD_BYTES as u64 / self.ledger.bucket_bytes();
+        let little = interval(self.account.since.stored, false, self.ledger.bucket_bytes());
+        self.account.since.interval > little && ahead < self.ledger.engine.cached_buckets()
     }
 }

@@ -7,8 +7,8 @@
 //! written since the last sync. It makes them durable without waiting for whole paths, which follow
 //! on their schedule. Its length is padded to a public size class.
 
-use crate::records::deferred::Writes;
 use crate::records::journal::{begin, kind_of, open_head};
+use crate::records::writes::Writes;
 use crate::trust::{Act, LogCheck};
 use oblivio_engine::BlockId;
 use oblivio_engine::tree::Intent;
@@ -60,7 +60,7 @@ pub(crate) fn push_intent(record: &mut Vec<u8>, intent: &Intent) {
 
 /// The record of writes and the root.
 pub fn sync(act: Act, root: &[u8], writes: &Writes) -> Vec<u8> {
-    let mut record = begin(SYNC + OF_ACT, act, 8 + root.len() + writes.bytes().len());
+    let mut record = begin(SYNC + OF_ACT, act, 8 + root.len() + writes.len());
     push_sync(&mut record, root, writes);
     record
 }
@@ -69,7 +69,7 @@ pub fn sync(act: Act, root: &[u8], writes: &Writes) -> Vec<u8> {
 pub(crate) fn push_sync(record: &mut Vec<u8>, root: &[u8], writes: &Writes) {
     record.extend_from_slice(&(root.len() as u64).to_le_bytes());
     record.extend_from_slice(root);
-    record.extend_from_slice(writes.bytes());
+    writes.write_to(record);
 }
 
 /// The record of a change of size. It comes before the first batch served with it.

@@ -5,10 +5,12 @@
 //! durable, a crash leaves the previous commit, whole. Each record of the journal is an act of this
 //! computer: it is durable, then noted; only then may an answer or a read follow from it.
 
+use crate::core;
 use crate::records::commit::{COMMIT_OBJECT, read_commit, write_commit};
-use crate::records::deferred::Writes;
 use crate::records::journal::{Journal, PAGE};
 use crate::records::state::StateLog;
+use crate::records::writes::Writes;
+use crate::tree::account::Account;
 use crate::tree::header::slot_align;
 use crate::tree::journal::{Record, intent, parse, resize, sync};
 use crate::tree::limit::Limit;
@@ -22,23 +24,23 @@ use oblivio_store::Store;
 use std::sync::Arc;
 
 /// The engine and everything of it in the store.
-pub(crate) struct Ledger {
-    pub store: Arc<dyn Store>,
+pub struct Ledger {
+    pub(crate) store: Arc<dyn Store>,
     volume: VolumeId,
-    pub engine: TreeOram,
-    pub slab: Slab,
-    pub journal: Journal,
-    pub state: StateLog,
+    pub(crate) engine: TreeOram,
+    pub(crate) slab: Slab,
+    pub(crate) journal: Journal,
+    pub(crate) state: StateLog,
     commit_sealer: Sealer,
-    pub trust: Trust,
+    pub(crate) trust: Trust,
     /// The caller's bytes beside the blocks.
-    pub root: Vec<u8>,
-    pub limit: Limit,
+    pub(crate) root: Vec<u8>,
+    pub(crate) limit: Limit,
 }
 
 impl Ledger {
     /// Of an engine that holds nothing yet.
-    pub fn new(opening: &Opening<'_>, engine: TreeOram, trust: Trust) -> Self {
+    pub(crate) fn new(opening: &Opening<'_>, engine: TreeOram, trust: Trust) -> Self {
         let Opening { store, header, master, options } = opening;
         let volume = header.volume();
         let randomness = &options.environment.randomness;
@@ -136,13 +138,6 @@ impl Ledger {
         Ok(self.journal.bytes() - before)
     }
 
-    /// Records a new number of addressable blocks and a new size class.
-    pub fn record_resize(&mut self, blocks: u64, class: u64) -> Result<()> {
-        let act = self.trust.act()?;
-        self.journal.append(&*self.store, resize(act, blocks, class), 0)?;
-        self.note_record()
-    }
-
     /// Notes the newest record, which is durable.
     fn note_record(&mut self) -> Result<()> {
         let act = self.trust.last_act();
@@ -153,4 +148,46 @@ impl Ledger {
     pub fn bucket_bytes(&self) -> u64 {
         self.engine.config().geometry().bucket_bytes() as u64
     }
+}
+
+impl core::Ledger for Ledger {
+    type Account = Account;
+
+    fn engine(&self) -> &TreeOram {
+        &self.engine
+    }
+
+    fn engine_mut(&mut self) -> &mut TreeOram {
+        &mut self.engine
+    }
+
+    fn root(&self) -> &[u8] {
+        &self.root
+    }
+
+    fn set_root(&mut self, root: Vec<u8>) {
+        self.root = root;
+    }
+
+    fn limit(&self) -> u64 {
+        self.limit.blocks()
+    }
+
+    /// Stored data stays where it is.
+    fn set_limit(&mut self, blocks: u64) -> Result<()> {
+        self.limit.set(&*self.store, blocks, self.engine.capacity())
+    }
+
+    fn record_resize(&mut self, blocks: u64, class: u64) -> Result<()> {
+        let act = self.trust.act()?;
+        self.journal.append(&*self.store, resize(act, blocks, class), 0)?;
+        self.note_record()
+    }
+
+    fn judged<T>(&mut self, result: Result<T>) -> Result<T> {
+        result
+    }
+
+    /// Nobody else waits for this one: the store is locked.
+    fn give_up(&mut self) {}
 }

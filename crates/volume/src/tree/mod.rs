@@ -3,6 +3,7 @@
 //! Its buckets are in a `slab`, its memory in a sealed `state`; a `commit` makes both current. The
 //! `journal` records everything between two commits.
 
+mod account;
 mod buckets;
 mod due;
 pub(crate) mod header;
@@ -17,7 +18,6 @@ pub(crate) mod padding;
 mod policy;
 mod room;
 mod shown;
-mod since;
 mod size;
 pub(crate) mod slab;
 mod space;
@@ -25,8 +25,6 @@ pub(crate) mod state;
 mod tuning;
 mod verify;
 pub(crate) mod volume;
-mod waiting;
 
 pub use info::TreeInfo;
-pub(crate) use shown::runs;
 pub use volume::{ENGINE, TreeVolume};

@@ -11,8 +11,8 @@
 //! volume grows, as long as the PLB holds them. Later it fetches none, whatever it does.
 
 use crate::Result;
-use crate::records::deferred::Writes;
-use crate::tree::tuning::{LEAST_SYNC, PAD_BATCH, TICK_BYTES, TICKS_BEFORE_COMMIT};
+use crate::core::{LEAST_SYNC, Policy};
+use crate::tree::tuning::{PAD_BATCH, TICK_BYTES, TICKS_BEFORE_COMMIT};
 use crate::tree::volume::TreeVolume;
 use oblivio_crypto::Entropy;
 use oblivio_engine::{Action, BlockId, BlockOp};
@@ -22,7 +22,7 @@ impl TreeVolume {
     /// Fills a batch to its public size and waits for its time.
     pub(crate) fn fill_batch(&mut self, ops: &mut Vec<BlockOp>) {
         let missing = self.fixed_batch().unwrap_or(0).saturating_sub(ops.len());
-        if let Some(pacer) = &mut self.pacer {
+        if let Some(pacer) = &mut self.account.pacer {
             pacer.wait(&*self.options.environment.clock);
         }
         ops.extend(self.dummies(missing));
@@ -31,7 +31,7 @@ impl TreeVolume {
     /// The size of every batch, if it is fixed.
     pub(crate) fn fixed_batch(&self) -> Option<usize> {
         let padded = self.options.pad.then_some(PAD_BATCH);
-        self.pacer.as_ref().map(|pacer| pacer.pace.batch).or(padded)
+        self.account.pacer.as_ref().map(|pacer| pacer.pace.batch).or(padded)
     }
 
     /// The least bytes of a sync's padded record.
@@ -50,16 +50,14 @@ impl TreeVolume {
 
     /// With a pace, makes durable what fits into a tick's record.
     pub(crate) fn sync_tick(&mut self) -> Result<()> {
-        if self.pacer.is_none() {
+        if self.account.pacer.is_none() {
             return Ok(());
         }
         let bytes = self.tick_bytes();
-        let writes = match &mut self.waiting.unsynced {
-            Some(unsynced) => unsynced.take_front(bytes),
-            None => Writes::default(),
-        };
+        let unsynced = self.waiting.unsynced.as_mut();
+        let writes = unsynced.map(|unsynced| unsynced.take_front(bytes)).unwrap_or_default();
         self.record_sync(&writes, bytes)?;
-        self.waiting.root_changed = false;
+        self.waiting.root_synced(&self.ledger.root);
         Ok(())
     }
 
@@ -72,8 +70,8 @@ impl TreeVolume {
     /// With a pace: ticks until at most `left` bytes are not durable.
     pub(crate) fn tick_until_synced(&mut self, left: usize) -> Result<()> {
         let waits = |volume: &Self| {
-            let bytes = volume.waiting.unsynced.as_ref().map_or(0, |writes| writes.bytes().len());
-            bytes > left || (left == 0 && volume.waiting.root_changed)
+            let root_waits = volume.waiting.synced_root() != volume.ledger.root;
+            volume.waiting.unsynced_bytes() > left || (left == 0 && root_waits)
         };
         while waits(self) {
             self.tick()?;
@@ -107,7 +105,7 @@ impl TreeVolume {
 
     fn until_tick(&self) -> Option<Duration> {
         let clock = &self.options.environment.clock;
-        self.pacer.as_ref().map(|pacer| pacer.next.saturating_sub(clock.now()))
+        self.account.pacer.as_ref().map(|pacer| pacer.next.saturating_sub(clock.now()))
     }
 
     /// With batches of one size: fetches the map blocks of all existing blocks that were never
@@ -128,7 +126,7 @@ impl TreeVolume {
 
     /// The most deferred operations that a commit's fixed number of ticks carries out.
     pub(crate) fn most_deferred_ops(&self) -> usize {
-        match &self.pacer {
+        match &self.account.pacer {
             Some(pacer) => TICKS_BEFORE_COMMIT * pacer.pace.batch,
             None => usize::MAX,
         }
@@ -255,11 +253,11 @@ mod tests {
             let open = OpenOptions { pad, on_shown: Some(on_shown), ..Default::default() };
             let mut volume = TreeVolume::open(store, &passphrase, open).expect("memory");
             volume.reserve(2000).expect("room");
-            volume.end_operation().expect("memory");
+            volume.pad_operation().expect("memory");
             let at_first = std::mem::take(&mut *paths.lock().expect("alone"));
             for &id in ids {
                 volume.access(vec![write(id)]).expect("memory");
-                volume.end_operation().expect("memory");
+                volume.pad_operation().expect("memory");
             }
             let later = paths.lock().expect("alone").clone();
             (at_first, later)
@@ -293,7 +291,7 @@ mod tests {
                 let ops = (0..count).map(|id| BlockOp { id: BlockId(id), action: Action::Read });
                 volume.access(ops.collect()).expect("memory");
             }
-            volume.end_operation().expect("memory");
+            volume.pad_operation().expect("memory");
             let batches = batches.lock().expect("alone");
             let needed: u64 = parts.iter().map(|part| part.div_ceil(PAD_BATCH as u64)).sum();
             // Now and then one more access moves a block whose group rolled over.

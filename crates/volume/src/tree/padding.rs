@@ -9,13 +9,12 @@
 
 use crate::Result;
 use crate::block::Least;
-use crate::tree::tuning::{JOURNAL_WITHIN, PAD_BATCH, PATHS_WITHIN, SYNC_BYTES};
+use crate::core::{Policy, SYNC_BYTES};
+use crate::records::writes::Entry;
+use crate::tree::account::Padding;
+use crate::tree::tuning::{JOURNAL_WITHIN, PAD_BATCH, PATHS_WITHIN};
 use crate::tree::volume::TreeVolume;
-use crate::tree::waiting::Padding;
 use oblivio_engine::{Action, BlockId, BlockOp};
-
-/// Before each entry of a record.
-const HEAD: usize = 24;
 
 /// `count`, or if there is more, the next power of two times `count`.
 fn brought_up(there: u64, count: u64) -> u64 {
@@ -33,89 +32,82 @@ impl TreeVolume {
 
     /// Notes writes that a sync must make durable.
     pub(crate) fn note(&mut self, ops: &[BlockOp]) {
-        let Some(writes) = &mut self.waiting.unsynced else { return };
-        ops.iter().for_each(|op| writes.add(op));
-        let turns = ops.iter().filter(|op| op.action != Action::Read).count();
-        self.waiting.padding.noted += turns * (HEAD + self.ledger.engine.block_bytes());
-        self.bound_record();
-    }
-
-    /// Notes an empty turn.
-    fn note_empty(&mut self) {
-        let Some(writes) = &mut self.waiting.unsynced else { return };
-        writes.empty();
-        self.waiting.padding.noted += HEAD + self.ledger.engine.block_bytes();
-        self.bound_record();
+        if self.waiting.unsynced.is_some() {
+            let written = ops.iter().filter(|op| op.action != Action::Read);
+            let turns = written.clone().count();
+            self.waiting.note(written.flat_map(|op| Entry::of(op.clone())));
+            self.noted(turns, self.ledger.engine.block_bytes());
+        }
     }
 
     /// Notes discarded runs of blocks, padded to `asked`.
-    pub(crate) fn note_discards(&mut self, runs: &[(u64, u64)], asked: u64) {
-        self.waiting.padding.discards += asked;
-        let Some(writes) = &mut self.waiting.unsynced else { return };
-        runs.iter().for_each(|&(first, count)| writes.discard(first, count));
-        self.waiting.padding.noted += asked as usize * HEAD;
-        self.bound_record();
+    pub(crate) fn note_runs(&mut self, runs: &[(u64, u64)], asked: u64) {
+        self.account.padding.discards += asked;
+        self.waiting.note(runs.iter().map(|&(first, count)| Entry::Discarded(first, count)));
+        self.noted(asked as usize, 0);
     }
 
-    /// Leaves what is too long for a record to a commit.
-    fn bound_record(&mut self) {
-        if self.sync_bytes() > SYNC_BYTES && self.pacer.is_none() {
+    /// Keeps room for entries in the next record, of up to so many bytes each. What is too long for
+    /// a record is left to a commit.
+    fn noted(&mut self, entries: usize, bytes: usize) {
+        if self.waiting.unsynced.is_none() {
+            return;
+        }
+        self.account.padding.noted += entries * (Entry::HEAD + bytes);
+        if self.sync_bytes() > SYNC_BYTES && self.account.pacer.is_none() {
             self.waiting.unsynced = None;
         }
     }
 
     /// Bytes of writes that the next record must have room for.
     pub(crate) fn sync_bytes(&self) -> usize {
-        let bytes = self.waiting.unsynced.as_ref().map_or(0, |writes| writes.bytes().len());
-        if self.takes_turns() { bytes.max(self.waiting.padding.noted) } else { bytes }
-    }
-
-    /// Notes that all writes are durable.
-    pub(crate) fn forget_noted(&mut self) {
-        self.waiting.padding.noted = 0;
+        let bytes = self.waiting.unsynced_bytes();
+        if self.takes_turns() { bytes.max(self.account.padding.noted) } else { bytes }
     }
 
     /// Accepts an operation and defers it.
     pub(crate) fn take_up(&mut self, op: BlockOp) {
+        let turn = op.action != Action::Read || self.takes_turns();
         match op.action {
-            Action::Read if self.takes_turns() => self.note_empty(),
-            _ => self.note(std::slice::from_ref(&op)),
+            // A replay has the empty turn as well.
+            Action::Read if turn => {
+                self.waiting.deferred.add(&[]);
+                self.waiting.note([Entry::Discarded(0, 0)]);
+            }
+            _ => self.waiting.accept(op),
         }
-        self.waiting.padding.turns += 1;
-        self.waiting.deferred.add(op);
+        self.account.padding.turns += 1;
+        self.noted(usize::from(turn), self.ledger.engine.block_bytes());
     }
 
     /// Counts a batch that answered reads.
     pub(crate) fn answered_reads(&mut self) {
-        self.waiting.padding.reads += 1;
+        self.account.padding.reads += 1;
     }
 
-    /// Pads everything accepted since the last call to public numbers.
-    pub(crate) fn bring_up(&mut self, least: Least) -> Result<()> {
-        if !self.takes_turns() {
-            return Ok(());
-        }
+    /// Pads everything accepted since the last call to public numbers. Each operation has a turn.
+    pub(crate) fn bring_up_to(&mut self, least: Least) -> Result<()> {
         let missing =
-            brought_up(self.waiting.padding.turns, least.writes) - self.waiting.padding.turns;
-        let given_back = brought_up(self.waiting.padding.discards, least.discards);
-        let unseen = given_back - self.waiting.padding.discards;
+            brought_up(self.account.padding.turns, least.writes) - self.account.padding.turns;
+        let given_back = brought_up(self.account.padding.discards, least.discards);
+        let unseen = given_back - self.account.padding.discards;
         self.ledger.engine.expect_discarded(unseen);
-        self.note_discards(&[], unseen);
+        self.note_runs(&[], unseen);
         let reads =
-            brought_up(self.waiting.padding.reads, least.reads) - self.waiting.padding.reads;
+            brought_up(self.account.padding.reads, least.reads) - self.account.padding.reads;
         self.show_batches(reads)?;
         let empty = BlockOp { id: BlockId(0), action: Action::Read };
         self.take_turns(std::iter::repeat_n(empty, missing as usize))?;
-        self.waiting.padding = Padding { noted: self.waiting.padding.noted, ..Padding::default() };
+        self.account.padding = Padding { noted: self.account.padding.noted, ..Padding::default() };
         Ok(())
     }
 
     /// Ends the caller's operation: shows everything that it must show.
-    pub(crate) fn pad_operation(&mut self) -> Result<()> {
-        let padding = std::mem::take(&mut self.waiting.padding);
-        self.waiting.padding.noted = padding.noted;
-        if !self.options.pad || self.pacer.is_some() {
-            self.waiting.accesses = 0;
+    pub(crate) fn show_operation(&mut self) -> Result<()> {
+        let padding = std::mem::take(&mut self.account.padding);
+        self.account.padding.noted = padding.noted;
+        if !self.options.pad || self.account.pacer.is_some() {
+            self.account.accesses = 0;
             return Ok(());
         }
         if padding.reads > 0 {
@@ -128,7 +120,7 @@ impl TreeVolume {
             if due {
                 self.carry_out_all()?;
             }
-            let batches = self.waiting.accesses / PAD_BATCH as u64;
+            let batches = self.account.accesses / PAD_BATCH as u64;
             if batches > 0 {
                 self.show_batches(batches.next_power_of_two() - batches)?;
             }
@@ -139,7 +131,7 @@ impl TreeVolume {
         if due {
             self.checkpoint()?;
         }
-        self.waiting.accesses = 0;
+        self.account.accesses = 0;
         Ok(())
     }
 

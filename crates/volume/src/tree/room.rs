@@ -1,9 +1,10 @@
 //! How much the store below has room for, with all temporary data.
 
+use crate::core::SYNC_BYTES;
 use crate::records::journal::MOST_AHEAD;
 use crate::records::state::LEAST_LOG;
 use crate::tree::policy::{interval, journal_limit};
-use crate::tree::tuning::{BESIDE_SLAB, SWEEP_BATCH, SWEEP_IDLE, SYNC_BYTES};
+use crate::tree::tuning::{BESIDE_SLAB, SWEEP_BATCH, SWEEP_IDLE};
 use crate::tree::volume::{TreeVolume, cache_bytes};
 use oblivio_engine::tree::{Shape, TreeConfig, buckets_in};
 
@@ -102,7 +103,7 @@ impl TreeVolume {
     /// once: at its last turn before the commit is due, or by the commit. Paths after that point,
     /// until the commit has carried out the deferred writes, write all their buckets.
     fn written_between_commits(&self, tree: &Tree) -> u64 {
-        let stored = tree.bytes.max(self.since.stored);
+        let stored = tree.bytes.max(self.account.since.stored);
         let paths = interval(stored, false, self.ledger.bucket_bytes());
         let below = paths * (tree.levels - tree.cached_levels);
         let cached: u64 = (0..tree.cached_levels).map(|level| paths.min(1 << level)).sum();

@@ -1,8 +1,9 @@
 //! Reports to a listener what the store saw, and by which public rule.
 
 use crate::Result;
+use crate::core::{rule_of, runs};
 use crate::options::{OnShown, Rule, Shown, ShownKind};
-use crate::records::deferred::Writes;
+use crate::records::writes::Writes;
 use crate::tree::slab::Slab;
 use crate::tree::volume::TreeVolume;
 use oblivio_engine::{BucketId, Extent, Read, Write};
@@ -50,14 +51,14 @@ impl TreeVolume {
     }
 
     /// Reports the rule of the next requests: after a commit and after a change of size.
-    pub(crate) fn report_rule(&mut self) {
+    pub(crate) fn report_now(&mut self) {
         if self.options.on_shown.is_some() {
             let rule = Some(self.rule());
             self.report(Shown { kind: ShownKind::Rule, rule, ..Shown::default() });
         }
     }
 
-    /// As [`Self::report_rule`] with an empty memory, and with the stored buckets.
+    /// As [`Self::report_now`] with an empty memory, and with the stored buckets.
     pub(crate) fn report_start(&mut self) {
         if self.options.on_shown.is_some() {
             let mut rule = self.rule();
@@ -83,21 +84,7 @@ impl TreeVolume {
 
     fn rule(&self) -> Rule {
         let engine = &self.ledger.engine;
-        let geometry = engine.config().geometry();
-        Rule {
-            blocks: engine.capacity(),
-            floor: engine.floor().depth.0,
-            slots: engine.config().blocks_per_bucket as u32,
-            leaf_slots: engine.shape().leaf_slots as u32,
-            floor_slots: engine.floor().leaf_slots as u32,
-            cached: engine.cached_buckets(),
-            bucket_bytes: geometry.bucket_bytes() as u64,
-            slot_bytes: (geometry.bucket_bytes_with(1) - geometry.bucket_bytes_with(0)) as u64,
-            turn: engine.evictions(),
-            flush_at: engine.flush_at(),
-            requests: engine.requests(),
-            ..Rule::default()
-        }
+        Rule { flush_at: engine.flush_at(), ..rule_of(engine) }
     }
 
     fn report(&mut self, shown: Shown) {
@@ -106,16 +93,4 @@ impl TreeVolume {
             report(&Shown { depth, sweep, ..shown });
         }
     }
-}
-
-/// Ascending numbers as runs `(first, count)`.
-pub(crate) fn runs(ascending: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
-    let mut runs: Vec<(u64, u64)> = Vec::new();
-    for number in ascending {
-        match runs.last_mut() {
-            Some((first, count)) if *first + *count == number => *count += 1,
-            _ => runs.push((number, 1)),
-        }
-    }
-    runs
 }

@@ -5,17 +5,14 @@ use crate::block::Least;
 
 // Batches and deferred writes
 
-/// The most operations in a batch, and the most bytes that it may read: more would leave the
-/// processor's caches before they are opened.
-pub(crate) const MOST_OPS: usize = 256;
+/// The most bytes that a batch may read: more would leave the processor's caches before they are
+/// opened.
 pub(crate) const MOST_BATCH: usize = 8 << 20;
 /// The most deferred bytes, and those that may be deferred always.
 pub(crate) const MOST_DEFERRED: usize = 2 << 20;
 pub(crate) const LEAST_DEFERRED: usize = 256 << 10;
 /// The most deferred blocks: many may have few bytes written.
 pub(crate) const MOST_WAITING: usize = 128;
-/// A larger sync is a commit.
-pub(crate) const SYNC_BYTES: usize = 4 << 20;
 /// Further ids beyond the limit, when more blocks exist than it allows.
 pub(crate) const SPARE_BLOCKS: u64 = 1024;
 
@@ -45,11 +42,6 @@ pub(crate) const LITTLE_KEPT: usize = 3 << 20;
 /// behind. Two objects are written heavily at the same time.
 pub(crate) const MOST_KEPT: usize = 96 << 20;
 
-// The journal
-
-/// The smallest record of written bytes.
-pub(crate) const LEAST_SYNC: usize = 16 << 10;
-
 // A shrinking tree
 
 /// The most holes made at a time: in general, and when a caller waits. Each takes 0.06 ms, but 4 on
@@ -61,9 +53,6 @@ pub(crate) const SWEEP_BATCH: u64 = 2;
 /// Scheduled paths at a time when idle, and at the end of a session.
 pub(crate) const SWEEP_IDLE: u64 = 32;
 pub(crate) const SWEEP_LAST: u64 = 4096;
-
-/// The smallest number of blocks in a tree.
-pub(crate) const LEAST_BLOCKS: u64 = 64;
 
 // Padding and pace
 

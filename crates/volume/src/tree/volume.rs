@@ -1,20 +1,18 @@
 //! A volume: a ledger, what waits for it, and when that is carried out.
 
+use crate::core::{Core, LEAST_BLOCKS};
 use crate::engine::{EngineEntry, EngineVolume, Opening, VolumeInfo, make, open_as};
 use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions, ShownKind};
-use crate::records::deferred::Entry;
+use crate::tree::account::{Account, Since};
 use crate::tree::buckets::Buckets;
 use crate::tree::header::{check, config, parameters_of};
 use crate::tree::info::TreeInfo;
-use crate::tree::journal::Record;
 use crate::tree::ledger::Ledger;
 use crate::tree::pacer::Pacer;
 use crate::tree::policy;
-use crate::tree::since::Since;
 use crate::tree::slab::{Interval, Slab};
-use crate::tree::tuning::{LEAST_BLOCKS, most_kept};
-use crate::tree::waiting::Waiting;
-use crate::trust::{Act, Known, LogMark, Trust};
+use crate::tree::tuning::most_kept;
+use crate::trust::{Known, LogMark, Trust};
 use crate::volume::Volume;
 use crate::{Error, Result};
 use oblivio_crypto::Passphrase;
@@ -37,19 +35,7 @@ pub static ENGINE: EngineEntry = EngineEntry {
 };
 
 /// An open volume.
-pub struct TreeVolume {
-    pub(crate) ledger: Ledger,
-    pub(crate) waiting: Waiting,
-    /// The last commit, and what came since.
-    pub(crate) since: Since,
-    /// The constant rate of accesses, if any.
-    pub(crate) pacer: Option<Pacer>,
-    pub(crate) memory_bytes: usize,
-    pub(crate) options: OpenOptions,
-    replayed: u64,
-    /// The failure that made this handle unusable, if any.
-    pub(crate) failed: Option<String>,
-}
+pub type TreeVolume = Core<Ledger>;
 
 /// The engine of a new volume.
 fn config_of(create: &CreateOptions) -> TreeConfig {
@@ -126,11 +112,14 @@ impl TreeVolume {
     pub(crate) fn of(opening: Opening<'_>) -> Result<TreeVolume> {
         let mut volume = Self::assemble(opening)?;
         volume.ledger.load()?;
+        volume.waiting.root_synced(&volume.ledger.root);
         volume.begin_interval()?;
         volume.report_start();
         let records = volume.ledger.load_journal()?;
         volume.ledger.slab.trim(&*volume.ledger.store)?;
-        volume.replay(records)?;
+        if !records.is_empty() {
+            volume.replay(records.into_iter().map(|(_, record)| record))?;
+        }
         volume.fetch_map()?;
         Ok(volume)
     }
@@ -152,16 +141,8 @@ impl TreeVolume {
         let ledger = Ledger::new(&opening, engine, trust);
         ledger.slab.tell_slots(&*opening.store);
         let options = opening.options;
-        Ok(Self {
-            ledger,
-            waiting: Waiting::nothing(options.pad && options.pace.is_none()),
-            since: Since::default(),
-            pacer: options.pace.map(|pace| Pacer::new(pace, &*options.environment.clock)),
-            memory_bytes,
-            options,
-            replayed: 0,
-            failed: None,
-        })
+        let pacer = options.pace.map(|pace| Pacer::new(pace, &*options.environment.clock));
+        Ok(Self::over(ledger, Account::new(pacer), (memory_bytes, options)))
     }
 
     /// Begins an interval after a commit: everything is flushed, so the cache may change.
@@ -170,9 +151,9 @@ impl TreeVolume {
         let roomy = self.finds_much_room(stored);
         let interval = policy::interval(stored, roomy, self.ledger.bucket_bytes());
         let paths = self.ledger.engine.evictions();
-        self.since = Since { paths, stored, roomy, interval, ..Since::default() };
+        self.account.since = Since { paths, stored, roomy, interval, ..Since::default() };
         self.fit_cache()?;
-        Ok(self.ledger.engine.expect_flush_after(self.since.interval)?)
+        Ok(self.ledger.engine.expect_flush_after(self.account.since.interval)?)
     }
 
     /// Gives the cache the budget left beside a tree of this size.
@@ -182,49 +163,6 @@ impl TreeVolume {
         Ok(self.ledger.engine.set_cache_bytes(bytes)?)
     }
 
-    /// Shows again what a crashed session showed since its last commit, rewrites what it had made
-    /// durable, and commits.
-    fn replay(&mut self, records: Vec<(Option<Act>, Record)>) -> Result<()> {
-        if records.is_empty() {
-            return Ok(());
-        }
-        for (_, record) in records {
-            match record {
-                Record::Intent(intent) => {
-                    let mut job = self.ledger.engine.begin_replay(&intent)?;
-                    let maintains = intent.ids.is_empty();
-                    let kind = if maintains { ShownKind::Maintenance } else { ShownKind::Batch };
-                    self.run(&mut job, kind)?;
-                    self.replayed += 1;
-                }
-                Record::Resize { blocks, class } => {
-                    self.ledger.engine.grow(blocks)?;
-                    self.ledger.engine.set_size_class(class)?;
-                    self.report_rule();
-                }
-                Record::Sync { root, writes } => {
-                    let entries = writes
-                        .entries(self.ledger.engine.capacity(), self.ledger.engine.block_bytes());
-                    for entry in
-                        entries.ok_or_else(|| Error::Tampered("a journal record".into()))?
-                    {
-                        match entry {
-                            Entry::Op(op) => self.waiting.deferred.add(op),
-                            Entry::Discard(_, 0) => self.waiting.deferred.add_empty(),
-                            Entry::Discard(first, count) => {
-                                self.drop_blocks(first..first + count)?
-                            }
-                        }
-                    }
-                    self.ledger.root = root;
-                }
-            }
-        }
-        // A tree that was to shrink with a commit that failed keeps its blocks.
-        self.grow_for(&[])?;
-        self.checkpoint()
-    }
-
     /// Carries out a job of the engine.
     pub(crate) fn run(&mut self, job: &mut TreeJob, kind: ShownKind) -> Result<()> {
         let shown = self.shown(kind);
@@ -232,7 +170,7 @@ impl TreeVolume {
         let planned = match kind {
             // There are no further paths.
             ShownKind::Commit => done,
-            _ => self.since.interval,
+            _ => self.account.since.interval,
         };
         self.ledger.slab.expect(Interval { done, planned });
         let report = self.options.on_shown.as_mut().map(|report| (shown, report));
@@ -253,7 +191,7 @@ impl TreeVolume {
         self.forget_unsynced();
         self.give_back()?;
         self.begin_interval()?;
-        self.report_rule();
+        self.report_now();
         Ok(())
     }
 

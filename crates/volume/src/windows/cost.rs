@@ -1,8 +1,9 @@
 //! What a tree in windows asks of its store: requests and bytes, on the average.
 
 use super::header::WindowOptions;
-use super::policy::{GROUP, LEAST_SYNC};
+use super::policy::GROUP;
 use super::state::Commit;
+use crate::core::LEAST_SYNC;
 use crate::records::journal::{PAGE, size_class};
 use oblivio_crypto::SEAL_OVERHEAD;
 use oblivio_engine::Level;

@@ -1,5 +1,6 @@
 //! The parameters in the header, and the options of a new volume.
 
+use crate::core::LEAST_BLOCKS;
 use crate::header::{PARAMETER_BYTES, Parameters};
 use crate::session::Way;
 use crate::{Error, Result};
@@ -13,9 +14,6 @@ const SLOTS: usize = 4;
 const EVERY: u32 = 4;
 /// The most bytes of position map: all of it is in memory.
 const MOST_MAP: usize = 1 << 30;
-/// The smallest number of blocks in a tree.
-pub(super) const LEAST_BLOCKS: u64 = 64;
-
 /// How sessions begin, as stored.
 const CREATE: u32 = 1;
 const ALONE: u32 = 2;

@@ -3,6 +3,7 @@
 //!
 //! What makes the engine's state current is in [`checkpoint`](super::checkpoint).
 
+use super::account::Account;
 use super::cache::DiskCache;
 use super::header::{config, way, with_limit};
 use super::pending::{Commits, Past, stands};
@@ -10,10 +11,11 @@ use super::places::{Objects, Places};
 use super::policy::GROUP;
 use super::records::{Left, Log, parse_records};
 use super::state::{Commit, Kept};
+use crate::core::{self, LEAST_BLOCKS};
 use crate::header::{HEADER_OBJECT, Header};
 use crate::options::CacheOptions;
-use crate::records::deferred::Writes;
 use crate::records::journal::PAGE;
+use crate::records::writes::Writes;
 use crate::session::{self, FIRST_KIND, History, Session, Vault, Who};
 use crate::tree::journal::{INTENT, RESIZE, SYNC, push_intent, push_resize, push_sync};
 use crate::trust::{LogMark, StoredAct, Trust};
@@ -31,24 +33,24 @@ use zerocopy::IntoBytes;
 const PARTS_AT_ONCE: usize = 8;
 
 /// The engine and everything of it in the store.
-pub(super) struct Ledger {
-    pub store: Arc<dyn Store>,
-    pub session: Session,
-    pub engine: TreeOram,
-    pub places: Places,
-    pub cache: Option<DiskCache>,
-    pub trust: Trust,
+pub struct Ledger {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) session: Session,
+    pub(super) engine: TreeOram,
+    pub(super) places: Places,
+    pub(super) cache: Option<DiskCache>,
+    pub(super) trust: Trust,
     /// The caller's bytes beside the blocks.
-    pub root: Vec<u8>,
+    pub(super) root: Vec<u8>,
     header: Header,
     header_mac: Mac,
     volume: VolumeId,
     sealer: Sealer,
     /// Whether the session before ended by itself.
-    pub released: bool,
-    pub commits: Commits,
-    pub log: Log,
-    pub past: Past,
+    pub(super) released: bool,
+    pub(super) commits: Commits,
+    pub(super) log: Log,
+    pub(super) past: Past,
 }
 
 /// The payload of a release after a failure: this session may have left something.
@@ -56,7 +58,11 @@ const GAVE_UP: u8 = 1;
 
 impl Ledger {
     /// Takes the volume: begins a session and loads the newest commit, if there is one.
-    pub fn begin(opening: &mut Opening<'_>, trust: Trust, new: bool) -> Result<(Self, Left)> {
+    pub(super) fn begin(
+        opening: &mut Opening<'_>,
+        trust: Trust,
+        new: bool,
+    ) -> Result<(Self, Left)> {
         let on_wait = opening.options.on_wait.take();
         let opening = &*opening;
         let Opening { store, header, master, options } = opening;
@@ -66,7 +72,7 @@ impl Ledger {
         let sealer = |root| Sealer::new(root, Box::new(randomness.clone()));
         let config = config(&parameters);
         let rule = config.eviction.windows().ok_or_else(|| Error::Closed("no windows".into()))?;
-        let blocks = super::header::LEAST_BLOCKS.min(config.capacity);
+        let blocks = LEAST_BLOCKS.min(config.capacity);
         let keys = TreeKeys::of_volume(master, volume, randomness);
         let engine = TreeOram::new(config, blocks, keys)?;
         let (session, history) =
@@ -212,15 +218,6 @@ impl Ledger {
         carry_out(job, &mut self.engine, &mut objects)
     }
 
-    /// Judges an outcome: what is missing was perhaps deleted by a session that took over, and the
-    /// session's guard says `Busy` before a read is repeated.
-    pub fn judged<T>(&mut self, result: Result<T>) -> Result<T> {
-        if let Err(Error::Tampered(_) | Error::Busy) = &result {
-            self.session.look()?;
-        }
-        result
-    }
-
     /// Carries out a window.
     pub fn run_window(&mut self, job: &mut TreeJob) -> Result<()> {
         self.run(job)?;
@@ -272,12 +269,6 @@ impl Ledger {
         sent
     }
 
-    /// Records a new number of addressable blocks and a new size class.
-    pub fn record_resize(&mut self, blocks: u64, class: u64) -> Result<()> {
-        self.send(RESIZE, 0, |payload| push_resize(payload, blocks, class))?;
-        self.settle()
-    }
-
     fn send(&mut self, kind: u64, least: usize, push: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         self.send_intents()?;
         self.push(kind, least, push)
@@ -322,7 +313,7 @@ impl Ledger {
     }
 
     /// Says the same after a failure: what this session left is still to be gone through.
-    pub fn give_up(&mut self) -> Result<()> {
+    fn release_after_failure(&mut self) -> Result<()> {
         if !self.session.has_started() {
             self.session.start(&[])?;
         }
@@ -334,7 +325,7 @@ impl Ledger {
     /// stands on it.
     pub fn give_up_after(&mut self, error: &Error) {
         if !matches!(error, Error::Store(_) | Error::Overtaken | Error::RolledBack(_)) {
-            let _ = self.give_up();
+            let _ = self.release_after_failure();
         }
     }
 
@@ -380,20 +371,57 @@ impl Ledger {
     pub fn header(&self) -> &Header {
         &self.header
     }
+}
 
-    /// The most blocks that may exist.
-    pub fn limit(&self) -> u64 {
+impl core::Ledger for Ledger {
+    type Account = Account;
+
+    fn engine(&self) -> &TreeOram {
+        &self.engine
+    }
+
+    fn engine_mut(&mut self) -> &mut TreeOram {
+        &mut self.engine
+    }
+
+    fn root(&self) -> &[u8] {
+        &self.root
+    }
+
+    fn set_root(&mut self, root: Vec<u8>) {
+        self.root = root;
+    }
+
+    fn limit(&self) -> u64 {
         config(&self.header.parameters()).capacity
     }
 
-    /// Replaces the stored header by one with another limit.
-    pub fn set_limit(&mut self, blocks: u64) -> Result<()> {
+    fn set_limit(&mut self, blocks: u64) -> Result<()> {
         let parameters = with_limit(&self.header.parameters(), blocks)?;
         let header = self.header.with_parameters(&parameters, &self.header_mac);
         self.session.look()?;
         header.save(&*self.store, PutMode::Replace)?;
         self.header = header;
         Ok(())
+    }
+
+    fn record_resize(&mut self, blocks: u64, class: u64) -> Result<()> {
+        self.send(RESIZE, 0, |payload| push_resize(payload, blocks, class))?;
+        self.settle()
+    }
+
+    /// What is missing was perhaps deleted by a session that took over, and the session's guard
+    /// says `Busy` before a read is repeated.
+    fn judged<T>(&mut self, result: Result<T>) -> Result<T> {
+        if let Err(Error::Tampered(_) | Error::Busy) = &result {
+            self.session.look()?;
+        }
+        result
+    }
+
+    fn give_up(&mut self) {
+        // Others wait for it in any case, and then take it over.
+        let _ = self.release_after_failure();
     }
 }
 

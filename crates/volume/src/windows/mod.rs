@@ -20,6 +20,7 @@
 //! batch that was shown is shown again by the session after a crash, path for path, if its intent
 //! got through.
 
+mod account;
 #[cfg(test)]
 mod audited;
 mod cache;
@@ -36,13 +37,11 @@ mod planted;
 mod policy;
 mod records;
 mod shown;
-mod size;
 mod space;
 mod state;
 mod status;
 mod verify;
 mod volume;
-mod waiting;
 
 pub use collect::Collected;
 pub use cost::{Traffic, WindowCost};

@@ -1,10 +1,10 @@
 //! Every number that was tuned, and what follows from public numbers.
 
+use crate::core::MOST_OPS;
+
 /// The most bytes that a batch reads, as a share of the memory: enough for as many requests as a
 /// line takes at once.
 pub(super) const BATCH_SHARE: usize = 8;
-/// The most operations in a batch.
-pub(super) const MOST_OPS: usize = 256;
 /// The most bytes of writes that wait to be carried out.
 pub(super) const MOST_DEFERRED: usize = 4 << 20;
 /// Batches whose intents go into one entry. Before the next entry of intents, the one before is
@@ -21,10 +21,6 @@ pub(super) const LOOK_SECONDS: u64 = 60;
 pub(super) const HEED_SECONDS: u64 = 15;
 /// An intent is acknowledged within about a second.
 pub(super) const SETTLE_SECONDS: u64 = 1;
-/// The largest record of written bytes.
-pub(super) const SYNC_BYTES: usize = 4 << 20;
-/// The smallest one.
-pub(super) const LEAST_SYNC: usize = 16 << 10;
 /// Records, and their bytes, after which a sync commits: an opening replays them.
 pub(super) const MOST_RECORDS: u64 = 2048;
 pub(super) const MOST_RECORD_BYTES: u64 = 64 << 20;

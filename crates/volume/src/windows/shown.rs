@@ -2,6 +2,7 @@
 
 use super::header::way;
 use super::volume::WindowVolume;
+use crate::core::rule_of;
 use crate::options::{Rule, Shown, ShownKind, WindowRule};
 use crate::session::Way;
 use oblivio_engine::Level;
@@ -9,7 +10,7 @@ use oblivio_engine::Level;
 impl WindowVolume {
     /// Reports the public rule of the next requests: as a session begins, and after each change of
     /// size.
-    pub(super) fn report_rule(&mut self) {
+    pub(super) fn report_now(&mut self) {
         if self.options.on_shown.is_some() {
             let rule = Some(self.rule());
             self.report(Shown { kind: ShownKind::Rule, rule, ..Shown::default() });
@@ -44,22 +45,7 @@ impl WindowVolume {
 
     fn rule(&self) -> Rule {
         let engine = &self.ledger.engine;
-        let geometry = engine.config().geometry();
-        let slots = engine.config().blocks_per_bucket;
-        Rule {
-            blocks: engine.capacity(),
-            floor: engine.floor().depth.0,
-            slots: slots as u32,
-            leaf_slots: engine.shape().leaf_slots as u32,
-            floor_slots: engine.floor().leaf_slots as u32,
-            cached: engine.cached_buckets(),
-            bucket_bytes: geometry.bucket_bytes() as u64,
-            slot_bytes: (geometry.bucket_bytes_with(1) - geometry.bucket_bytes_with(0)) as u64,
-            turn: engine.evictions(),
-            windows: Some(self.window_rule()),
-            requests: engine.requests(),
-            ..Rule::default()
-        }
+        Rule { windows: Some(self.window_rule()), ..rule_of(engine) }
     }
 
     fn window_rule(&self) -> WindowRule {

@@ -1,33 +1,15 @@
-//! The volume as a block space: batches, deferred writes, durability.
+//! When operations are carried out in windows: batches, deferred writes, durability.
 
-use super::policy::{
-    HEED_SECONDS, LEAST_SYNC, MOST_DEFERRED, MOST_RECORD_BYTES, MOST_RECORDS, SYNC_BYTES,
-};
-use super::volume::{Failed, WindowVolume};
-use crate::block::{BlockSpace, ROOT_BYTES, refuse_misfits};
-use crate::tree::runs;
-use crate::{Error, Result};
+use super::policy::{HEED_SECONDS, MOST_DEFERRED, MOST_RECORD_BYTES, MOST_RECORDS, batch_limit};
+use super::volume::WindowVolume;
+use crate::Result;
+use crate::core::{LEAST_SYNC, Ledger as _, Policy, SYNC_BYTES};
+use crate::records::writes::Entry;
+use oblivio_engine::tree::Intent;
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
 use std::time::Duration;
 
 impl WindowVolume {
-    /// Runs `work` unless an earlier failure closed this handle; a failure closes it.
-    pub(super) fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        match &self.failed {
-            Some(Failed::Overtaken) => return Err(Error::Overtaken),
-            Some(Failed::Other(why)) => return Err(Error::Closed(why.clone())),
-            None => {}
-        }
-        let result = work(self);
-        let result = self.ledger.judged(result);
-        self.failed = match &result {
-            Ok(_) | Err(Error::Invalid(_)) => None,
-            Err(Error::Overtaken) => Some(Failed::Overtaken),
-            Err(error) => Some(Failed::Other(error.to_string())),
-        };
-        result
-    }
-
     /// Accesses left to the next window.
     pub(super) fn left(&self) -> usize {
         self.ledger.engine.accesses_to_window().unwrap_or(0) as usize
@@ -35,7 +17,7 @@ impl WindowVolume {
 
     /// Accepts a write. What waits fits into one batch, before the next window: its commit carries
     /// nothing over.
-    fn accept(&mut self, op: BlockOp) -> Result<()> {
+    fn take(&mut self, op: BlockOp) -> Result<()> {
         let known = self.waiting.deferred.waits(op.id.0);
         let most_bytes = MOST_DEFERRED.min(self.memory_bytes / 16);
         let most = self.left().min(self.batch_limit());
@@ -49,7 +31,7 @@ impl WindowVolume {
 
     /// Reads blocks, as they are after all accepted writes.
     fn read(&mut self, ids: &[BlockId], answers: &mut Vec<BlockAnswer>) -> Result<()> {
-        let block_bytes = self.block_bytes();
+        let block_bytes = self.ledger.engine.block_bytes();
         let mut rest = ids;
         while !rest.is_empty() {
             let room = self.left().saturating_sub(self.waiting.deferred.len());
@@ -79,9 +61,57 @@ impl WindowVolume {
     pub(super) fn has_news(&self) -> bool {
         self.ledger.has_records() || self.waiting.is_ahead(&self.ledger.root)
     }
+}
 
-    /// Makes all accepted writes, and the root, durable: by records, or by a commit if there are
-    /// many.
+impl Policy for WindowVolume {
+    fn addressable(&self) -> u64 {
+        self.ledger.limit().max(self.ledger.engine.capacity())
+    }
+
+    fn batch_limit(&self) -> usize {
+        let engine = &self.ledger.engine;
+        let path = engine.config().uncached_path_bytes(engine.shape(), engine.cached_buckets());
+        batch_limit(self.memory_bytes, path)
+    }
+
+    fn serve_batch(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+        self.grow_for(&ops)?;
+        self.settle_in_time()?;
+        let wanted = ops.len();
+        let mut batch = self.ledger.engine.begin_batch(ops)?;
+        if self.ledger.log.unsettled == 0 {
+            self.account.sent = self.now();
+        }
+        self.ledger.note_intent(batch.intent());
+        self.ledger.run(&mut batch)?;
+        self.report_batch(false);
+        let mut answers = batch.into_answers();
+        answers.truncate(wanted);
+        self.windows_due()?;
+        Ok(answers)
+    }
+
+    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+        let (mut answers, mut reads) = (Vec::with_capacity(ops.len()), Vec::new());
+        for op in ops {
+            if op.action == Action::Read {
+                reads.push(op.id);
+                continue;
+            }
+            self.read(&std::mem::take(&mut reads), &mut answers)?;
+            self.take(op)?;
+            answers.push(None);
+        }
+        self.read(&reads, &mut answers)?;
+        Ok(answers)
+    }
+
+    fn accept(&mut self, ops: Vec<BlockOp>) -> Result<()> {
+        let mut writes = ops.into_iter().filter(|op| op.action != Action::Read);
+        writes.try_for_each(|op| self.take(op))
+    }
+
+    /// By records, or by a commit if there are many.
     fn sync(&mut self) -> Result<()> {
         if !self.waiting.has_news(&self.ledger.root) {
             return if self.ledger.log.unsettled > 0 { self.settle() } else { Ok(()) };
@@ -95,180 +125,68 @@ impl WindowVolume {
         let before = self.ledger.session.mark().index;
         let mut writes = self.waiting.take_unsynced();
         // The root comes with the last one: before it, what they hold is of no effect.
-        let root = self.ledger.root.clone();
-        self.ledger.root.clone_from(&self.waiting.synced_root);
-        while writes.bytes().len() > SYNC_BYTES {
+        let synced = self.waiting.synced_root().to_vec();
+        let root = std::mem::replace(&mut self.ledger.root, synced);
+        while writes.len() > SYNC_BYTES {
             let front = writes.take_front(SYNC_BYTES);
             self.ledger.send_sync(&front, SYNC_BYTES)?;
         }
         self.ledger.root = root;
-        let least = writes.bytes().len().max(LEAST_SYNC);
-        self.ledger.send_sync(&writes, least)?;
+        self.ledger.send_sync(&writes, writes.len().max(LEAST_SYNC))?;
         self.settle()?;
         self.report_sync(self.ledger.session.mark().index - before);
         self.waiting.synced(&self.ledger.root);
         Ok(())
     }
-}
 
-impl BlockSpace for WindowVolume {
-    fn block_bytes(&self) -> usize {
-        self.ledger.engine.block_bytes()
+    fn close(&mut self) -> Result<()> {
+        self.drain()?;
+        self.commit_all()?;
+        self.ledger.release()
     }
 
-    fn capacity_blocks(&self) -> u64 {
-        self.ledger.limit()
-    }
-
-    fn addressable_blocks(&self) -> u64 {
-        self.ledger.limit().max(self.ledger.engine.capacity())
-    }
-
-    fn can_resize(&self) -> bool {
-        true
-    }
-
-    fn set_capacity(&mut self, blocks: u64) -> Result<()> {
-        self.guarded(|volume| {
-            let blocks = blocks.max(super::header::LEAST_BLOCKS);
-            volume.ledger.engine.allow(blocks)?;
-            volume.ledger.set_limit(blocks)
-        })
-    }
-
-    fn reserve(&mut self, blocks: u64) -> Result<()> {
-        if blocks <= self.ledger.engine.capacity() {
-            return Ok(());
+    fn rest(&mut self) -> Result<Option<Duration>> {
+        self.heed_others()?;
+        if self.ledger.log.unsettled > 0 {
+            self.settle()?;
         }
-        if blocks > self.addressable_blocks() {
-            return Err(Error::Full(format!(
-                "the volume's limit of {} blocks of {} bytes is used up",
-                self.capacity_blocks(),
-                self.block_bytes()
-            )));
+        if self.ledger.engine.shrink_left() == 0 {
+            return Ok(Some(Duration::from_secs(HEED_SECONDS)));
         }
-        // Powers of two, so that the size of the position map reveals no more.
-        let blocks = blocks.next_power_of_two().min(self.addressable_blocks());
-        self.guarded(|volume| {
-            volume.ledger.record_resize(blocks, volume.ledger.engine.size_class())?;
-            volume.ledger.engine.grow(blocks)?;
-            volume.report_rule();
-            Ok(())
-        })
+        self.window_ahead()?;
+        Ok(Some(Duration::ZERO))
     }
 
-    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
-        refuse_misfits(&ops, self.ledger.engine.capacity(), self.block_bytes())?;
-        self.guarded(|volume| {
-            let (mut answers, mut reads) = (Vec::with_capacity(ops.len()), Vec::new());
-            for op in ops {
-                if op.action == Action::Read {
-                    reads.push(op.id);
-                    continue;
-                }
-                volume.read(&std::mem::take(&mut reads), &mut answers)?;
-                volume.accept(op)?;
-                answers.push(None);
-            }
-            volume.read(&reads, &mut answers)?;
-            Ok(answers)
-        })
+    fn note_discards(&mut self, runs: &[(u64, u64)], _asked: u64) {
+        self.waiting.note(runs.iter().map(|&(first, count)| Entry::Discarded(first, count)));
+        self.report_now();
     }
 
-    fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
-        refuse_misfits(&ops, self.ledger.engine.capacity(), self.block_bytes())?;
-        self.guarded(|volume| {
-            let mut writes = ops.into_iter().filter(|op| op.action != Action::Read);
-            writes.try_for_each(|op| volume.accept(op))
-        })
+    fn report_rule(&mut self) {
+        self.report_now();
     }
 
-    fn give_up(&mut self) {
-        // Others wait for it in any case, and then take it over.
-        let _ = self.ledger.give_up();
+    fn replay_intent(&mut self, intent: &Intent) -> Result<()> {
+        let mut job = self.ledger.engine.begin_replay(intent)?;
+        if intent.ids.is_empty() {
+            self.ledger.run_window(&mut job)?;
+            self.report_window(true);
+        } else {
+            self.ledger.run(&mut job)?;
+            self.report_batch(true);
+        }
+        self.windows_due()
     }
 
-    fn root(&self) -> &[u8] {
-        &self.ledger.root
-    }
-
-    fn set_root(&mut self, root: &[u8]) {
-        assert!(root.len() <= ROOT_BYTES, "the caller keeps to ROOT_BYTES");
-        self.ledger.root = root.to_vec();
-    }
-
-    fn exists(&self, id: u64) -> bool {
-        let engine = &self.ledger.engine;
-        let stored = || id < engine.capacity() && engine.is_live(BlockId(id));
-        self.waiting.deferred.exists(id).unwrap_or_else(stored)
-    }
-
-    /// A removed block is only forgotten.
-    fn erases_cheaply(&self) -> bool {
-        true
-    }
-
-    fn commit(&mut self) -> Result<()> {
-        self.guarded(Self::sync)
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        self.guarded(|volume| {
-            volume.drain()?;
-            volume.commit_all()?;
-            volume.ledger.release()
-        })
-    }
-
-    fn discard(&mut self, ids: &[u64]) -> Result<()> {
-        let (engine, deferred) = (&self.ledger.engine, &self.waiting.deferred);
-        let exists = |id: u64| id < engine.capacity() && engine.is_live(BlockId(id));
-        let there = ids.iter().copied().filter(|&id| exists(id) || deferred.waits(id));
-        let mut there: Vec<u64> = there.collect();
-        there.sort_unstable();
-        there.dedup();
-        let absent = ids.len() - there.len();
-        let runs = runs(there.into_iter());
-        self.guarded(|volume| {
-            for &(first, count) in &runs {
-                volume.drop_blocks(first..first + count)?;
-                volume.waiting.unsynced.discard(first, count);
-            }
-            volume.ledger.engine.expect_discarded(absent as u64);
-            volume.report_rule();
-            Ok(())
-        })
-    }
-
-    /// A disk gives ranges back: each counts once, however many of its blocks exist.
-    fn erase(&mut self, ids: &[u64]) -> Result<()> {
-        let known = ids.iter().copied().filter(|&id| id < self.ledger.engine.capacity());
-        let runs = runs(known);
-        self.guarded(|volume| {
-            for &(first, count) in &runs {
-                volume.drop_run(first..first + count)?;
-                volume.waiting.unsynced.discard(first, count);
-            }
-            volume.report_rule();
-            Ok(())
-        })
-    }
-
-    fn idle(&mut self) -> Result<Option<Duration>> {
-        self.guarded(|volume| {
-            volume.heed_others()?;
-            if volume.ledger.log.unsettled > 0 {
-                volume.settle()?;
-            }
-            if volume.ledger.engine.shrink_left() == 0 {
-                return Ok(Some(Duration::from_secs(HEED_SECONDS)));
-            }
-            volume.window_ahead()?;
-            Ok(Some(Duration::ZERO))
-        })
-    }
-
-    fn cache_budget(&self) -> usize {
-        self.memory_bytes / 8
+    fn end_replay(&mut self) -> Result<()> {
+        while !self.waiting.deferred.is_empty() {
+            // They may be more than fit before a window.
+            let ops = self.waiting.deferred.drain(self.batch_limit().min(self.left()).max(1));
+            self.serve_batch(ops)?;
+        }
+        self.account.replaying = false;
+        // At once, or sessions that are lost soon would leave more and more behind.
+        self.checkpoint()?;
+        self.flush()
     }
 }

@@ -1,21 +1,19 @@
 //! A volume: a ledger, what waits for it, and when that is carried out.
 
+use super::account::Account;
 use super::header::{WindowOptions, check, config, parameters_of};
 use super::info::WindowInfo;
 use super::ledger::{Ledger, has_header};
 use super::planted::{Leak, planted};
-use super::policy::{HEED_SECONDS, LOOK_SECONDS, SETTLE_SECONDS, VERIFIED_AT_ONCE, batch_limit};
-use super::waiting::Waiting;
+use super::policy::{HEED_SECONDS, LOOK_SECONDS, SETTLE_SECONDS, VERIFIED_AT_ONCE};
+use crate::core::{Core, Ledger as _};
 use crate::engine::{EngineEntry, EngineVolume, Opening, VolumeInfo};
 use crate::header::Header;
 use crate::options::{DEFAULT_MEMORY, OpenOptions};
-use crate::records::deferred::Entry;
-use crate::tree::journal::Record;
 use crate::trust::{Known, Trust};
 use crate::volume::Volume;
 use crate::{Error, Result};
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_engine::{BlockAnswer, BlockOp};
 use oblivio_store::{Hint, PutMode, Store};
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,38 +30,7 @@ pub static ENGINE: EngineEntry = EngineEntry {
 };
 
 /// An open volume.
-pub struct WindowVolume {
-    pub(super) ledger: Ledger,
-    pub(super) waiting: Waiting,
-    pub(super) memory_bytes: usize,
-    pub(super) options: OpenOptions,
-    /// When the session last looked for a later one, and when the oldest intent on its way was
-    /// sent.
-    looked: Duration,
-    sent: Duration,
-    heed: Heed,
-    /// Whether records of an earlier session are being replayed: nothing commits before the end.
-    replaying: bool,
-    replayed: u64,
-    /// The failure that made this handle unusable, if any.
-    pub(super) failed: Option<Failed>,
-}
-
-/// What is known of others who want the volume.
-struct Heed {
-    /// When that was last looked up, and the newest entry then.
-    at: Duration,
-    entry: u64,
-    /// Whether the caller knows.
-    told: bool,
-}
-
-/// Why a handle is of no more use.
-#[derive(Clone, Debug)]
-pub(super) enum Failed {
-    Overtaken,
-    Other(String),
-}
+pub type WindowVolume = Core<Ledger>;
 
 impl WindowVolume {
     /// Creates a volume in a store and opens it.
@@ -109,21 +76,10 @@ impl WindowVolume {
         opening.store.hint(Hint::BeforeRepeat(&ledger.session.guard()));
         let left = if planted(Leak::NoReplay) { Vec::new() } else { left };
         let now = opening.options.environment.clock.also_asleep();
-        let waiting = Waiting::after(&ledger.root);
-        let mut volume = Self {
-            ledger,
-            waiting,
-            memory_bytes,
-            options: opening.options,
-            looked: now,
-            sent: now,
-            heed: Heed { at: now, entry: 1, told: false },
-            replaying: !left.is_empty(),
-            replayed: 0,
-            failed: None,
-        };
-        volume.report_rule();
-        if volume.replaying {
+        let account = Account::new(now, !left.is_empty());
+        let mut volume = Self::over(ledger, account, (memory_bytes, opening.options));
+        volume.report_now();
+        if volume.account.replaying {
             let replayed = volume.replay(left);
             let judged = volume.ledger.judged(replayed);
             judged.inspect_err(|error| volume.ledger.give_up_after(error))?;
@@ -131,97 +87,23 @@ impl WindowVolume {
         Ok(volume)
     }
 
-    /// Shows again what earlier sessions showed since their last commit, carries out again what
-    /// they had made durable, and commits.
-    fn replay(&mut self, records: Vec<Record>) -> Result<()> {
-        for record in records {
-            match record {
-                Record::Intent(intent) => {
-                    let mut job = self.ledger.engine.begin_replay(&intent)?;
-                    if intent.ids.is_empty() {
-                        self.ledger.run_window(&mut job)?;
-                        self.report_window(true);
-                    } else {
-                        self.ledger.run(&mut job)?;
-                        self.report_batch(true);
-                    }
-                    self.replayed += 1;
-                    self.windows_due()?;
-                }
-                Record::Resize { blocks, class } => {
-                    self.ledger.engine.grow(blocks)?;
-                    self.ledger.engine.set_size_class(class)?;
-                    self.report_rule();
-                }
-                Record::Sync { root, writes } => {
-                    let engine = &self.ledger.engine;
-                    let entries = writes.entries(engine.capacity(), engine.block_bytes());
-                    let broken = || Error::Tampered("a record of writes".into());
-                    for entry in entries.ok_or_else(broken)? {
-                        match entry {
-                            Entry::Op(op) => self.waiting.deferred.add(op),
-                            Entry::Discard(first, count) => {
-                                self.drop_blocks(first..first + count)?;
-                            }
-                        }
-                    }
-                    self.ledger.root = root;
-                }
-            }
-        }
-        while !self.waiting.deferred.is_empty() {
-            // They may be more than fit before a window.
-            let ops = self.waiting.deferred.drain(self.batch_limit().min(self.left()).max(1));
-            self.serve_batch(ops)?;
-        }
-        self.replaying = false;
-        // At once, or sessions that are lost soon would leave more and more behind.
-        self.checkpoint()?;
-        self.flush()
-    }
-
-    /// The most operations of a batch now.
-    pub(super) fn batch_limit(&self) -> usize {
-        let engine = &self.ledger.engine;
-        let path = engine.config().uncached_path_bytes(engine.shape(), engine.cached_buckets());
-        batch_limit(self.memory_bytes, path)
-    }
-
-    /// Serves operations as one batch, with its record and the windows that it makes due.
-    pub(super) fn serve_batch(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
-        self.grow_for(&ops)?;
-        self.settle_in_time()?;
-        let wanted = ops.len();
-        let mut batch = self.ledger.engine.begin_batch(ops)?;
-        if self.ledger.log.unsettled == 0 {
-            self.sent = self.now();
-        }
-        self.ledger.note_intent(batch.intent());
-        self.ledger.run(&mut batch)?;
-        self.report_batch(false);
-        let mut answers = batch.into_answers();
-        answers.truncate(wanted);
-        self.windows_due()?;
-        Ok(answers)
-    }
-
     /// Before a batch: few intents are on their way, for a short time, and the session looked
     /// lately.
-    fn settle_in_time(&mut self) -> Result<()> {
+    pub(super) fn settle_in_time(&mut self) -> Result<()> {
         self.heed_others()?;
         let now = self.now();
         let older = |since: Duration, seconds| now.saturating_sub(since).as_secs() >= seconds;
         if planted(Leak::SleepsOn) {
             return self.ledger.send_group();
         }
-        let waits = self.ledger.log.unsettled > 0 && older(self.sent, SETTLE_SECONDS);
+        let waits = self.ledger.log.unsettled > 0 && older(self.account.sent, SETTLE_SECONDS);
         if waits {
             return self.settle();
         }
         self.ledger.send_group()?;
-        if older(self.looked, LOOK_SECONDS) {
+        if older(self.account.looked, LOOK_SECONDS) {
             self.ledger.session.look()?;
-            self.looked = self.now();
+            self.account.looked = self.now();
         }
         Ok(())
     }
@@ -229,7 +111,7 @@ impl WindowVolume {
     /// Waits until all records are acknowledged.
     pub(super) fn settle(&mut self) -> Result<()> {
         self.ledger.settle()?;
-        self.looked = self.now();
+        self.account.looked = self.now();
         Ok(())
     }
 
@@ -237,31 +119,36 @@ impl WindowVolume {
     /// told, and as long as this session goes on, the other one gets an answer.
     pub(super) fn heed_others(&mut self) -> Result<()> {
         let now = self.now();
-        if self.replaying || now.saturating_sub(self.heed.at).as_secs() < HEED_SECONDS {
+        if self.account.replaying
+            || now.saturating_sub(self.account.heed.at).as_secs() < HEED_SECONDS
+        {
             return Ok(());
         }
-        self.heed.at = now;
-        let before = std::mem::replace(&mut self.heed.entry, self.ledger.session.mark().index);
+        self.account.heed.at = now;
+        let before =
+            std::mem::replace(&mut self.account.heed.entry, self.ledger.session.mark().index);
         let Some(who) = self.ledger.session.wanted()? else { return Ok(()) };
-        if before == self.heed.entry {
+        if before == self.account.heed.entry {
             self.ledger.beat()?;
-            (self.looked, self.heed.entry) = (self.now(), self.ledger.session.mark().index);
+            (self.account.looked, self.account.heed.entry) =
+                (self.now(), self.ledger.session.mark().index);
         }
-        if let Some(on_wanted) = self.options.on_wanted.as_mut().filter(|_| !self.heed.told) {
-            self.heed.told = true;
+        if let Some(on_wanted) = self.options.on_wanted.as_mut().filter(|_| !self.account.heed.told)
+        {
+            self.account.heed.told = true;
             on_wanted(&who.host);
         }
         Ok(())
     }
 
     /// Another computer may have begun while this one slept.
-    fn now(&self) -> Duration {
+    pub(super) fn now(&self) -> Duration {
         self.options.environment.clock.also_asleep()
     }
 
     /// Carries out the windows that are due, and commits.
-    fn windows_due(&mut self) -> Result<()> {
-        if self.left() == 0 && !self.replaying {
+    pub(super) fn windows_due(&mut self) -> Result<()> {
+        if self.left() == 0 && !self.account.replaying {
             // If writes wait, this carries the windows out too.
             self.drain()?;
         }
@@ -272,16 +159,7 @@ impl WindowVolume {
             self.report_window(false);
             any = true;
         }
-        if any && !self.replaying { self.checkpoint() } else { Ok(()) }
-    }
-
-    /// Carries out the writes that wait, in one batch: they are never more.
-    pub(super) fn drain(&mut self) -> Result<()> {
-        while !self.waiting.deferred.is_empty() {
-            let ops = self.waiting.deferred.drain(self.batch_limit());
-            self.serve_batch(ops)?;
-        }
-        Ok(())
+        if any && !self.account.replaying { self.checkpoint() } else { Ok(()) }
     }
 
     /// Sends everything, so that no record has to be replayed once it is stored. Nothing may be
@@ -307,7 +185,7 @@ impl WindowVolume {
         let confirmed = self.ledger.confirmed();
         self.waiting.confirmed(confirmed);
         if confirmed > before {
-            self.looked = self.now();
+            self.account.looked = self.now();
         }
     }
 

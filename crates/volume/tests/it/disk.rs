@@ -209,6 +209,28 @@ fn size_in_root(size: u64) -> Vec<u8> {
 struct Narrow(Volume, u64);
 
 impl BlockSpace for Narrow {
+    oblivio_volume::lacks!(padding, idling, ending, readers);
+    fn addressable_blocks(&self) -> u64 {
+        self.0.addressable_blocks()
+    }
+    fn can_resize(&self) -> bool {
+        self.0.can_resize()
+    }
+    fn set_capacity(&mut self, blocks: u64) -> Result<(), Error> {
+        self.0.set_capacity(blocks)
+    }
+    fn defer(&mut self, ops: Vec<BlockOp>) -> Result<(), Error> {
+        self.0.access(ops).map(drop)
+    }
+    fn erase(&mut self, ids: &[u64]) -> Result<(), Error> {
+        self.defer(oblivio_volume::block::removals(ids))
+    }
+    fn erases_cheaply(&self) -> bool {
+        false
+    }
+    fn present(&self, ids: std::ops::Range<u64>) -> Result<Vec<bool>, Error> {
+        Ok(ids.map(|id| self.exists(id)).collect())
+    }
     fn block_bytes(&self) -> usize {
         self.0.block_bytes()
     }

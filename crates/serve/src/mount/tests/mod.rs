@@ -78,6 +78,7 @@ struct Counts {
 }
 
 impl BlockSpace for Blocks {
+    oblivio_volume::lacks!(resizing, deferring, absence, padding, idling, ending, readers);
     fn block_bytes(&self) -> usize {
         self.inner.block_bytes()
     }

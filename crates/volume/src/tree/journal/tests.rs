@@ -1,7 +1,7 @@
 use super::*;
 use crate::Error;
+use crate::core::LEAST_SYNC;
 use crate::records::journal::{FRAME, JOURNAL_OBJECT, Journal, MOST, PAGE, size_class};
-use crate::tree::tuning::LEAST_SYNC;
 use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_store::record::Op;
 use oblivio_store::{Held, MemoryStore, ReadAt, RecordStore, Slots, WriteAt};
