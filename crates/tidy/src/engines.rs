@@ -28,8 +28,10 @@ const NAMES: [&str; 20] = [
 ];
 
 /// Folders of engines, and the registry. A folder `engines` holds what a crate says of each.
-const PLACES: [&str; 7] = [
+const PLACES: [&str; 8] = [
     "crates/engine/src/",
+    // Of both kinds of volumes on trees.
+    "crates/volume/src/core/",
     "crates/volume/src/tree/",
     "crates/volume/src/sequential/",
     "crates/volume/src/windows/",

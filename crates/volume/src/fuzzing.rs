@@ -8,10 +8,10 @@ use crate::engine::engine_of;
 use crate::header::Header;
 use crate::records::commit::{COMMIT_OBJECT, CommitRecord, read_commit, write_commit};
 use crate::records::journal::{JOURNAL_OBJECT, Journal, PAGE};
+use crate::records::record::{self, parse};
 use crate::records::state::StateLog;
 use crate::registry::ENGINES;
 use crate::tree::header::config;
-use crate::tree::journal::{self, parse};
 use crate::trust::{Act, ComputerId, LogCheck};
 use crate::{Error, Result, Volume};
 use oblivio_crypto::{
@@ -95,9 +95,9 @@ pub fn read_commits(key: Key, object: &[u8]) -> Result<u64> {
     Ok(read_commit(&store, &mut key.sealer(3), VOLUME)?.0.epoch())
 }
 
+pub use crate::records::record::Record;
 pub use crate::records::writes::{Entry, Writes};
 pub use crate::sequential::fuzzing as sequential;
-pub use crate::tree::journal::Record;
 
 /// Parses an opened journal record.
 pub fn journal_record(plain: &[u8]) -> Option<Record> {
@@ -119,9 +119,9 @@ pub fn journal(key: Key, entropy: u64, records: &[Record]) -> Result<Vec<u8>> {
     let mut new = new_journal(key, entropy);
     for record in records {
         let (record, least) = match record {
-            Record::Intent(intent) => (journal::intent(ACT, intent), 0),
-            Record::Sync { root, writes } => (journal::sync(ACT, root, writes), PAGE),
-            Record::Resize { blocks, class } => (journal::resize(ACT, *blocks, *class), 0),
+            Record::Intent(intent) => (record::intent(ACT, intent), 0),
+            Record::Sync { root, writes } => (record::sync(ACT, root, writes), PAGE),
+            Record::Resize { blocks, class } => (record::resize(ACT, *blocks, *class), 0),
         };
         new.append(&store, record, least)?;
     }

@@ -10,6 +10,7 @@
 
 mod deferred;
 mod ledger;
+mod limit;
 mod replay;
 mod shown;
 mod size;
@@ -18,4 +19,5 @@ mod waiting;
 
 pub use ledger::{Core, Ledger, Policy};
 pub(crate) use ledger::{LEAST_BLOCKS, LEAST_SYNC, MOST_OPS, SYNC_BYTES};
+pub(crate) use limit::Limit;
 pub(crate) use shown::{rule_of, runs};

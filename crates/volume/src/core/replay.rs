@@ -2,8 +2,8 @@
 //! is carried out again.
 
 use super::ledger::{Core, Ledger, Policy};
+use crate::records::record::Record;
 use crate::records::writes::{Entry, Writes};
-use crate::tree::journal::Record;
 use crate::{Error, Result};
 
 impl<L: Ledger> Core<L>

@@ -3,5 +3,6 @@
 
 pub(crate) mod commit;
 pub(crate) mod journal;
+pub(crate) mod record;
 pub(crate) mod state;
 pub(crate) mod writes;

@@ -5,15 +5,14 @@
 //! durable, a crash leaves the previous commit, whole. Each record of the journal is an act of this
 //! computer: it is durable, then noted; only then may an answer or a read follow from it.
 
-use crate::core;
+use crate::core::{self, Limit};
 use crate::records::commit::{COMMIT_OBJECT, read_commit, write_commit};
 use crate::records::journal::{Journal, PAGE};
+use crate::records::record::{Record, intent, parse, resize, sync};
 use crate::records::state::StateLog;
 use crate::records::writes::Writes;
 use crate::tree::account::Account;
-use crate::tree::header::slot_align;
-use crate::tree::journal::{Record, intent, parse, resize, sync};
-use crate::tree::limit::Limit;
+use crate::tree::header::{config, slot_align, with_limit};
 use crate::tree::slab::{Slab, SlotTable};
 use crate::tree::state::{Parts, Slots, begin};
 use crate::trust::{Act, Keep, LogMark, MOST_ROWS, Trust, beside_damage};
@@ -170,12 +169,13 @@ impl core::Ledger for Ledger {
     }
 
     fn limit(&self) -> u64 {
-        self.limit.blocks()
+        config(&self.limit.parameters()).capacity
     }
 
     /// Stored data stays where it is.
     fn set_limit(&mut self, blocks: u64) -> Result<()> {
-        self.limit.set(&*self.store, blocks, self.engine.capacity())
+        let parameters = with_limit(&self.limit.parameters(), blocks, self.engine.capacity())?;
+        self.limit.replace(&*self.store, &parameters)
     }
 
     fn record_resize(&mut self, blocks: u64, class: u64) -> Result<()> {

@@ -1,6 +1,6 @@
 //! How much the store below has room for, with all temporary data.
 
-use crate::core::SYNC_BYTES;
+use crate::core::{Ledger as _, SYNC_BYTES};
 use crate::records::journal::MOST_AHEAD;
 use crate::records::state::LEAST_LOG;
 use crate::tree::policy::{interval, journal_limit};
@@ -28,7 +28,7 @@ impl TreeVolume {
     /// whose whole tree fits. Less would do for a while, but a tree stores its buckets as paths
     /// reach them, whatever is requested, and must not be refused then.
     pub(crate) fn room_in(&self, free: u64) -> u64 {
-        let capacity = self.ledger.limit.blocks();
+        let capacity = self.ledger.limit();
         let slab = self.ledger.slab.current_bytes() + self.ledger.slab.free_bytes();
         let there = slab + self.ledger.journal.length() + self.ledger.state.length();
         let fits = |class| self.most_stored(class) <= free.saturating_add(there);

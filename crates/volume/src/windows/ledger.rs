@@ -4,27 +4,27 @@
 //! What makes the engine's state current is in [`checkpoint`](super::checkpoint).
 
 use super::account::Account;
+use super::begin::{base_of, session_of};
 use super::cache::DiskCache;
-use super::header::{config, way, with_limit};
-use super::pending::{Commits, Past, stands};
+use super::header::{config, with_limit};
+use super::pending::{Commits, Past};
 use super::places::{Objects, Places};
 use super::policy::GROUP;
-use super::records::{Left, Log, parse_records};
+use super::records::{Left, Log};
 use super::state::{Commit, Kept};
-use crate::core::{self, LEAST_BLOCKS};
-use crate::header::{HEADER_OBJECT, Header};
+use crate::core::{self, LEAST_BLOCKS, Limit};
 use crate::options::CacheOptions;
 use crate::records::journal::PAGE;
+use crate::records::record::{INTENT, RESIZE, SYNC, push_intent, push_resize, push_sync};
 use crate::records::writes::Writes;
-use crate::session::{self, FIRST_KIND, History, Session, Vault, Who};
-use crate::tree::journal::{INTENT, RESIZE, SYNC, push_intent, push_resize, push_sync};
+use crate::session::{self, FIRST_KIND, History, Session};
 use crate::trust::{LogMark, StoredAct, Trust};
 use crate::{Error, Opening, Result};
-use oblivio_crypto::{Kind, Mac, Place, SEAL_HEADER, SEAL_OVERHEAD, Sealer, VolumeId, digest};
+use oblivio_crypto::{Kind, Place, SEAL_HEADER, SEAL_OVERHEAD, Sealer, VolumeId, digest};
 use oblivio_engine::Level;
 use oblivio_engine::carry_out;
 use oblivio_engine::tree::{Intent, TreeJob, TreeKeys, TreeOram};
-use oblivio_store::{PutMode, ReadAt, Store};
+use oblivio_store::{ReadAt, Store};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
@@ -42,8 +42,7 @@ pub struct Ledger {
     pub(super) trust: Trust,
     /// The caller's bytes beside the blocks.
     pub(super) root: Vec<u8>,
-    header: Header,
-    header_mac: Mac,
+    pub(super) limit: Limit,
     volume: VolumeId,
     sealer: Sealer,
     /// Whether the session before ended by itself.
@@ -85,8 +84,7 @@ impl Ledger {
             cache: None,
             trust,
             root: Vec::new(),
-            header: (*header).clone(),
-            header_mac: master.header_mac(volume),
+            limit: Limit::of(header, master),
             volume,
             sealer: sealer(master.state_root(volume)),
             released: history.released,
@@ -366,11 +364,6 @@ impl Ledger {
     pub fn records(&self) -> u64 {
         self.log.records
     }
-
-    /// The header as stored.
-    pub fn header(&self) -> &Header {
-        &self.header
-    }
 }
 
 impl core::Ledger for Ledger {
@@ -393,16 +386,13 @@ impl core::Ledger for Ledger {
     }
 
     fn limit(&self) -> u64 {
-        config(&self.header.parameters()).capacity
+        config(&self.limit.parameters()).capacity
     }
 
     fn set_limit(&mut self, blocks: u64) -> Result<()> {
-        let parameters = with_limit(&self.header.parameters(), blocks)?;
-        let header = self.header.with_parameters(&parameters, &self.header_mac);
+        let parameters = with_limit(&self.limit.parameters(), blocks)?;
         self.session.look()?;
-        header.save(&*self.store, PutMode::Replace)?;
-        self.header = header;
-        Ok(())
+        self.limit.replace(&*self.store, &parameters)
     }
 
     fn record_resize(&mut self, blocks: u64, class: u64) -> Result<()> {
@@ -423,50 +413,4 @@ impl core::Ledger for Ledger {
         // Others wait for it in any case, and then take it over.
         let _ = self.release_after_failure();
     }
-}
-
-/// The commit that a history begins with, once this computer's knowledge agrees.
-pub(super) fn base_of(history: &History, trust: &mut Trust, new: bool) -> Result<Option<Commit>> {
-    let commit = history.commit.as_ref().map(|(_, payload)| (Commit::parse(payload), payload));
-    let (commit, payload) = match (commit, new) {
-        (None, true) => return Ok(None),
-        (Some((commit, payload)), false) => (commit?, payload),
-        (None, false) => return Err(Error::Tampered("there is no commit".into())),
-        (Some(_), true) => return Err(Error::Exists("a volume".into())),
-    };
-    // Acts after a checkpoint that this computer never knew to stand lead on from it.
-    let mut table = commit.table.clone();
-    let acts = parse_records(history)?;
-    acts.iter().flatten().for_each(|(act, _)| table.absorb(*act, commit.number + 1));
-    trust.judge_commit(commit.number, digest(payload), Some(table))?;
-    Ok(Some(commit))
-}
-
-/// The session to begin on a volume.
-pub(super) fn session_of(opening: &Opening<'_>, trust: &Trust, new: bool) -> session::Opening {
-    let Opening { store, header, master, options } = opening;
-    let volume = header.volume();
-    let randomness = Box::new(options.environment.randomness.clone());
-    session::Opening {
-        store: Arc::clone(store),
-        way: way(&header.parameters()),
-        vault: Vault::new(volume, Sealer::new(master.entry_root(volume), randomness)),
-        environment: options.environment.clone(),
-        who: Who {
-            computer: trust.machine().unwrap_or(trust.known().computer),
-            host: options.host.clone(),
-        },
-        was: trust.machine().unwrap_or(trust.was()),
-        hint: 0,
-        // Before a volume is made, there may be claims to another one that never was.
-        accept_gaps: new || options.accept_rollback,
-        stands,
-        on_wait: None,
-        planted: session::Planted::default(),
-    }
-}
-
-/// Whether a store has a volume.
-pub(super) fn has_header(store: &dyn Store) -> Result<bool> {
-    Ok(store.len(HEADER_OBJECT)?.is_some())
 }

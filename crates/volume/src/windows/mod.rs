@@ -23,6 +23,7 @@
 mod account;
 #[cfg(test)]
 mod audited;
+mod begin;
 mod cache;
 mod checkpoint;
 mod collect;

@@ -1,8 +1,8 @@
 //! Records: entries that a volume makes between checkpoints, and what they say.
 
 use super::state::Commit;
+use crate::records::record::{Record, parse_as};
 use crate::session::{COMMIT, FIRST_KIND, History};
-use crate::tree::journal::{Record, parse_as};
 use crate::trust::{Act, StoredAct};
 use crate::{Error, Result};
 use zerocopy::FromBytes;

@@ -57,7 +57,7 @@ impl WindowVolume {
             every: rule.every,
             log_turns: rule.log_turns,
             pool_levels: rule.pool_levels,
-            exclusive: way(&ledger.header().parameters()) == Way::Create,
+            exclusive: way(&ledger.limit.parameters()) == Way::Create,
             uncached: (rule.pool_levels..64).find(|level| !cached(level)).unwrap_or(64),
             windows: ledger.places.done,
             left: engine.accesses_to_window().unwrap_or(0),

@@ -1,6 +1,6 @@
 //! Who has a volume, without opening it.
 
-use super::ledger::{base_of, session_of};
+use super::begin::{base_of, session_of};
 use super::volume::ENGINE;
 use crate::Result;
 use crate::engine::{Opening, load};

@@ -1,9 +1,10 @@
 //! A volume: a ledger, what waits for it, and when that is carried out.
 
 use super::account::Account;
+use super::begin::has_header;
 use super::header::{WindowOptions, check, config, parameters_of};
 use super::info::WindowInfo;
-use super::ledger::{Ledger, has_header};
+use super::ledger::Ledger;
 use super::planted::{Leak, planted};
 use super::policy::{HEED_SECONDS, LOOK_SECONDS, SETTLE_SECONDS, VERIFIED_AT_ONCE};
 use crate::core::{Core, Ledger as _};
@@ -248,7 +249,7 @@ impl EngineVolume for WindowVolume {
             replayed: self.replayed,
             verified: "bucket",
             report: Arc::new(self.window_info()),
-            ..VolumeInfo::of_header(self.ledger.header(), &ENGINE, self.ledger.bytes_stored())
+            ..VolumeInfo::of_header(self.ledger.limit.header(), &ENGINE, self.ledger.bytes_stored())
         })
     }
 }

@@ -98,7 +98,6 @@ impl Carrier for Copies<'_> {
 
 impl BlockSpace for LinearVolume {
     oblivio_volume::lacks!(resizing, deferring, absence, padding, idling, ending, readers);
-
     fn block_bytes(&self) -> usize {
         self.header.parameters().block_bytes as usize
     }

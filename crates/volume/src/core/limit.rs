@@ -1,12 +1,11 @@
-//! The declared limit of a tree volume, and its changes.
+//! The declared limit of a volume, and its changes.
 //!
 //! Only the header holds it, and nothing stored depends on it. So replacing the header as a whole
 //! changes it, and a restored old header has the old limit. At worst, nothing more fits into the
 //! volume until the limit is raised again.
 
-use super::header::{config, with_limit};
 use crate::Result;
-use crate::header::Header;
+use crate::header::{Header, Parameters};
 use oblivio_crypto::{Mac, MasterKey};
 use oblivio_store::{Blobs, PutMode};
 
@@ -27,19 +26,17 @@ impl Limit {
         &self.header
     }
 
-    /// The most blocks that may exist.
-    pub(crate) fn blocks(&self) -> u64 {
-        config(&self.header.parameters()).capacity
+    /// What the header says of the engine, the limit among it.
+    pub(crate) fn parameters(&self) -> Parameters {
+        self.header.parameters()
     }
 
-    /// Replaces the stored header by one with another limit. `addressable` blocks are addressable.
+    /// Replaces the stored header by one with other parameters.
     ///
     /// # Errors
-    /// `Invalid` for a limit that this volume cannot have, and those of the store. Then the old one
-    /// or the new one is stored.
-    pub(crate) fn set(&mut self, store: &dyn Blobs, blocks: u64, addressable: u64) -> Result<()> {
-        let parameters = with_limit(&self.header.parameters(), blocks, addressable)?;
-        let header = self.header.with_parameters(&parameters, &self.mac);
+    /// Those of the store. Then the old one or the new one is stored.
+    pub(crate) fn replace(&mut self, store: &dyn Blobs, parameters: &Parameters) -> Result<()> {
+        let header = self.header.with_parameters(parameters, &self.mac);
         header.save(store, PutMode::Replace)?;
         self.header = header;
         Ok(())

@@ -1,4 +1,4 @@
-//! The tree's records in the journal: everything since the last commit.
+//! Records of what a volume on trees shows and writes: everything since the last commit.
 //!
 //! There are two kinds, and changes of the size. An *intent* names the next reads and is durable
 //! before them. A crashed session has shown paths; the volume, opened again at its last commit,

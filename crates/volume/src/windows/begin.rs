@@ -1,0 +1,59 @@
+//! How a session on a volume begins: from which commit, as which computer.
+
+use super::header::way;
+use super::pending::stands;
+use super::records::parse_records;
+use super::state::Commit;
+use crate::header::HEADER_OBJECT;
+use crate::session::{self, History, Vault, Who};
+use crate::trust::Trust;
+use crate::{Error, Opening, Result};
+use oblivio_crypto::{Sealer, digest};
+use oblivio_store::Store;
+use std::sync::Arc;
+
+/// The commit that a history begins with, once this computer's knowledge agrees.
+pub(super) fn base_of(history: &History, trust: &mut Trust, new: bool) -> Result<Option<Commit>> {
+    let commit = history.commit.as_ref().map(|(_, payload)| (Commit::parse(payload), payload));
+    let (commit, payload) = match (commit, new) {
+        (None, true) => return Ok(None),
+        (Some((commit, payload)), false) => (commit?, payload),
+        (None, false) => return Err(Error::Tampered("there is no commit".into())),
+        (Some(_), true) => return Err(Error::Exists("a volume".into())),
+    };
+    // Acts after a checkpoint that this computer never knew to stand lead on from it.
+    let mut table = commit.table.clone();
+    let acts = parse_records(history)?;
+    acts.iter().flatten().for_each(|(act, _)| table.absorb(*act, commit.number + 1));
+    trust.judge_commit(commit.number, digest(payload), Some(table))?;
+    Ok(Some(commit))
+}
+
+/// The session to begin on a volume.
+pub(super) fn session_of(opening: &Opening<'_>, trust: &Trust, new: bool) -> session::Opening {
+    let Opening { store, header, master, options } = opening;
+    let volume = header.volume();
+    let randomness = Box::new(options.environment.randomness.clone());
+    session::Opening {
+        store: Arc::clone(store),
+        way: way(&header.parameters()),
+        vault: Vault::new(volume, Sealer::new(master.entry_root(volume), randomness)),
+        environment: options.environment.clone(),
+        who: Who {
+            computer: trust.machine().unwrap_or(trust.known().computer),
+            host: options.host.clone(),
+        },
+        was: trust.machine().unwrap_or(trust.was()),
+        hint: 0,
+        // Before a volume is made, there may be claims to another one that never was.
+        accept_gaps: new || options.accept_rollback,
+        stands,
+        on_wait: None,
+        planted: session::Planted::default(),
+    }
+}
+
+/// Whether a store has a volume.
+pub(super) fn has_header(store: &dyn Store) -> Result<bool> {
+    Ok(store.len(HEADER_OBJECT)?.is_some())
+}
