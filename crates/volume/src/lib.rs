@@ -11,8 +11,8 @@ pub mod extents;
 pub mod fs;
 #[doc(hidden)]
 pub mod fuzzing;
-mod handle;
 mod header;
+mod latch;
 mod options;
 mod passphrases;
 mod ranges;

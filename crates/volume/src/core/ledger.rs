@@ -2,7 +2,7 @@
 
 use super::waiting::Waiting;
 use crate::block::Least;
-use crate::handle::Handle;
+use crate::latch::Latch;
 use crate::options::OpenOptions;
 use crate::{Error, Result};
 use oblivio_engine::tree::{Intent, TreeOram};
@@ -116,7 +116,7 @@ pub struct Core<L: Ledger> {
     pub(crate) options: OpenOptions,
     /// Batches that were shown again.
     pub(crate) replayed: u64,
-    handle: Handle,
+    latch: Latch,
 }
 
 impl<L: Ledger> Core<L> {
@@ -127,16 +127,16 @@ impl<L: Ledger> Core<L> {
         (memory_bytes, options): (usize, OpenOptions),
     ) -> Self {
         let waiting = Waiting::after(ledger.root(), options.pad && options.pace.is_none());
-        let handle = Handle::default();
-        Self { ledger, waiting, account, memory_bytes, options, replayed: 0, handle }
+        let latch = Latch::default();
+        Self { ledger, waiting, account, memory_bytes, options, replayed: 0, latch }
     }
 
     /// Runs `work` unless an earlier failure closed this handle; a failure closes it.
     pub(crate) fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        self.handle.expect_open()?;
+        self.latch.expect_open()?;
         let result = work(self);
         let result = self.ledger.judged(result);
-        self.handle.judged(result)
+        self.latch.judged(result)
     }
 
     /// What the limit refuses.

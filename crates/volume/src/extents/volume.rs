@@ -9,7 +9,7 @@ use crate::Result;
 use crate::block::{BlockReader, BlockSpace};
 use crate::engine::{EngineEntry, EngineVolume, Opening, VolumeInfo, make, open_as};
 use crate::environment::Clock;
-use crate::handle::Handle;
+use crate::latch::Latch;
 use crate::options::{OpenOptions, Which};
 use crate::sequential::{self, SequentialVolume};
 use crate::trust::Known;
@@ -52,7 +52,7 @@ pub struct ExtentVolume {
     published: u64,
     since: Option<Duration>,
     /// Closed only when an epoch is stuck: what was decided must be completed first.
-    handle: Handle,
+    latch: Latch,
 }
 
 impl ExtentVolume {
@@ -133,13 +133,13 @@ impl ExtentVolume {
         clock: Arc<dyn Clock>,
         view: bool,
     ) -> Self {
-        let (published, handle) = (inner.counted().0, Handle::default());
-        Self { inner, store, line, clock, view, wrote: false, published, since: None, handle }
+        let (published, latch) = (inner.counted().0, Latch::default());
+        Self { inner, store, line, clock, view, wrote: false, published, since: None, latch }
     }
 
     /// Runs `work` unless an earlier failure closed this handle.
     fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        self.handle.expect_open()?;
+        self.latch.expect_open()?;
         work(self)
     }
 
@@ -184,7 +184,7 @@ impl ExtentVolume {
         if let Err(error) = done {
             // What was decided must be completed before anything else is written.
             if self.line.is_stuck() {
-                self.handle.close(&error);
+                self.latch.close(&error);
             }
             return Err(error);
         }
@@ -284,7 +284,7 @@ impl BlockSpace for ExtentVolume {
     }
 
     fn wants_commit(&self) -> bool {
-        self.handle.expect_open().is_ok() && !self.view && self.due()
+        !self.latch.is_closed() && !self.view && self.due()
     }
 
     fn idle(&mut self) -> Result<Option<Duration>> {

@@ -337,7 +337,7 @@ impl FileSystem {
     /// stays, without names, until [`forget`](Self::forget).
     pub fn keep_while(&self, wanted: Box<dyn Fn(Ino) -> bool + Send + Sync>) {
         if let Ok(mut state) = self.state.lock() {
-            state.keep_while(wanted);
+            state.handles.keep_while(wanted);
         }
     }
 

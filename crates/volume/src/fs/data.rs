@@ -41,7 +41,7 @@ impl Plan {
 
 impl State {
     pub(super) fn write(&mut self, handle: Handle, offset: u64, data: &[u8]) -> Result<()> {
-        let ino = self.handle_ino(handle)?;
+        let ino = self.handles.file(handle)?;
         let end = offset.checked_add(data.len() as u64);
         let end = end.filter(|&end| end <= MAX_FILE).ok_or_else(too_large)?;
         if data.is_empty() {

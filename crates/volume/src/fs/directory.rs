@@ -132,7 +132,7 @@ impl State {
         node: NewNode,
     ) -> Result<(Attr, Handle)> {
         let attr = self.mknod(parent, name, FileKind::File, 0, node)?;
-        let handle = self.new_handle(attr.ino);
+        let handle = self.handles.open(attr.ino);
         Ok((attr, handle))
     }
 
@@ -283,7 +283,7 @@ impl State {
         let mut inode = self.meta.inode(ino)?;
         inode.nlink = inode.nlink.saturating_sub(1);
         inode.changed(self.now());
-        if inode.nlink == 0 && !self.is_wanted(ino) {
+        if inode.nlink == 0 && !self.handles.is_wanted(ino) {
             return self.remove_inode(ino);
         }
         if inode.nlink == 0 {
@@ -307,7 +307,7 @@ impl State {
 
     /// Notes that an empty directory lost its name; it goes once nobody refers to it.
     pub(super) fn drop_directory(&mut self, ino: Ino) -> Result<()> {
-        if !self.is_wanted(ino) {
+        if !self.handles.is_wanted(ino) {
             return self.remove_inode(ino);
         }
         let mut inode = self.meta.inode(ino)?;
@@ -340,12 +340,12 @@ impl State {
 
     pub(super) fn open_directory(&mut self, ino: Ino) -> Result<Handle> {
         self.directory(ino)?;
-        Ok(self.new_directory_handle(ino))
+        Ok(self.handles.open_directory(ino))
     }
 
     pub(super) fn open_file(&mut self, ino: Ino) -> Result<Handle> {
         match self.meta.inode(ino)?.kind {
-            FileKind::File => Ok(self.new_handle(ino)),
+            FileKind::File => Ok(self.handles.open(ino)),
             FileKind::Directory => Err(Error::IsADirectory(format!("inode {ino}"))),
             _ => Err(Error::Invalid(format!("inode {ino} is a link or special file"))),
         }

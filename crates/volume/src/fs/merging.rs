@@ -33,7 +33,7 @@ struct Target {
 impl State {
     /// Whether to merge shared blocks before anybody needs room.
     pub(super) fn should_merge(&self) -> Result<bool> {
-        if !self.cleaning.unmerged || !self.cleaning.mergeable || self.failed.is_some() {
+        if !self.cleaning.unmerged || !self.cleaning.mergeable || self.latch.is_closed() {
             return Ok(false);
         }
         let usage = self.usage()?;

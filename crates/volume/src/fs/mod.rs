@@ -15,6 +15,7 @@ mod check;
 mod chunk_map;
 mod data;
 mod directory;
+mod handles;
 mod inode;
 mod merging;
 mod metadata_file;

@@ -19,7 +19,7 @@ impl State {
         len: u64,
         keep_size: bool,
     ) -> Result<()> {
-        let ino = self.handle_ino(handle)?;
+        let ino = self.handles.file(handle)?;
         let end = range_end(offset, len)?;
         let size = self.block_bytes as u64;
         let holes = self.holes(ino, offset / size, end.div_ceil(size))?;
@@ -39,7 +39,7 @@ impl State {
         len: u64,
         keep_size: bool,
     ) -> Result<()> {
-        let ino = self.handle_ino(handle)?;
+        let ino = self.handles.file(handle)?;
         let end = range_end(offset, len)?;
         let size = self.block_bytes as u64;
         let (first, stop) = (offset / size, end.div_ceil(size));

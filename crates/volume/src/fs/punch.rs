@@ -9,7 +9,7 @@ use crate::Result;
 
 impl State {
     pub(super) fn punch(&mut self, handle: Handle, offset: u64, len: u64) -> Result<()> {
-        let ino = self.handle_ino(handle)?;
+        let ino = self.handles.file(handle)?;
         let end = range_end(offset, len)?;
         match self.rewrites_tail(ino, offset, end)? {
             true => self.make_rewrite()?,

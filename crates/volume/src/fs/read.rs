@@ -104,7 +104,7 @@ impl State {
     /// Locates a range, and copies at once what is in memory.
     fn plan_read(&mut self, request: Request, answers: &mut Answers) -> Result<()> {
         let (handle, offset, len) = request;
-        let ino = self.handle_ino(handle)?;
+        let ino = self.handles.file(handle)?;
         let inode = self.meta.inode(ino)?;
         let end = offset.saturating_add(len as u64).min(inode.size);
         let span = Span { request: answers.out.len(), offset, end };

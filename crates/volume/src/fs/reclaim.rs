@@ -64,7 +64,7 @@ impl State {
     /// Whether to shrink metadata before anybody needs room: after many removals, a volume with
     /// space would else report itself full.
     pub(super) fn should_shrink(&self) -> Result<bool> {
-        if !self.cleaning.removed || self.failed.is_some() || !self.could_shrink() {
+        if !self.cleaning.removed || self.latch.is_closed() || !self.could_shrink() {
             return Ok(false);
         }
         let usage = self.usage()?;
@@ -82,9 +82,9 @@ impl State {
         match refused {
             Some(_) if shrunk.is_err() => {
                 let back = self.go_back();
-                self.settle_closed(back)
+                self.latch.closed_by(back)
             }
-            _ => self.settle_closed(shrunk),
+            _ => self.latch.closed_by(shrunk),
         }
     }
 
@@ -114,7 +114,7 @@ impl State {
         (self.progress.operations, self.progress.accepted, self.progress.pending) = (0, 0, false);
         self.open_again()?;
         self.counters = self.meta.counters()?;
-        self.close_newer(self.counters.next_ino);
+        self.handles.close_newer(self.counters.next_ino);
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ impl State {
         offset: u64,
         whence: SeekWhence,
     ) -> Result<Option<u64>> {
-        let ino = self.handle_ino(handle)?;
+        let ino = self.handles.file(handle)?;
         let inode = self.meta.inode(ino)?;
         if offset >= inode.size {
             return Ok(None);

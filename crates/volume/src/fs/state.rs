@@ -2,6 +2,7 @@
 
 use super::backend::open_database;
 use super::cache::DataCache;
+use super::handles::Handles;
 use super::inode::Inode;
 use super::metadata_file::MetadataFile;
 use super::owed::Owed;
@@ -9,15 +10,15 @@ use super::pool::{Pool, SharedPool};
 use super::tables::{ALLOCATION, Counters, Meta, ORPHANS};
 use super::tails::Tails;
 use super::types::{FileKind, Handle, Ino, NewNode, ROOT_INO, Timestamp};
+use crate::latch::Latch;
 use crate::{BlockSpace, Error, Result};
 use redb::ReadableTable;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 /// The smallest block that metadata fits in.
 const MIN_BLOCK_BYTES: usize = 512;
 
 type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
-type Kept = Box<dyn Fn(Ino) -> bool + Send + Sync>;
 
 /// What came since the last commit.
 #[derive(Default)]
@@ -53,19 +54,13 @@ pub(super) struct State {
     /// Bytes left in the packs being filled.
     pub(super) open_packs: BTreeMap<u64, usize>,
     pub(super) block_bytes: usize,
-    handles: HashMap<u64, Ino>,
-    /// The handles of directories among them.
-    directory_handles: HashSet<u64>,
-    open_counts: HashMap<Ino, u32>,
-    next_handle: u64,
-    /// Says whether an outsider still refers to an inode without names.
-    kept: Option<Kept>,
+    pub(super) handles: Handles,
     clock: Option<Clock>,
     pub(super) progress: Progress,
     pub(super) cleaning: Cleaning,
     /// Padding that work already done still owes.
     pub(super) owed: Owed,
-    pub(super) failed: Option<String>,
+    pub(super) latch: Latch,
 }
 
 impl State {
@@ -191,25 +186,19 @@ impl State {
             tails: Tails::new(budget / 8),
             open_packs: BTreeMap::new(),
             block_bytes,
-            handles: HashMap::new(),
-            directory_handles: HashSet::new(),
-            open_counts: HashMap::new(),
-            next_handle: 1,
-            kept: None,
+            handles: Handles::default(),
             clock: None,
             progress: Progress::default(),
             cleaning: Cleaning { mergeable: true, ..Cleaning::default() },
             owed,
-            failed: None,
+            latch: Latch::default(),
         })
     }
 
     /// Prepares for an operation: finishes an unfinished commit first, because until then the
     /// database must not reuse pages.
     pub(super) fn begin(&mut self) -> Result<()> {
-        if let Some(reason) = &self.failed {
-            return Err(Error::Closed(reason.clone()));
-        }
+        self.latch.expect_open()?;
         if self.progress.pending {
             self.finish_commit()?;
         }
@@ -221,19 +210,15 @@ impl State {
     /// space gave the true reason. If that was want of space, and the next commit holds only this
     /// operation, it undoes the operation.
     pub(super) fn settle<T>(&mut self, result: Result<T>) -> Result<T> {
-        let Err(Error::Closed(reason)) = &result else {
+        if !matches!(result, Err(Error::Closed(_))) {
             return result;
-        };
+        }
         let cause = self.pool.lock().failure.take();
         let refused = matches!(cause, Some(Error::Full(_))) && self.progress.accepted == 0;
         if refused && self.go_back().is_ok() {
             return Err(self.pool.lock().full());
         }
-        self.failed = Some(cause.as_ref().map_or(reason.clone(), Error::to_string));
-        match cause {
-            Some(cause) => Err(cause),
-            None => result,
-        }
+        self.latch.closed_by(cause.map_or(result, Err))
     }
 
     /// Ends an operation. If metadata could run out of blocks, it commits at once: a failure then
@@ -247,14 +232,6 @@ impl State {
         };
         let result = self.settle(result);
         self.progress.accepted = self.progress.operations;
-        result
-    }
-
-    /// Checks how a step ended whose failure leaves no database.
-    pub(super) fn settle_closed(&mut self, result: Result<()>) -> Result<()> {
-        if let Err(error) = &result {
-            self.failed = Some(error.to_string());
-        }
         result
     }
 
@@ -356,67 +333,18 @@ impl State {
         Ok(())
     }
 
-    /// The file behind a handle.
-    pub(super) fn handle_ino(&self, handle: Handle) -> Result<Ino> {
-        match self.directory_handles.contains(&handle.0) {
-            true => Err(Error::IsADirectory("the handle leads to one".into())),
-            false => self.open_ino(handle),
-        }
-    }
-
-    fn open_ino(&self, handle: Handle) -> Result<Ino> {
-        let ino = self.handles.get(&handle.0).copied();
-        ino.ok_or_else(|| Error::Invalid("the file handle is not open".into()))
-    }
-
-    pub(super) fn new_handle(&mut self, ino: Ino) -> Handle {
-        let handle = self.next_handle;
-        self.next_handle += 1;
-        self.handles.insert(handle, ino);
-        *self.open_counts.entry(ino).or_default() += 1;
-        Handle(handle)
-    }
-
-    pub(super) fn new_directory_handle(&mut self, ino: Ino) -> Handle {
-        let handle = self.new_handle(ino);
-        self.directory_handles.insert(handle.0);
-        handle
-    }
-
-    /// Closes the handles of inodes whose creation was undone.
-    pub(super) fn close_newer(&mut self, next_ino: Ino) {
-        self.handles.retain(|_, ino| *ino < next_ino);
-        self.open_counts.retain(|ino, _| *ino < next_ino);
-    }
-
-    pub(super) fn keep_while(&mut self, kept: Kept) {
-        self.kept = Some(kept);
-    }
-
-    /// Whether an inode stays after its last name goes.
-    pub(super) fn is_wanted(&self, ino: Ino) -> bool {
-        self.open_counts.contains_key(&ino) || self.kept.as_ref().is_some_and(|kept| kept(ino))
-    }
-
+    /// Closes a handle.
     pub(super) fn close(&mut self, handle: Handle) -> Result<()> {
-        let ino = self.open_ino(handle)?;
-        self.handles.remove(&handle.0);
-        self.directory_handles.remove(&handle.0);
-        let Some(count) = self.open_counts.get_mut(&ino) else {
-            return Ok(());
-        };
-        *count -= 1;
-        if *count > 0 {
-            return Ok(());
+        match self.handles.close(handle)? {
+            Some(ino) => self.forget(ino),
+            None => Ok(()),
         }
-        self.open_counts.remove(&ino);
-        self.forget(ino)
     }
 
     /// Notes that one reference to an inode is gone; without names and other references, it goes.
     pub(super) fn forget(&mut self, ino: Ino) -> Result<()> {
         let nameless = self.meta.find_inode(ino)?.is_some_and(|inode| inode.nlink == 0);
-        if nameless && !self.is_wanted(ino) {
+        if nameless && !self.handles.is_wanted(ino) {
             self.make_way()?;
             self.remove_inode(ino)?;
         }

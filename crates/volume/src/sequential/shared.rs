@@ -7,7 +7,7 @@
 use super::ahead::Ahead;
 use super::disk::{Disk, ranges};
 use crate::block::BlockReader;
-use crate::handle::Handle;
+use crate::latch::Latch;
 use crate::{Error, Result};
 use oblivio_engine::sequential::{ReadBatch, Sequential, SequentialConfig};
 use oblivio_engine::{BlockId, Job, advance, carry_out};
@@ -35,7 +35,7 @@ pub(super) struct Shared {
     saves_memory: bool,
     engine: Mutex<Sequential>,
     /// Of the volume and all its readers.
-    handle: Handle,
+    latch: Latch,
     buffers: Mutex<Vec<Vec<u8>>>,
     ahead: Ahead,
 }
@@ -43,10 +43,10 @@ pub(super) struct Shared {
 impl Shared {
     pub fn new(store: Arc<dyn Store>, engine: Sequential) -> Self {
         let SequentialConfig { blocks, block_bytes, time_pages, .. } = *engine.config();
-        let (handle, buffers) = (Handle::default(), Mutex::default());
+        let (latch, buffers) = (Latch::default(), Mutex::default());
         let saves_memory = time_pages > 0;
         let (engine, ahead) = (Mutex::new(engine), Ahead::new(blocks, block_bytes));
-        Self { store, blocks, block_bytes, saves_memory, engine, handle, buffers, ahead }
+        Self { store, blocks, block_bytes, saves_memory, engine, latch, buffers, ahead }
     }
 
     /// The engine, briefly: never over a read, a write or a decryption.
@@ -69,12 +69,12 @@ impl Shared {
 
     /// Refuses everything after a failure.
     pub fn expect_open(&self) -> Result<()> {
-        self.handle.expect_open()
+        self.latch.expect_open()
     }
 
     /// Passes a result on; a failure closes all handles.
     pub fn judged<T>(&self, result: Result<T>) -> Result<T> {
-        self.handle.judged(result)
+        self.latch.judged(result)
     }
 
     /// Reads many blocks; `take` gets each with its number in the list.

@@ -1,11 +1,11 @@
-//! A handle that a failure closes: what is in memory may differ from what is stored then.
+//! The rule that a failure closes a handle: what is in memory may differ from what is stored then.
 
 use crate::{Error, Result};
 use std::sync::OnceLock;
 
-/// Whether a volume's handle is still of use, and why not.
+/// Whether a handle of a volume or a file system is still of use, and why not. It closes once.
 #[derive(Debug, Default)]
-pub(crate) struct Handle(OnceLock<Failed>);
+pub(crate) struct Latch(OnceLock<Failed>);
 
 #[derive(Debug)]
 enum Failed {
@@ -13,7 +13,7 @@ enum Failed {
     Other(String),
 }
 
-impl Handle {
+impl Latch {
     /// Refuses everything after a failure.
     ///
     /// # Errors
@@ -26,20 +26,29 @@ impl Handle {
         }
     }
 
+    /// Whether a failure closed it.
+    pub fn is_closed(&self) -> bool {
+        self.0.get().is_some()
+    }
+
     /// Passes a result on. A failure closes the handle; what was invalid changed nothing.
     pub fn judged<T>(&self, result: Result<T>) -> Result<T> {
-        if let Err(error) = &result
-            && !matches!(error, Error::Invalid(_))
-        {
-            self.close(error);
+        match result {
+            Err(error @ Error::Invalid(_)) => Err(error),
+            other => self.closed_by(other),
         }
-        result
+    }
+
+    /// Passes a result on. Every failure closes the handle.
+    pub fn closed_by<T>(&self, result: Result<T>) -> Result<T> {
+        result.inspect_err(|error| self.close(error))
     }
 
     /// Closes it. The first failure is the one to report.
     pub fn close(&self, error: &Error) {
         let failed = match error {
             Error::Overtaken => Failed::Overtaken,
+            Error::Closed(why) => Failed::Other(why.clone()),
             other => Failed::Other(other.to_string()),
         };
         let _ = self.0.set(failed);
