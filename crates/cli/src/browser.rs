@@ -14,7 +14,7 @@ pub fn open(launcher: &Path, url: &str, what: &str) {
         let mut command = Command::new("xdg-open");
         command.arg(launcher).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         #[cfg(feature = "online")]
-        oblivio::remotes::keep_from(&mut command);
+        oblivio_app::remotes::keep_from(&mut command);
         command.spawn()
     });
     let fail = || eprintln!("oblivio: no browser could be started; open the address yourself");

@@ -1,7 +1,7 @@
 //! Commits during a long command: memory stays bounded and a crash loses little.
 
 use anyhow::Result;
-use oblivio::walk::WriteFiles;
+use oblivio_app::walk::WriteFiles;
 use oblivio_volume::CHANGE_BYTES;
 use std::time::{Duration, Instant};
 

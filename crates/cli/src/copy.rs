@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use crate::staging::Staging;
 use crate::tree::{check_paths, refuse_into_itself, sources_and_places};
 use anyhow::Result;
-use oblivio::walk::WriteFiles;
+use oblivio_app::walk::WriteFiles;
 use oblivio_serve::watch::{OrdinaryEvent, Publisher};
 use oblivio_volume::Error;
 use oblivio_volume::fs::{Attr, FileKind, Ino, NewNode, SetAttr};

@@ -3,7 +3,8 @@
 use crate::args::OpenArgs;
 use crate::{open, shared};
 use anyhow::Result;
-use oblivio::walk::{ReadFiles, WriteFiles};
+use oblivio_app::shared::address;
+use oblivio_app::walk::{ReadFiles, WriteFiles};
 use oblivio_serve::watch::Publisher;
 use std::path::Path;
 
@@ -29,7 +30,7 @@ pub fn change<T>(
     args: &OpenArgs,
     work: impl FnOnce(Changed<'_>) -> Result<T>,
 ) -> Result<T> {
-    match shared::address(folder) {
+    match address(folder) {
         Some(address) => shared::with(&address?, args, |fs| work((fs, &Publisher::default()))),
         None => open::with(folder, args, |session| work((&session.fs, &session.publisher))),
     }

@@ -2,9 +2,9 @@
 
 use crate::exit::{Code, fault, usage};
 use anyhow::Result;
-use oblivio::walk::ReadFiles;
-pub use oblivio::walk::{entries, find, find_directory, find_if_any, follow, in_words_of};
-pub use oblivio::{BadPath, VolumePath};
+use oblivio_app::walk::ReadFiles;
+pub use oblivio_app::walk::{entries, find, find_directory, find_if_any, follow, in_words_of};
+pub use oblivio_app::{BadPath, VolumePath};
 use oblivio_volume::Error;
 use oblivio_volume::fs::{FileKind, Ino};
 use std::ffi::OsStr;

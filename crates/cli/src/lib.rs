@@ -64,7 +64,7 @@ use std::process::ExitCode;
 /// The command, with the arguments of this process.
 pub fn main() -> ExitCode {
     let args = mount::as_mount_helper(std::env::args_os().collect());
-    oblivio::silence::on_silence(|url, why| {
+    oblivio_app::silence::on_silence(|url, why| {
         let line = format!("waiting for {url}: {why}");
         // A server in the background may have nobody who hears it.
         drop(writeln!(std::io::stderr(), "oblivio: {}", human::plain(&line)));
@@ -139,8 +139,8 @@ fn run(command: &Command) -> Result<()> {
 
 /// Refuses a place that looks like a URL, though a folder could have that name.
 fn refuse_url(place: &Path) -> Result<()> {
-    let Some(scheme) = oblivio::place::scheme(place) else { return Ok(()) };
-    if oblivio::place::is_service(scheme) || shared::address(place).is_some() {
+    let Some(scheme) = oblivio_app::place::scheme(place) else { return Ok(()) };
+    if oblivio_app::place::is_service(scheme) || oblivio_app::shared::address(place).is_some() {
         return Ok(());
     }
     let text = place.to_string_lossy();

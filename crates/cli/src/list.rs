@@ -6,7 +6,7 @@ use crate::files;
 use crate::human::{self, say, say_json};
 use crate::inside::{self, VolumePath, entries};
 use anyhow::Result;
-use oblivio::walk::ReadFiles;
+use oblivio_app::walk::ReadFiles;
 use oblivio_volume::fs::{Attr, FileKind, Ino};
 use serde_json::{Value, json};
 use std::collections::HashSet;

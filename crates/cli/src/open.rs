@@ -8,8 +8,8 @@ use crate::passphrase;
 use crate::recorder::Recorder;
 use crate::unobserved::Unobserved;
 use anyhow::{Context, Result};
-use oblivio::place::{self, PlaceError};
-use oblivio::{BesideFolder, Remembered};
+use oblivio_app::place::{self, PlaceError};
+use oblivio_app::{BesideFolder, Remembered};
 use oblivio_serve::layers::Layers;
 use oblivio_serve::memory;
 use oblivio_serve::watch::{Holds, Publisher, WatchedStore};
@@ -97,7 +97,7 @@ pub fn options(folder: &Path, args: &OpenArgs, on_shown: Option<OnShown>) -> Res
         pad: args.pad,
         pace: args.pace.map(pace),
         on_shown,
-        host: oblivio::others::host(),
+        host: oblivio_app::others::host(),
         on_wait: (!args.take_over).then(|| others::on_wait(args.quiet)),
         ..OpenOptions::default()
     })
@@ -189,7 +189,7 @@ pub fn volume_over(
         options.memory_bytes = memory::of_server();
     }
     if place::is_online(folder) {
-        options.cache = oblivio::cache::of(header.volume, args.disk_cache);
+        options.cache = oblivio_app::cache::of(header.volume, args.disk_cache);
         // Only a server can end when it is asked to.
         options.on_wanted = short_pauses.then(others::on_wanted);
     }

@@ -3,7 +3,7 @@
 use crate::exit::{Code, fault};
 use crate::human::plain;
 use anyhow::Result;
-use oblivio::others;
+use oblivio_app::others;
 use oblivio_serve::log;
 use oblivio_volume::{OnWait, OnWanted, Waiting};
 use rustix::process::{Signal, getpid, kill_process};

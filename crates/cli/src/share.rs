@@ -57,7 +57,7 @@ fn serve(args: &ShareServe) -> Result<()> {
 fn tables_of(place: &Path) -> TablesOf {
     let place = place.to_owned();
     Box::new(move |volume| {
-        let store = oblivio::place::open_within(&place, volume)?;
+        let store = oblivio_app::place::open_within(&place, volume)?;
         let tell = |error: Option<&StoreError>| match error {
             Some(error) => log::note(&format!("the store of the tables fails: {error}")),
             None => log::note("the store of the tables answers again"),

@@ -9,7 +9,7 @@
 use crate::inside::entries;
 use crate::open::now;
 use anyhow::Result;
-use oblivio::walk::WriteFiles;
+use oblivio_app::walk::WriteFiles;
 use oblivio_volume::fs::{FileKind, Ino, NewNode, ROOT_INO, RenameMode};
 use oblivio_volume::{Error, Result as VolumeResult};
 

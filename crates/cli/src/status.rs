@@ -6,7 +6,7 @@ use crate::human::{plain, say, say_json};
 use crate::open;
 use crate::passphrase;
 use anyhow::Result;
-use oblivio::{Remembered, place};
+use oblivio_app::{Remembered, place};
 use oblivio_volume::{OpenOptions, SessionStatus, status};
 use serde_json::json;
 use std::path::Path;

@@ -9,7 +9,7 @@ use crate::inside::{
 };
 use crate::open::now;
 use anyhow::{Context, Result};
-use oblivio::walk::WriteFiles;
+use oblivio_app::walk::WriteFiles;
 use oblivio_serve::watch::OrdinaryEvent;
 use oblivio_volume::Error;
 use oblivio_volume::fs::{FileKind, Ino, NewNode, RenameMode};

@@ -2,9 +2,9 @@
 
 use crate::error::Result;
 use crate::options::OpenOptions;
-use crate::others::Wanted;
 use crate::passphrase::Passphrase;
 use crate::session::{Medium, Session};
+use oblivio_app::others::Wanted;
 use oblivio_volume::disk::Disk as Inner;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! The errors, by what a caller can do about them.
 
-use crate::path::BadPath;
-use crate::place::PlaceError;
+use oblivio_app::BadPath;
+use oblivio_app::place::PlaceError;
 use oblivio_store::StoreError;
 use oblivio_volume::Error as VolumeError;
 use std::io::{self, ErrorKind};

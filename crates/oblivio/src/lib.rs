@@ -66,52 +66,23 @@
 //!
 //! Mounts and servers are the crate `oblivio-serve`, and its features.
 
-mod beside;
-#[doc(hidden)]
-pub mod cache;
 mod disk;
 mod error;
 mod file;
 mod metadata;
-#[doc(hidden)]
-pub mod moving;
-#[doc(hidden)]
-#[cfg(feature = "online")]
-pub mod online;
 mod open;
 mod options;
-#[doc(hidden)]
-pub mod others;
 mod passphrase;
-mod path;
-pub mod place;
-mod remembered;
-#[doc(hidden)]
-#[cfg(feature = "online")]
-pub mod remotes;
 mod session;
-#[doc(hidden)]
-pub mod silence;
-mod url;
 mod volume;
-#[doc(hidden)]
-pub mod walk;
 
-#[doc(hidden)]
-pub use beside::BesideFolder;
 pub use disk::Disk;
 pub use error::{Error, Result};
 pub use file::File;
 pub use metadata::{DirEntry, Metadata};
+pub use oblivio_app::BadPath;
 pub use oblivio_volume::SeenBy;
 pub use oblivio_volume::fs::FileKind;
 pub use options::{CreateOptions, OpenOptions};
 pub use passphrase::Passphrase;
-#[doc(hidden)]
-pub use passphrase::normal;
-pub use path::BadPath;
-#[doc(hidden)]
-pub use path::VolumePath;
-#[doc(hidden)]
-pub use remembered::Remembered;
 pub use volume::{Usage, Volume};

@@ -1,6 +1,6 @@
 //! What is known of files and directories.
 
-use crate::path::VolumePath;
+use oblivio_app::VolumePath;
 use oblivio_volume::fs::{Attr, DirEntry as Entry, FileKind};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;

@@ -1,15 +1,13 @@
 //! Opening and making volumes.
 
-use crate::beside::BesideFolder;
-use crate::cache;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::options::{CreateOptions, Knowledge, OpenOptions};
-use crate::others::Wanted;
 use crate::passphrase::Passphrase;
-use crate::place::{self, Made};
-use crate::remembered::Remembered;
 use crate::volume::Volume;
+use oblivio_app::others::{self, Wanted};
+use oblivio_app::place::{self, Made};
+use oblivio_app::{BesideFolder, Remembered, cache};
 use oblivio_store::partition::Existing;
 use oblivio_volume::disk::{Disk as InnerDisk, size_in};
 use oblivio_volume::fs::FileSystem;
@@ -94,8 +92,8 @@ impl OpenOptions {
             accept_rollback: self.accept_rollback,
             history: self.history,
             pad: self.pad && hides_reads,
-            host: crate::others::host(),
-            on_wait: crate::others::on_wait(self.wait),
+            host: others::host(),
+            on_wait: others::on_wait(self.wait),
             ..oblivio_volume::OpenOptions::default()
         })
     }
@@ -168,14 +166,14 @@ impl CreateOptions {
     /// Tries out what the store at a URL does, then makes the volume there.
     #[cfg(feature = "online")]
     fn make_online(self, place: &Path, passphrase: &Passphrase) -> Result<Box<dyn BlockSpace>> {
-        use crate::online::{Begin, Effort, shape, try_out};
+        use oblivio_app::online::{Begin, Effort, shape, try_out};
         if self.one_file || self.seen_by != SeenBy::Storage {
             return Err(Error::Invalid(
                 "a volume in an online store hides reads, in a folder".into(),
             ));
         }
         let url = place.to_string_lossy();
-        if let Some(name) = crate::moving::stranger(&place::open(place)?.list()?) {
+        if let Some(name) = oblivio_app::moving::stranger(&place::open(place)?.list()?) {
             return Err(Error::Exists(format!("{name}, which is of no volume,")));
         }
         let verdict = try_out(&url, Effort::SMALL);

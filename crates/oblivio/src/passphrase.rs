@@ -1,8 +1,8 @@
 //! A passphrase in the form in which every program derives keys from it.
 
+use oblivio_app::normal;
 use oblivio_crypto::Passphrase as Secret;
 use std::fmt;
-use unicode_normalization::UnicodeNormalization;
 use zeroize::Zeroizing;
 
 /// What opens a volume. It is wiped on drop, and never printed.
@@ -42,20 +42,6 @@ impl fmt::Debug for Passphrase {
     }
 }
 
-/// Bytes in Unicode's composed form (NFC), if they are text.
-pub fn normal(typed: Zeroizing<Vec<u8>>) -> Zeroizing<Vec<u8>> {
-    match std::str::from_utf8(&typed) {
-        Ok(text) if !text.is_ascii() => {
-            // Composed text is at most three times as long, so this buffer does not move and leaves
-            // no copy behind.
-            let mut composed = String::with_capacity(3 * text.len());
-            composed.extend(text.nfc());
-            Zeroizing::new(composed.into_bytes())
-        }
-        _ => typed,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,9 +55,5 @@ mod tests {
         assert!(!same("caf\u{e9}", "cafe"));
         let bytes = Passphrase::new(vec![0xff, 0x00]);
         assert!(bytes.secret().same_as(&Secret::new(vec![0xff, 0x00])));
-        // The longest result of composing; it must not have moved.
-        let long = "\u{fb2c}".repeat(100);
-        let composed = normal(Zeroizing::new(long.clone().into_bytes()));
-        assert!(composed.capacity() <= 3 * long.len());
     }
 }

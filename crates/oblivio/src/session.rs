@@ -1,7 +1,7 @@
 //! What a volume and its open files share: the file system or disk, until it is closed.
 
 use crate::error::{Error, Result};
-use crate::others::Wanted;
+use oblivio_app::others::Wanted;
 use oblivio_volume::CHANGE_BYTES;
 use oblivio_volume::fs::FileSystem;
 use std::fmt;

@@ -4,7 +4,7 @@ use crate::finding::Finding;
 use crate::source::Source;
 
 /// Each crate of the product and what it may depend on, tests apart.
-const LAYERS: [(&str, &[&str]); 18] = [
+const LAYERS: [(&str, &[&str]); 19] = [
     ("crypto", &[]),
     // The store never sees a key: it is the adversary's view.
     ("store", &[]),
@@ -22,8 +22,10 @@ const LAYERS: [(&str, &[&str]); 18] = [
     ("share", &["store"]),
     // What a computer does with a shared volume.
     ("client", &["crypto", "engine", "store", "volume", "privatefs"]),
-    // The library that others embed. The command uses its places, paths and knowledge of volumes.
-    ("oblivio", &["crypto", "store", "online", "volume"]),
+    // Places, the way to files, what a computer remembers: what all programs do alike.
+    ("app", &["crypto", "engine", "store", "online", "volume", "privatefs", "share", "client"]),
+    // The library that others embed. Nothing of ours stands on it: it may promise what it shows.
+    ("oblivio", &["crypto", "store", "volume", "client", "share", "app"]),
     (
         "cli",
         &[
@@ -36,7 +38,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
             "serve",
             "share",
             "client",
-            "oblivio",
+            "app",
         ],
     ),
     // What ships uses it in tests only, which are not looked at here.

@@ -1,7 +1,7 @@
 //! Codes and advice for remotes and log-ons.
 
 use super::code::Code;
-use oblivio::remotes::{ConfigError, LogOnError, RemoteError};
+use oblivio_app::remotes::{ConfigError, LogOnError, RemoteError};
 
 /// The code and the advice.
 pub(super) fn judge(error: &RemoteError) -> (Code, &'static str) {

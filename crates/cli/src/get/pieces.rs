@@ -1,7 +1,7 @@
 //! A file of a volume, read piece by piece.
 
 use anyhow::Result;
-use oblivio::walk::ReadFiles;
+use oblivio_app::walk::ReadFiles;
 use oblivio_serve::watch::{OrdinaryEvent, Publisher};
 use oblivio_volume::Error;
 use oblivio_volume::fs::Attr;

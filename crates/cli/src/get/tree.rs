@@ -8,7 +8,7 @@ use crate::inside::entries;
 use crate::progress::Progress;
 use crate::put::Summary;
 use anyhow::{Context, Result};
-use oblivio::walk::ReadFiles;
+use oblivio_app::walk::ReadFiles;
 use oblivio_serve::watch::Publisher;
 use oblivio_volume::fs::{Attr, FileKind, Ino};
 use std::collections::HashMap;

@@ -33,7 +33,7 @@ pub fn say(plan: &Plan) -> Result<()> {
 pub fn say_bill(args: &InitArgs, plan: &Plan) -> Result<bool> {
     let Some(object_bytes) = plan.object_bytes else { return Ok(true) };
     let prices = price::prices(&args.volume.to_string_lossy(), args.price.as_deref())?;
-    let cache = oblivio::cache::size(args.open.disk_cache);
+    let cache = oblivio_app::cache::size(args.open.disk_cache);
     let expected = args.expect.unwrap_or_default();
     let month = engines::month((plan.block_bytes, object_bytes), plan.size, expected, cache);
     if !args.open.quiet {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// Runs the command.
 pub fn run(args: &InitArgs) -> Result<()> {
     open::refuse_token_file(&args.open)?;
-    let online = oblivio::place::is_online(&args.volume);
+    let online = oblivio_app::place::is_online(&args.volume);
     // Before any question, and again when the folder is made.
     if !online {
         place::refuse_what_is_there(args)?;

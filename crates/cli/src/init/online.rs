@@ -21,7 +21,7 @@ pub struct Found {
 /// Refuses a place where something is. Tries the store out, and says what was found.
 #[cfg(feature = "online")]
 pub fn find_out(args: &InitArgs) -> Result<Found> {
-    use oblivio::online::{Begin, Effort, shape, try_out};
+    use oblivio_app::online::{Begin, Effort, shape, try_out};
 
     refuse_what_is_there(args)?;
     if !args.open.quiet {
@@ -31,7 +31,7 @@ pub fn find_out(args: &InitArgs) -> Result<Found> {
     }
     let effort = Effort::of(args.small_probe);
     let url = args.volume.to_string_lossy();
-    let oblivio::online::Shape { block_bytes, object_bytes } = shape(&url)?;
+    let oblivio_app::online::Shape { block_bytes, object_bytes } = shape(&url)?;
     let verdict = try_out(&url, effort)?;
     if !args.open.quiet {
         verdict.lines().iter().try_for_each(|line| human::say(format!("  {line}")))?;
@@ -62,7 +62,7 @@ fn refuse_what_is_there(args: &InitArgs) -> Result<()> {
         let what = format!("there is a volume in {shown} already");
         return Err(fault(Code::Path, what, "Choose another path; this one was left as it is."));
     }
-    match oblivio::moving::stranger(&there) {
+    match oblivio_app::moving::stranger(&there) {
         Some(name) => {
             let what = format!("{shown} is not empty: it holds {name}");
             Err(fault(Code::Path, what, "Add a path of its own to the URL."))

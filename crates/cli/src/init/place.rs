@@ -5,7 +5,7 @@ use crate::args::{InitArgs, SeenBy};
 use crate::exit::{Code, fault};
 use crate::human;
 use anyhow::{Context, Result};
-use oblivio::place::Made;
+use oblivio_app::place::Made;
 use oblivio_store::partition::Existing;
 use oblivio_volume::read_header;
 use std::os::unix::fs::FileTypeExt;
@@ -21,7 +21,7 @@ pub fn refuse_what_is_there(args: &InitArgs) -> Result<()> {
         }
         return Err(no_folder(args));
     }
-    let found = oblivio::place::open(&args.volume);
+    let found = oblivio_app::place::open(&args.volume);
     if found.is_ok_and(|store| read_header(&*store).is_ok()) {
         let what = format!("there is a volume in {shown} already");
         return Err(fault(Code::Path, what, "Choose another folder; this one was left as it is."));
@@ -49,7 +49,7 @@ fn no_folder(args: &InitArgs) -> anyhow::Error {
 
 /// Makes the planned store.
 pub fn make(args: &InitArgs, plan: &Plan) -> Result<Made> {
-    if oblivio::place::is_online(&args.volume) {
+    if oblivio_app::place::is_online(&args.volume) {
         return Ok(Made::at_url(&args.volume)?);
     }
     if args.sync_folder {

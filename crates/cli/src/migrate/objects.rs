@@ -6,7 +6,7 @@ use crate::args::MigrateArgs;
 use crate::human::{count, size};
 use crate::progress::Progress;
 use anyhow::Result;
-use oblivio::moving::{Moved, Objects};
+use oblivio_app::moving::{Moved, Objects};
 use oblivio_crypto::Passphrase;
 use oblivio_volume::{BlockSpace, Error};
 

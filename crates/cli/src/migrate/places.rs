@@ -25,8 +25,8 @@ pub fn opened(
     let closed = ClosedVolume::read(Arc::new(store.clone()));
     let closed = closed.with_context(|| place.display().to_string())?;
     let mut options = open::options(place, args, None)?;
-    if oblivio::place::is_online(place) {
-        options.cache = oblivio::cache::of(closed.header().volume, args.disk_cache);
+    if oblivio_app::place::is_online(place) {
+        options.cache = oblivio_app::cache::of(closed.header().volume, args.disk_cache);
     }
     Ok(closed.open(passphrase, options)?)
 }

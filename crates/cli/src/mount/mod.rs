@@ -88,7 +88,7 @@ fn mount_options(args: &MountArgs, volume: &Path, pulse: Pulse, publisher: Publi
         allow_other: args.allow_other,
         ..args.look.clone()
     };
-    let online = oblivio::place::is_online(volume);
+    let online = oblivio_app::place::is_online(volume);
     let usual = || if online { waits::MOUNT } else { Duration::from_secs(TIMEOUT) };
     Options {
         look,
@@ -140,7 +140,7 @@ fn places(args: &MountArgs) -> Result<(PathBuf, PathBuf)> {
     // Its error says what is wrong with the place.
     open::store(&args.volume)?;
     let dir = directory(args)?;
-    if oblivio::place::is_online(&args.volume) {
+    if oblivio_app::place::is_online(&args.volume) {
         return Ok((args.volume.clone(), dir));
     }
     let volume = args.volume.canonicalize().context("the volume's folder")?;

@@ -2,7 +2,7 @@
 
 use crate::exit::usage;
 use anyhow::Result;
-pub(super) use oblivio::normal;
+pub(super) use oblivio_app::normal;
 use oblivio_crypto::Passphrase;
 use std::fs::File;
 use std::io::{self, ErrorKind};

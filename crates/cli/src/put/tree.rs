@@ -11,7 +11,7 @@ use crate::open::now;
 use crate::progress::Progress;
 use crate::staging::Staging;
 use anyhow::{Context, Result};
-use oblivio::walk::{WriteFile, WriteFiles};
+use oblivio_app::walk::{WriteFile, WriteFiles};
 use oblivio_serve::watch::{OrdinaryEvent, Publisher};
 use oblivio_volume::Error;
 use oblivio_volume::fs::{Attr, FileKind, Ino, NewNode, SetAttr};

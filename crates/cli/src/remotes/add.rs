@@ -6,7 +6,7 @@ use crate::exit::usage;
 use crate::human::say;
 use crate::passphrase;
 use anyhow::{Context, Result};
-use oblivio::remotes::{self, NewRemote, NewSecret, Place, Secret, Service};
+use oblivio_app::remotes::{self, NewRemote, NewSecret, Place, Secret, Service};
 use std::path::Path;
 
 /// Runs the command.

@@ -7,7 +7,7 @@ use crate::human::say;
 use anyhow::{Context, Result};
 use etcetera::BaseStrategy;
 use etcetera::base_strategy::Xdg;
-use oblivio::remotes::{self, NewRemote, NewSecret, Secret};
+use oblivio_app::remotes::{self, NewRemote, NewSecret, Secret};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;

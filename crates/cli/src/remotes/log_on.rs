@@ -5,7 +5,7 @@ use crate::browser;
 use crate::exit::usage;
 use crate::human::say;
 use anyhow::Result;
-use oblivio::remotes::{self, AccountClient, Place, Secret};
+use oblivio_app::remotes::{self, AccountClient, Place, Secret};
 use std::env;
 use std::time::Duration;
 

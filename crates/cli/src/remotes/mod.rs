@@ -9,8 +9,8 @@ use crate::args::{RemoteCommand, RemoteList, RemoteRemove, RemoteTest};
 use crate::exit::{Code, fault};
 use crate::human::{plain, say, say_json};
 use anyhow::Result;
-use oblivio::online::{Begin, Effort, try_out};
-use oblivio::remotes::{self, Listed};
+use oblivio_app::online::{Begin, Effort, try_out};
+use oblivio_app::remotes::{self, Listed};
 use serde_json::json;
 
 /// Runs the command.

@@ -1,15 +1,15 @@
 //! `info` and `check` of a shared volume.
 
-use super::line::{TIMEOUT, line, open};
+use super::line::{line, open};
 use crate::args::{CheckArgs, InfoArgs};
 use crate::exit::{Code, fault};
 use crate::human::{count, say, say_json, size};
 use crate::passphrase;
 use anyhow::Result;
+use oblivio_app::shared::{TIMEOUT, environment};
 use oblivio_client::files::Files;
 use oblivio_client::{config_of, disk, header, unlock};
 use oblivio_privatefs::{Options, PrivateFs};
-use oblivio_serve::privatefs::environment;
 use oblivio_share::Address;
 use oblivio_store::share::Share;
 use serde_json::json;

@@ -1,24 +1,14 @@
 //! Files of a shared volume for commands.
 
-use super::convert;
-use super::line::{TIMEOUT, line, open};
+use super::line::{line, open};
 use crate::args::OpenArgs;
 use crate::exit::usage;
 use crate::passphrase;
 use anyhow::Result;
-use oblivio::walk::{ReadFile, ReadFiles, WriteFile, WriteFiles};
-use oblivio_client::files::Files;
-use oblivio_client::{disk, unlock};
-use oblivio_privatefs::{self as private, Error as FsError, Options, Owner, PrivateFs, ROOT};
-use oblivio_serve::privatefs::environment;
+use oblivio_app::shared::{SharedFiles, TIMEOUT};
+use oblivio_app::walk::WriteFiles;
+use oblivio_client::unlock;
 use oblivio_share::Address;
-use oblivio_volume::fs::{Attr, DirEntry, FileKind, Ino, NewNode, ROOT_INO, RenameMode, SetAttr};
-use oblivio_volume::{Error, Result as VolumeResult};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// Names that are asked for at once.
-const LISTED: usize = 256;
 
 /// Runs a command on the files of a shared volume, and ends the session after it.
 pub fn with<T>(
@@ -34,226 +24,10 @@ pub fn with<T>(
     }
     let line = line(address, args.token_file.as_deref())?;
     let keyed = unlock(&line, &passphrase::known(&args.passphrase)?)?;
-    let client = open(line, keyed, address, args, TIMEOUT)?;
-    let files = Arc::new(Files::new(client)?);
-    let done = match disk::is_in(files.client())? {
-        true => Err(Error::HoldsDisk.into()),
-        false => {
-            let environment = environment();
-            let session = u128::from_le_bytes((environment.random)());
-            let fs = PrivateFs::new(Arc::clone(&files) as _, environment, Options::default())?;
-            let (owners, listed) = Default::default();
-            work(&SharedFiles { fs, session: format!("{session:032x}"), owners, listed })
-        }
-    };
+    let files = SharedFiles::open(open(line, keyed, address, args, TIMEOUT)?)?;
+    let done = work(&files);
     let closed = files.close();
     let value = done?;
     closed?;
     Ok(value)
-}
-
-/// The files of a client, with a number for each owner that was met.
-struct SharedFiles {
-    fs: PrivateFs,
-    /// Drawn for each command.
-    session: String,
-    owners: Mutex<HashMap<Ino, Owner>>,
-    /// The directory that is being listed, whole and sorted.
-    listed: Mutex<(Ino, Vec<DirEntry>)>,
-}
-
-impl SharedFiles {
-    fn owner(&self, ino: Ino) -> VolumeResult<Owner> {
-        if ino == ROOT_INO {
-            return Ok(ROOT);
-        }
-        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        owners.get(&ino).copied().ok_or_else(|| Error::NotFound(format!("inode {ino}")))
-    }
-
-    /// All names of a directory, sorted.
-    fn list(&self, ino: Ino) -> VolumeResult<Vec<DirEntry>> {
-        let (owner, mut all, mut cookie) = (self.owner(ino)?, Vec::new(), 0);
-        loop {
-            let some = self.fs.list(owner, cookie, LISTED);
-            let some = some.map_err(|error| convert::error(error, b""))?;
-            let Some(last) = some.last() else { break };
-            cookie = last.cookie;
-            all.extend(some.into_iter().map(|it| DirEntry {
-                ino: self.number(it.id),
-                kind: convert::kind(it.kind),
-                name: it.name,
-            }));
-        }
-        all.sort_by(|one, other| one.name.cmp(&other.name));
-        all.dedup_by(|one, other| one.name == other.name);
-        Ok(all)
-    }
-
-    /// Owners are random: half of one tells it from the others.
-    fn number(&self, owner: Owner) -> Ino {
-        if owner == ROOT {
-            return ROOT_INO;
-        }
-        let ino = owner.first_chunk().map_or(0, |half| Ino::from_le_bytes(*half));
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner).insert(ino, owner);
-        ino
-    }
-
-    fn attr_of(&self, attr: Result<private::Attr, FsError>, name: &[u8]) -> VolumeResult<Attr> {
-        let attr = attr.map_err(|error| convert::error(error, name))?;
-        Ok(convert::attr(&attr, self.number(attr.id)))
-    }
-}
-
-impl ReadFiles for SharedFiles {
-    fn attr(&self, ino: Ino) -> VolumeResult<Attr> {
-        let attr = self.fs.attr(self.owner(ino)?);
-        self.attr_of(attr, b"")
-    }
-
-    fn lookup(&self, parent: Ino, name: &[u8]) -> VolumeResult<Attr> {
-        let found = self.fs.lookup(self.owner(parent)?, name);
-        self.attr_of(found, name)
-    }
-
-    fn read_dir(&self, ino: Ino, after: Option<&[u8]>, most: usize) -> VolumeResult<Vec<DirEntry>> {
-        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
-        if after.is_none() || listed.0 != ino {
-            *listed = (ino, self.list(ino)?);
-        }
-        let rest = listed.1.iter().filter(|it| after.is_none_or(|after| &*it.name > after));
-        Ok(rest.take(most).cloned().collect())
-    }
-
-    fn read_link(&self, ino: Ino) -> VolumeResult<Vec<u8>> {
-        self.fs.read_link(self.owner(ino)?).map_err(|error| convert::error(error, b""))
-    }
-
-    fn open(&self, ino: Ino) -> VolumeResult<Box<dyn ReadFile + '_>> {
-        let owner = self.owner(ino)?;
-        self.fs.open(owner).map_err(|error| convert::error(error, b""))?;
-        Ok(Box::new(Opened { fs: &self.fs, owner }))
-    }
-}
-
-impl WriteFiles for SharedFiles {
-    fn set_attr(&self, ino: Ino, set: SetAttr) -> VolumeResult<Attr> {
-        let attr = self.fs.set_attr(self.owner(ino)?, convert::set_attr(set));
-        self.attr_of(attr, b"")
-    }
-
-    fn create(
-        &self,
-        parent: Ino,
-        name: &[u8],
-        node: NewNode,
-    ) -> VolumeResult<(Attr, Box<dyn WriteFile + '_>)> {
-        let made = self.fs.create(self.owner(parent)?, name, convert::node(node));
-        let made = made.map_err(|error| convert::error(error, name))?;
-        let opened = Opened { fs: &self.fs, owner: made.id };
-        Ok((self.attr_of(Ok(made), name)?, Box::new(opened)))
-    }
-
-    fn mkdir(&self, parent: Ino, name: &[u8], node: NewNode) -> VolumeResult<Attr> {
-        let made = self.fs.mkdir(self.owner(parent)?, name, convert::node(node));
-        self.attr_of(made, name)
-    }
-
-    fn mknod(
-        &self,
-        parent: Ino,
-        name: &[u8],
-        kind: FileKind,
-        rdev: u32,
-        node: NewNode,
-    ) -> VolumeResult<Attr> {
-        let (parent, kind) = (self.owner(parent)?, convert::stored_kind(kind));
-        let made = self.fs.mknod(parent, name, kind, rdev, convert::node(node));
-        let made = made.and_then(|made| self.fs.set_attr(made.id, convert::modified(node)));
-        self.attr_of(made, name)
-    }
-
-    fn symlink(
-        &self,
-        parent: Ino,
-        name: &[u8],
-        target: &[u8],
-        node: NewNode,
-    ) -> VolumeResult<Attr> {
-        let made = self.fs.symlink(self.owner(parent)?, name, target, convert::node(node));
-        let made = made.and_then(|made| self.fs.set_attr(made.id, convert::modified(node)));
-        self.attr_of(made, name)
-    }
-
-    fn link(&self, ino: Ino, parent: Ino, name: &[u8]) -> VolumeResult<Attr> {
-        let made = self.fs.link(self.owner(ino)?, self.owner(parent)?, name);
-        self.attr_of(made, name)
-    }
-
-    fn unlink(&self, parent: Ino, name: &[u8]) -> VolumeResult<()> {
-        let done = self.fs.unlink(self.owner(parent)?, name);
-        done.map_err(|error| convert::error(error, name))
-    }
-
-    fn rmdir(&self, parent: Ino, name: &[u8]) -> VolumeResult<()> {
-        let done = self.fs.rmdir(self.owner(parent)?, name);
-        done.map_err(|error| convert::error(error, name))
-    }
-
-    fn rename(
-        &self,
-        parent: Ino,
-        name: &[u8],
-        to: Ino,
-        to_name: &[u8],
-        mode: RenameMode,
-    ) -> VolumeResult<()> {
-        let (from, to) = (self.owner(parent)?, self.owner(to)?);
-        let done = self.fs.rename((from, name), (to, to_name), convert::rename_mode(mode));
-        done.map_err(|error| convert::error(error, to_name))
-    }
-
-    fn commit(&self) -> VolumeResult<()> {
-        self.fs.flush_all().map_err(|error| convert::error(error, b""))
-    }
-
-    fn free_bytes(&self) -> VolumeResult<u64> {
-        let space = self.fs.space().map_err(|error| convert::error(error, b""))?;
-        Ok(space.free.saturating_mul(self.fs.block_bytes() as u64))
-    }
-
-    fn among_others(&self) -> Option<&str> {
-        Some(&self.session)
-    }
-}
-
-struct Opened<'f> {
-    fs: &'f PrivateFs,
-    owner: Owner,
-}
-
-impl ReadFile for Opened<'_> {
-    fn read(&self, offset: u64, len: usize) -> VolumeResult<Vec<u8>> {
-        self.fs.read(self.owner, offset, len).map_err(|error| convert::error(error, b""))
-    }
-}
-
-impl WriteFile for Opened<'_> {
-    fn write(&self, offset: u64, data: &[u8]) -> VolumeResult<()> {
-        self.fs.write(self.owner, offset, data).map_err(|error| convert::error(error, b""))
-    }
-
-    fn close(self: Box<Self>) -> VolumeResult<()> {
-        let (fs, owner) = (self.fs, self.owner);
-        std::mem::forget(*self);
-        fs.close(owner).map_err(|error| convert::error(error, b""))
-    }
-}
-
-impl Drop for Opened<'_> {
-    fn drop(&mut self) {
-        // If it fails, the end of the session closes the file.
-        let _ = self.fs.close(self.owner);
-    }
 }

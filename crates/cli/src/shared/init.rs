@@ -1,11 +1,12 @@
 //! `init share://…`: a volume for several computers.
 
-use super::line::{TIMEOUT, line, make_root, open};
+use super::line::{line, open};
 use crate::args::{InitArgs, SeenBy};
 use crate::exit::usage;
 use crate::human::{say, size};
 use crate::passphrase;
 use anyhow::Result;
+use oblivio_app::shared::{TIMEOUT, make_root};
 use oblivio_client::files::Files;
 use oblivio_client::{NewShared, create, disk};
 use oblivio_share::Address;

@@ -1,21 +1,17 @@
 //! Volumes that computers share, at a server that has no key: `share://HOST:PORT/NAME`.
 
 mod care;
-mod convert;
 mod files;
 mod init;
 mod line;
 mod mount;
 mod nbd;
 mod passphrases;
-mod state;
-mod token;
 
 use crate::args::Command;
 use crate::exit::usage;
 use anyhow::Result;
-use oblivio_share::Address;
-use std::path::Path;
+use oblivio_app::shared::address;
 
 pub use files::with;
 
@@ -24,7 +20,7 @@ pub use files::with;
 pub fn run(command: &Command) -> Option<Result<()>> {
     use Command as C;
     let place = command.place()?;
-    let address = address(place)?;
+    let address = address(place)?.map_err(Into::into);
     if let C::Ls(_) | C::Cat(_) | C::Get(_) | C::Stat(_) | C::Du(_) = command {
         return None;
     }
@@ -43,10 +39,4 @@ pub fn run(command: &Command) -> Option<Result<()>> {
             format!("Mount it: oblivio mount {} DIR", place.display()),
         )),
     }))
-}
-
-/// The address of a shared volume; none for a place of another kind.
-pub fn address(place: &Path) -> Option<Result<Address>> {
-    let text = place.to_str()?;
-    text.starts_with("share://").then(|| Ok(Address::parse(text)?))
 }

@@ -1,17 +1,18 @@
 //! `mount share://…`: a shared volume as a directory.
 
-use super::line::{TIMEOUT, line, make_root, open};
+use super::line::{line, open};
 use crate::args::MountArgs;
 use crate::exit::usage;
 use crate::human::say;
 use crate::mount::{self, background};
 use crate::{passphrase, signals};
 use anyhow::Result;
+use oblivio_app::shared::{TIMEOUT, environment, make_root};
 use oblivio_client::files::Files;
 use oblivio_client::unlock;
 use oblivio_privatefs::{Options as FsOptions, PrivateFs};
 use oblivio_serve::mount::Look;
-use oblivio_serve::privatefs::{Options, environment, serve, told};
+use oblivio_serve::privatefs::{Options, serve, told};
 use oblivio_share::Address;
 use std::ffi::OsString;
 use std::sync::Arc;

@@ -1,12 +1,13 @@
 //! `nbd share://…`: a shared volume as a disk, for one computer at a time.
 
-use super::line::{TIMEOUT, known, line};
+use super::line::{known, line};
 use crate::args::NbdArgs;
 use crate::exit::{Code, fault, usage};
 use crate::mount::background;
 use crate::nbd::Front;
 use crate::{passphrase, signals};
 use anyhow::Result;
+use oblivio_app::shared::TIMEOUT;
 use oblivio_client::disk::{Claim, SharedDisk};
 use oblivio_client::{Client, Options as ClientOptions, unlock};
 use oblivio_serve::Pulse;

@@ -1,11 +1,12 @@
 //! `passphrase add`, `remove`, `change` and `list` of a shared volume. Who uses it goes on: they
 //! have its key.
 
-use super::line::{Line, line};
+use super::line::line;
 use crate::args::{PassphraseCommand, PassphraseList, PassphraseNew, PassphraseRemove};
 use crate::human::{count, say, say_json};
 use crate::passphrase;
 use anyhow::Result;
+use oblivio_app::shared::Line;
 use oblivio_client::{add_passphrase, change_passphrase, header, remove_passphrase};
 use oblivio_share::Address;
 use std::path::Path;

@@ -2,7 +2,6 @@
 #![allow(clippy::disallowed_methods, reason = "tests run processes and wait for them")]
 
 mod facade;
-mod moving;
 mod readme;
 #[cfg(feature = "online")]
 mod takeovers;

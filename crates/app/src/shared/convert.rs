@@ -15,7 +15,7 @@ const KINDS: [(Kind, FileKind); 7] = [
     (Kind::BlockDevice, FileKind::BlockDevice),
 ];
 
-pub fn attr(attr: &private::Attr, ino: Ino) -> Attr {
+pub(super) fn attr(attr: &private::Attr, ino: Ino) -> Attr {
     Attr {
         ino,
         kind: kind(attr.kind),
@@ -33,7 +33,7 @@ pub fn attr(attr: &private::Attr, ino: Ino) -> Attr {
     }
 }
 
-pub fn set_attr(set: SetAttr) -> private::SetAttr {
+pub(super) fn set_attr(set: SetAttr) -> private::SetAttr {
     private::SetAttr {
         mode: set.mode,
         uid: set.uid,
@@ -45,16 +45,16 @@ pub fn set_attr(set: SetAttr) -> private::SetAttr {
     }
 }
 
-pub fn node(node: NewNode) -> private::NewNode {
+pub(super) fn node(node: NewNode) -> private::NewNode {
     private::NewNode { mode: node.mode, uid: node.uid, gid: node.gid }
 }
 
 /// What a new node has there and lacks here.
-pub fn modified(node: NewNode) -> private::SetAttr {
+pub(super) fn modified(node: NewNode) -> private::SetAttr {
     private::SetAttr { mtime: Some(stored_time(node.mtime)), ..Default::default() }
 }
 
-pub fn rename_mode(mode: RenameMode) -> private::RenameMode {
+pub(super) fn rename_mode(mode: RenameMode) -> private::RenameMode {
     match mode {
         RenameMode::Replace => private::RenameMode::Replace,
         RenameMode::NoReplace => private::RenameMode::NoReplace,
@@ -70,16 +70,16 @@ fn stored_time(time: Timestamp) -> private::Timestamp {
     private::Timestamp { seconds: time.seconds, nanos: time.nanos }
 }
 
-pub fn kind(kind: Kind) -> FileKind {
+pub(super) fn kind(kind: Kind) -> FileKind {
     KINDS.into_iter().find(|it| it.0 == kind).map_or(FileKind::File, |it| it.1)
 }
 
-pub fn stored_kind(kind: FileKind) -> Kind {
+pub(super) fn stored_kind(kind: FileKind) -> Kind {
     KINDS.into_iter().find(|it| it.1 == kind).map_or(Kind::File, |it| it.0)
 }
 
 /// What a failure is to a command; `name` is that of the file, or empty.
-pub fn error(error: FsError, name: &[u8]) -> Error {
+pub(super) fn error(error: FsError, name: &[u8]) -> Error {
     let shown = || String::from_utf8_lossy(name).into_owned();
     match error {
         FsError::NotFound | FsError::Stale => Error::NotFound(shown()),

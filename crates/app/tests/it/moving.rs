@@ -1,6 +1,6 @@
 //! Volumes that move to another place, interrupted again and again.
 
-use oblivio::moving::{Claims, Files, MARK, Moved, Objects, unfinished};
+use oblivio_app::moving::{Claims, Files, MARK, Moved, Objects, unfinished};
 use oblivio_crypto::{KdfParams, Passphrase, VolumeId};
 use oblivio_store::{Blobs, Held, MemoryStore, PutMode, Store};
 use oblivio_testkit::Dice;

@@ -37,7 +37,7 @@ pub struct Remembered {
 ///
 /// # Errors
 /// `Forgotten` when there is no home directory.
-pub(crate) fn state_folder() -> Result<PathBuf> {
+pub fn state_folder() -> Result<PathBuf> {
     let xdg = Xdg::new().map_err(|_| {
         forgotten("has no place: there is no home directory. Set HOME or XDG_STATE_HOME".into())
     })?;

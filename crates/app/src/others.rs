@@ -11,7 +11,7 @@ const ANSWERS: Duration = Duration::from_secs(30);
 
 /// The computer that asked for a volume, if one did.
 #[derive(Default)]
-pub(crate) struct Wanted(Mutex<Option<String>>);
+pub struct Wanted(Mutex<Option<String>>);
 
 impl Wanted {
     /// Notes what its owner calls it.
@@ -26,7 +26,7 @@ impl Wanted {
 }
 
 /// Waits for another computer; not at all without any time.
-pub(crate) fn on_wait(time: Option<Duration>) -> Option<OnWait> {
+pub fn on_wait(time: Option<Duration>) -> Option<OnWait> {
     let time = time.unwrap_or(WAIT);
     (!time.is_zero()).then(|| Box::new(move |waiting: &_| goes_on(waiting, time)) as OnWait)
 }

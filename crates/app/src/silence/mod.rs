@@ -3,6 +3,7 @@
 //! It changes no call. Nobody should look at a command for more than a few seconds and not know
 //! what it waits for.
 
+#[cfg(feature = "share")]
 mod share;
 #[cfg(feature = "online")]
 mod store;
@@ -12,6 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+#[cfg(feature = "share")]
 pub use share::WatchedShare;
 #[cfg(feature = "online")]
 pub(crate) use store::Silence;

@@ -1,0 +1,13 @@
+//! Volumes that computers share, at a server that has no key: `share://HOST:PORT/NAME`.
+//!
+//! `token` and `session` are the way to one, `files` are its files in the words of those of other
+//! volumes, and `convert` translates between both.
+
+mod convert;
+mod files;
+mod session;
+mod token;
+
+pub use files::SharedFiles;
+pub use session::{Line, TIMEOUT, address, environment, known, line, make_root, open, owner};
+pub use token::TokenError;

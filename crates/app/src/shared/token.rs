@@ -1,0 +1,73 @@
+//! The token by which a server admits this computer.
+
+use oblivio_share::{Address, Error as ServerError, Token};
+use oblivio_store::replace_file;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// Why there is no line to a shared volume.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// The administrator of the server has given none.
+    #[error("this computer has no token for {0} yet")]
+    Missing(Address),
+    /// It admits to another volume of the server.
+    #[error("the token is one for the volume {found}")]
+    OtherVolume {
+        /// To this one.
+        found: String,
+        /// This one was meant.
+        wanted: String,
+    },
+    /// It cannot be read, or the line cannot be made from it.
+    #[error(transparent)]
+    Line(#[from] ServerError),
+    /// It cannot be kept for the next time.
+    #[error("keeping the token")]
+    Kept(#[from] io::Error),
+}
+
+/// Where the token of an address is kept, once it was used.
+fn place(address: &Address, state: &Path) -> PathBuf {
+    let Address { host, port, volume } = address;
+    let host: String = host.chars().map(|c| if c == ':' { '_' } else { c }).collect();
+    state.join("tokens").join(format!("{host}_{port}_{volume}"))
+}
+
+/// The token from the user's file, or the one that was used before. It is kept for the next time.
+///
+/// # Errors
+/// When there is none, or one of another volume.
+pub(super) fn of(
+    address: &Address,
+    file: Option<&Path>,
+    state: &Path,
+) -> Result<Token, TokenError> {
+    let kept = place(address, state);
+    let Some(file) = file else {
+        if !kept.exists() {
+            return Err(TokenError::Missing(address.clone()));
+        }
+        return with(address, Token::load(&kept)?);
+    };
+    let token = with(address, Token::load(file)?)?;
+    if !kept.exists() || Token::load(&kept).ok().as_ref() != Some(&token) {
+        let folder = kept.parent().unwrap_or(state);
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let line = Zeroizing::new(format!("{}\n", *token.line()));
+        replace_file(&kept, line.as_bytes())?;
+    }
+    Ok(token)
+}
+
+/// The same token for the address that the user gave: a server may have several names.
+fn with(address: &Address, token: Token) -> Result<Token, TokenError> {
+    if token.address.volume != address.volume {
+        let (found, wanted) = (token.address.volume, address.volume.clone());
+        return Err(TokenError::OtherVolume { found, wanted });
+    }
+    Ok(Token { address: address.clone(), ..token })
+}
