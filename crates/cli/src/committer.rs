@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use oblivio_app::walk::WriteFiles;
-use oblivio_volume::CHANGE_BYTES;
+use oblivio_volume::{CHANGE_BYTES, Commits};
 use std::time::{Duration, Instant};
 
 /// Limit of the bytes in one commit.
@@ -13,42 +13,41 @@ const COMMIT_EVERY: Duration = Duration::from_secs(5);
 /// Keeps count of uncommitted changes.
 pub struct Committer<'f> {
     fs: &'f dyn WriteFiles,
-    bytes: u64,
-    last: Instant,
+    commits: Commits,
 }
 
 impl<'f> Committer<'f> {
     pub fn new(fs: &'f dyn WriteFiles) -> Self {
-        Self { fs, bytes: 0, last: Instant::now() }
+        let commits = Commits::after_bytes(COMMIT_BYTES).or_after(COMMIT_EVERY, Instant::now());
+        Self { fs, commits }
     }
 
     /// Counts written bytes of data.
     pub fn wrote(&mut self, bytes: u64) {
-        self.bytes += bytes;
+        self.commits.wrote(bytes);
     }
 
     /// Counts a change of a name or an attribute.
     pub fn changed(&mut self) {
-        self.bytes += CHANGE_BYTES;
+        self.commits.changed(CHANGE_BYTES);
     }
 
     /// Whether `more` bytes still fit this commit.
     pub fn has_room(&self, more: u64) -> bool {
-        self.bytes.saturating_add(more) <= COMMIT_BYTES
+        self.commits.has_room(more)
     }
 
     /// Whether a commit is due.
-    pub fn due(&self) -> bool {
-        self.bytes >= COMMIT_BYTES || (self.bytes > 0 && self.last.elapsed() >= COMMIT_EVERY)
+    pub fn due(&mut self) -> bool {
+        self.commits.is_due(Instant::now())
     }
 
     /// Makes everything so far durable.
     pub fn commit(&mut self) -> Result<()> {
-        if self.bytes > 0 {
+        if self.commits.waiting() > 0 {
             self.fs.commit()?;
         }
-        self.bytes = 0;
-        self.last = Instant::now();
+        self.commits.committed_at(Instant::now());
         Ok(())
     }
 

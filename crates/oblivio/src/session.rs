@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use oblivio_app::others::Wanted;
-use oblivio_volume::CHANGE_BYTES;
+use oblivio_volume::Commits;
 use oblivio_volume::fs::FileSystem;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -50,8 +50,8 @@ pub(crate) struct Session<M: Medium> {
     read_only: bool,
     /// Who else wants the volume.
     wanted: Arc<Wanted>,
-    /// Bytes that no commit has made durable. Held during a change: nobody commits half of one.
-    changed: Mutex<u64>,
+    /// What no commit has made durable. Held during a change: nobody commits half of one.
+    commits: Mutex<Commits>,
 }
 
 impl<M: Medium> fmt::Debug for Session<M> {
@@ -66,7 +66,7 @@ impl<M: Medium> Session<M> {
             medium: RwLock::new(Some(medium)),
             read_only: false,
             wanted: Arc::default(),
-            changed: Mutex::new(0),
+            commits: Mutex::new(Commits::after_bytes(COMMIT_BYTES)),
         }
     }
 
@@ -107,12 +107,12 @@ impl<M: Medium> Session<M> {
         if self.read_only {
             return Err(Error::Invalid("this history is only looked at".into()));
         }
-        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut commits = self.commits.lock().unwrap_or_else(PoisonError::into_inner);
         let done = self.run(operation);
-        *changed += bytes.max(CHANGE_BYTES);
+        commits.changed(bytes);
         let done = done?;
-        self.run(|medium| match *changed >= COMMIT_BYTES || medium.wants_commit() {
-            true => medium.commit().map(|()| *changed = 0),
+        self.run(|medium| match commits.is_full() || medium.wants_commit() {
+            true => medium.commit().map(|()| commits.committed()),
             false => Ok(()),
         })?;
         Ok(done)
@@ -120,9 +120,9 @@ impl<M: Medium> Session<M> {
 
     /// Makes everything so far durable.
     pub(crate) fn sync(&self) -> Result<()> {
-        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut commits = self.commits.lock().unwrap_or_else(PoisonError::into_inner);
         self.run(Medium::commit)?;
-        *changed = 0;
+        commits.committed();
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 
 pub mod block;
 mod core;
+mod commits;
 pub mod disk;
 mod engine;
 mod environment;
@@ -26,6 +27,7 @@ mod volume;
 pub mod windows;
 
 pub use block::{BlockReader, BlockSpace, CHANGE_BYTES, Least, ROOT_BYTES};
+pub use commits::Commits;
 pub use engine::{EngineEntry, EngineVolume, Opening, PublicHeader, VolumeInfo, make, open_as};
 pub use environment::{Clock, Environment, SimulatedClock, SystemClock};
 pub use error::{Error, Result};

@@ -10,7 +10,7 @@ use oblivio_crypto::VolumeId;
 use oblivio_volume::fs::{
     Attr, FileKind, FileSystem, Handle, Ino, NewNode, ROOT_INO, SeekWhence, SetAttr, XattrMode,
 };
-use oblivio_volume::{CHANGE_BYTES, Error, Result};
+use oblivio_volume::{CHANGE_BYTES, Commits, Error, Result};
 use std::collections::HashMap;
 
 /// The file that says that a volume is unfinished.
@@ -56,9 +56,7 @@ pub struct Files<'a> {
     links: HashMap<Ino, Ino>,
     /// Directories, whose times are set last.
     directories: Vec<(Ino, Ino)>,
-    uncommitted: u64,
-    /// How many bytes of them are made durable together.
-    commit_bytes: u64,
+    commits: Commits,
     counts: FileCounts,
     moved: Moved,
     hear: Hear<'a>,
@@ -94,8 +92,7 @@ impl<'a> Files<'a> {
             to,
             links: HashMap::new(),
             directories: Vec::new(),
-            uncommitted: 0,
-            commit_bytes: COMMIT_BYTES,
+            commits: Commits::after_bytes(COMMIT_BYTES),
             counts: FileCounts::default(),
             moved: Moved { bytes: 0, total },
             hear,
@@ -105,7 +102,7 @@ impl<'a> Files<'a> {
     /// Makes what was written durable after this many bytes: an interruption costs no more.
     #[must_use]
     pub fn committing_every(self, commit_bytes: u64) -> Self {
-        Self { commit_bytes, ..self }
+        Self { commits: Commits::after_bytes(commit_bytes), ..self }
     }
 
     /// Copies everything, and ends with a volume that is finished.
@@ -168,7 +165,7 @@ impl<'a> Files<'a> {
             Some(found) => self.remove(parent, name, found.kind, found.ino)?,
             None => {}
         }
-        self.uncommitted += CHANGE_BYTES;
+        self.commits.changed(CHANGE_BYTES);
         Ok(self.to.mkdir(parent, name, node(attr))?.ino)
     }
 
@@ -180,7 +177,7 @@ impl<'a> Files<'a> {
             }
             self.make_room(parent, name, found.as_ref())?;
             self.to.link(copy, parent, name)?;
-            self.uncommitted += CHANGE_BYTES;
+            self.commits.changed(CHANGE_BYTES);
             return Ok(());
         }
         let ino = match found {
@@ -246,7 +243,7 @@ impl<'a> Files<'a> {
     }
 
     fn make(&mut self, attr: &Attr, parent: Ino, name: &[u8]) -> Result<Ino> {
-        self.uncommitted += CHANGE_BYTES;
+        self.commits.changed(CHANGE_BYTES);
         match attr.kind {
             FileKind::File | FileKind::Directory => {}
             FileKind::Symlink => {
@@ -277,7 +274,7 @@ impl<'a> Files<'a> {
                 let bytes = self.from.read(from, at, len as usize)?;
                 self.to.write(into, at, &bytes)?;
                 at += len;
-                self.uncommitted += len;
+                self.commits.wrote(len);
                 self.counts.bytes += len;
                 // What of a file is there when the copy is interrupted is compared, and made anew.
                 self.commit_if_due()?;
@@ -301,13 +298,13 @@ impl<'a> Files<'a> {
         let (mode, uid, gid) = (Some(attr.mode), Some(attr.uid), Some(attr.gid));
         let size = (attr.kind == FileKind::File).then_some(attr.size);
         self.to.set_attr(ino, SetAttr { mode, uid, gid, size, ..times(attr) })?;
-        self.uncommitted += CHANGE_BYTES;
+        self.commits.changed(CHANGE_BYTES);
         Ok(())
     }
 
     fn commit_if_due(&mut self) -> Result<()> {
-        if self.uncommitted >= self.commit_bytes {
-            self.uncommitted = 0;
+        if self.commits.is_full() {
+            self.commits.committed();
             self.to.commit()?;
         }
         Ok(())

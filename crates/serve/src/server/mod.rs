@@ -11,7 +11,7 @@ use crate::log;
 use crate::queue::{Queue, Refusal, Request, Taken};
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::FileSystem;
-use oblivio_volume::{CHANGE_BYTES, Error, Result};
+use oblivio_volume::{CHANGE_BYTES, Commits, Error, Result};
 pub use running::Running;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,10 +22,6 @@ pub const READ_BYTES: u64 = 16 << 20;
 /// Limit of the bytes in one commit: more than a tree volume takes before it wants a commit, which
 /// then comes where it has least to write.
 const COMMIT_BYTES: u64 = 96 << 20;
-
-/// Settled changes wait at least this many times the duration of the last commit. Where commits are
-/// expensive, a program with occasional changes must not spend its time on them.
-const COMMIT_SHARE: u32 = 10;
 
 /// What a server serves.
 pub trait Medium {
@@ -91,13 +87,7 @@ pub struct Habits {
 pub struct Upkeep<Op, A, E> {
     queue: Arc<Queue<Op, A, E>>,
     habits: Habits,
-    /// Uncommitted bytes; 0 when there is nothing to do.
-    uncommitted: u64,
-    next_commit: Instant,
-    /// When the changes have settled, if no more come until then.
-    settles: Option<Instant>,
-    /// The duration of the last commit.
-    took: Duration,
+    commits: Commits,
     judge: Arc<Judge<Op, A, E>>,
     /// Unfinished parts of long requests.
     later: Vec<Request<Op, A, E>>,
@@ -110,21 +100,11 @@ pub struct Upkeep<Op, A, E> {
 impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
     pub fn new(queue: Arc<Queue<Op, A, E>>, habits: Habits) -> Self {
         let now = Instant::now();
-        let next_commit = now + habits.commit_every;
-        let idle_at = Some(if habits.paced { now } else { next_commit });
+        let commits = Commits::after_bytes(COMMIT_BYTES);
+        let commits = commits.or_every(habits.commit_every, habits.settle, now);
+        let idle_at = Some(if habits.paced { now } else { now + habits.commit_every });
         let judge = Arc::new(Judge::new(Arc::clone(&queue), habits.advice));
-        Upkeep {
-            queue,
-            habits,
-            uncommitted: 0,
-            next_commit,
-            settles: None,
-            took: Duration::ZERO,
-            judge,
-            later: Vec::new(),
-            idle_at,
-            served: false,
-        }
+        Upkeep { queue, habits, commits, judge, later: Vec::new(), idle_at, served: false }
     }
 
     /// The next requests: all that wait, then the deferred ones. Until some come, the volume does
@@ -142,12 +122,10 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
             }
             let later = std::mem::take(&mut self.later);
             let until = match later.is_empty() {
-                true => [self.idle_at, self.settles]
-                    .into_iter()
-                    .flatten()
-                    .fold(self.next_commit, Instant::min),
-                false => Instant::now(),
+                true => [self.idle_at, self.commits.next()].into_iter().flatten().min(),
+                false => None,
             };
+            let until = until.unwrap_or_else(Instant::now);
             let batch = match self.queue.take(until) {
                 Taken::Requests(mut batch) => {
                     batch.extend(later);
@@ -173,15 +151,13 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
 
     /// Counts changed bytes, at least [`CHANGE_BYTES`] for every request with a change.
     pub fn changed(&mut self, bytes: u64) {
-        self.uncommitted += bytes.max(CHANGE_BYTES);
-        self.settles =
-            self.habits.settle.map(|pause| Instant::now() + pause.max(self.took * COMMIT_SHARE));
+        self.commits.changed_at(bytes, Instant::now());
     }
 
     /// Counts a possible change by a request that programs do not make to change anything. It waits
     /// for the timer: a mere reader must not decide when the changes of others are committed.
     pub fn may_have_changed(&mut self) {
-        self.uncommitted += CHANGE_BYTES;
+        self.commits.changed(CHANGE_BYTES);
     }
 
     /// Idle work: does the volume's deferred work, a little at a time.
@@ -197,15 +173,8 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
     /// Commits by the timer. The timer is public: it keeps the same pace whatever the requests.
     /// Public too are when a volume wants a commit, and when the last change was.
     fn commit_if_due(&mut self, medium: &mut impl Medium, wanted: bool) {
-        let now = Instant::now();
-        let due = now >= self.next_commit;
-        if due {
-            self.next_commit = now + self.habits.commit_every;
-        }
-        // Once: if that fails, the timer tries again.
-        let settled = self.settles.take_if(|at| now >= *at).is_some();
-        let due = (due || settled) && self.uncommitted > 0;
-        if wanted || self.uncommitted >= COMMIT_BYTES || due {
+        let due = self.commits.is_due(Instant::now());
+        if wanted || due {
             // No client waits for this commit, so its error must be reported here.
             if let Err(error) = self.commit(medium).map_err(|error| error.to_string())
                 && self.judge.is_news(&error)
@@ -222,10 +191,9 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
     pub fn commit(&mut self, medium: &mut impl Medium) -> Result<()> {
         let begun = Instant::now();
         let committed = medium.commit();
-        self.took = begun.elapsed();
+        self.commits.took(begun.elapsed());
         if committed.is_ok() {
-            self.uncommitted = 0;
-            self.settles = None;
+            self.commits.committed();
             self.idle_at.get_or_insert_with(Instant::now);
             // Only now: data in memory can be read while the store is away.
             if self.judge.is_over() {
@@ -336,17 +304,20 @@ mod tests {
         counts.full = false;
         upkeep.put_off(Request { op: (), slot: Slot::new(Box::new(|_| ())) });
         assert!(upkeep.next(&mut counts).is_some());
-        assert_eq!((upkeep.uncommitted, upkeep.judge.failure().as_str()), (0, ""));
+        assert_eq!((upkeep.commits.waiting(), upkeep.judge.failure().as_str()), (0, ""));
         upkeep.changed(1);
         assert!(upkeep.next(&mut counts).is_none());
         assert_eq!(counts.commits, 4, "a little waits for its time");
     }
 
-    /// Each change restarts the clock; a request without one does not, nor does it commit.
+    /// It is committed once by itself; the volume's own policy says when ([`Commits`]).
     #[test]
     fn what_has_settled_is_committed_once() {
         let (queue, mut counts) = (queue(), Counts { full: true, ..Counts::default() });
-        let mut upkeep = upkeep(&queue, false);
+        let commit_every = Duration::from_secs(3600);
+        let habits =
+            Habits { commit_every, settle: Some(Duration::ZERO), paced: false, advice: "" };
+        let mut upkeep = Upkeep::new(Arc::clone(&queue), habits);
         let turn = |upkeep: &mut Upkeep<(), (), Refused>, counts: &mut Counts| {
             let mut batch = upkeep.next(counts).expect("it was put off");
             upkeep.put_off(batch.remove(0));
@@ -354,31 +325,14 @@ mod tests {
         };
         turn(&mut upkeep, &mut counts);
         upkeep.changed(1);
-        assert_eq!((turn(&mut upkeep, &mut counts), upkeep.settles), (0, None), "a disk is told");
-        upkeep.habits.settle = Some(Duration::from_secs(3600));
-        upkeep.changed(1);
-        let first = upkeep.settles.expect("it is to settle");
-        upkeep.may_have_changed();
-        assert_eq!((turn(&mut upkeep, &mut counts), upkeep.settles), (0, Some(first)));
-        upkeep.changed(1);
-        assert!(upkeep.settles > Some(first));
-        upkeep.habits.settle = Some(Duration::ZERO);
-        upkeep.took = Duration::from_secs(360);
-        upkeep.changed(1);
-        assert!(upkeep.settles > Some(first), "commits are dear");
-        upkeep.took = Duration::ZERO;
-        upkeep.changed(1);
         assert_eq!(turn(&mut upkeep, &mut counts), 1);
-        assert_eq!(
-            (turn(&mut upkeep, &mut counts), upkeep.settles),
-            (1, None),
-            "the timer tries again"
-        );
-        (counts.full, upkeep.took) = (false, Duration::ZERO);
-        upkeep.changed(1);
-        assert_eq!(turn(&mut upkeep, &mut counts), 2);
+        assert_eq!(turn(&mut upkeep, &mut counts), 1, "the timer tries again");
+        counts.full = false;
         upkeep.may_have_changed();
-        assert_eq!((turn(&mut upkeep, &mut counts), upkeep.uncommitted), (2, CHANGE_BYTES));
+        assert_eq!(
+            (turn(&mut upkeep, &mut counts), upkeep.commits.waiting()),
+            (1, 2 * CHANGE_BYTES)
+        );
     }
 
     #[test]
