@@ -2,8 +2,8 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 pub mod block;
-mod core;
 mod commits;
+mod core;
 pub mod disk;
 mod engine;
 mod environment;
