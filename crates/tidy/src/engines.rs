@@ -28,10 +28,11 @@ const NAMES: [&str; 20] = [
 ];
 
 /// Folders of engines, and the registry. A folder `engines` holds what a crate says of each.
-const PLACES: [&str; 8] = [
+const PLACES: [&str; 9] = [
     "crates/engine/src/",
     // Of both kinds of volumes on trees.
     "crates/volume/src/core/",
+    "crates/volume/src/records/record.rs",
     "crates/volume/src/tree/",
     "crates/volume/src/sequential/",
     "crates/volume/src/windows/",
