@@ -1,4 +1,4 @@
-//! The traces of 200 workloads, as they were recorded before: to the byte in length and place.
+//! The traces of 290 workloads, as they were recorded before: to the byte in length and place.
 //!
 //! Each workload is a seed: one clock and one stream of randomness, so its trace is a constant of
 //! the code. A change of the code that is not meant to change a trace must leave `digests.txt` as
@@ -14,15 +14,19 @@ use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{LocalStore, MemoryObjects, MemoryStore, OnObjects, RecordStore, Store};
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::every;
+use oblivio_volume::extents::ExtentOptions;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO, Timestamp};
 use oblivio_volume::sequential::SequentialOptions;
+use oblivio_volume::windows::WindowOptions;
 use oblivio_volume::{BlockSpace, CreateOptions, Environment, OpenOptions, Pace, Volume};
 use std::sync::Arc;
 use std::time::Duration;
 
 const BYTES: usize = 256;
 const BLOCKS: u64 = 1 << 10;
-const WORKLOADS: u64 = 200;
+const WORKLOADS: u64 = 290;
+/// From here on they are on stores of whole files.
+const WRITTEN_ONCE: u64 = 200;
 
 /// The kinds of workloads, by turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +37,12 @@ enum Kind {
     Sequential,
     TreeFiles,
     SequentialFiles,
+    Windows,
+    WindowFiles,
+    Extents,
 }
+
+const LATER_KINDS: [Kind; 3] = [Kind::Windows, Kind::WindowFiles, Kind::Extents];
 
 const KINDS: [Kind; 6] = [
     Kind::Tree,
@@ -45,12 +54,19 @@ const KINDS: [Kind; 6] = [
 ];
 
 impl Kind {
+    fn of(seed: u64) -> Self {
+        match seed {
+            ..WRITTEN_ONCE => KINDS[seed as usize % KINDS.len()],
+            _ => LATER_KINDS[seed as usize % LATER_KINDS.len()],
+        }
+    }
+
     fn is_sequential(self) -> bool {
-        matches!(self, Kind::Sequential | Kind::SequentialFiles)
+        matches!(self, Kind::Sequential | Kind::SequentialFiles | Kind::Extents)
     }
 
     fn has_files(self) -> bool {
-        matches!(self, Kind::TreeFiles | Kind::SequentialFiles)
+        matches!(self, Kind::TreeFiles | Kind::SequentialFiles | Kind::WindowFiles)
     }
 
     fn block_bytes(self) -> usize {
@@ -74,7 +90,7 @@ fn options(kind: Kind, environment: &Environment) -> OpenOptions {
 }
 
 fn create(kind: Kind, store: Arc<dyn Store>, environment: &Environment) -> Volume {
-    let open = options(kind, environment);
+    let (open, kdf) = (options(kind, environment), KdfParams::TEST);
     let bytes = kind.block_bytes();
     if kind.is_sequential() {
         let config = SequentialConfig {
@@ -86,11 +102,23 @@ fn create(kind: Kind, store: Arc<dyn Store>, environment: &Environment) -> Volum
         };
         let create = SequentialOptions { quantum_writes: 4, ..SequentialOptions::of(config) };
         let quiet = &mut |_, _| {};
-        let kdf = KdfParams::TEST;
+        if kind == Kind::Extents {
+            let sequential = SequentialOptions { log_quanta: 24, ..create };
+            let create = ExtentOptions { sequential, extent_bytes: 4096 };
+            return Volume::create_extents(store, &passphrase(), kdf, create, open, quiet).unwrap();
+        }
         return Volume::create_sequential(store, &passphrase(), kdf, create, open, quiet).unwrap();
     }
     let capacity_bytes = BLOCKS * bytes as u64;
-    let create = CreateOptions { block_bytes: bytes, capacity_bytes, kdf: KdfParams::TEST };
+    if matches!(kind, Kind::Windows | Kind::WindowFiles) {
+        let create = WindowOptions {
+            object_bytes: 16 * bytes,
+            pool_bytes: 28 * bytes,
+            ..WindowOptions::new(bytes, capacity_bytes, true)
+        };
+        return Volume::create_windows(store, &passphrase(), kdf, create, open).unwrap();
+    }
+    let create = CreateOptions { block_bytes: bytes, capacity_bytes, kdf };
     Volume::create(store, &passphrase(), create, open).unwrap()
 }
 
@@ -170,7 +198,7 @@ fn trace(seed: u64) -> String {
 
 /// As [`trace`], over any store, and the digest of all that the volume returned.
 fn run(seed: u64, below: impl Store + 'static) -> (String, u64) {
-    let kind = KINDS[seed as usize % KINDS.len()];
+    let kind = Kind::of(seed);
     let mut dice = Dice::new(seed);
     let environment = Environment::from_seed(seed);
     let store = Arc::new(RecordStore::new(below));
