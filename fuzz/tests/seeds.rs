@@ -11,7 +11,7 @@ use oblivio_engine::pyramid::{
     Effect, Event, Home, Intent, Left, Merged, Name, Operation, Seed, Settle,
 };
 use oblivio_store::partition::Existing;
-use oblivio_store::{Blobs, Held, MemoryStore, PartitionStore, Place, PutMode, ReadAt, Slots};
+use oblivio_store::{Held, MemoryStore, Objects, PartitionStore, Place, PutMode, ReadAt, Slots};
 use oblivio_volume::fs::FileSystem;
 use oblivio_volume::fs::testing::MemoryBlocks;
 use oblivio_volume::fuzzing::{self, Key};

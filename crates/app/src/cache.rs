@@ -3,7 +3,7 @@
 use etcetera::BaseStrategy;
 use etcetera::base_strategy::Xdg;
 use oblivio_crypto::VolumeId;
-use oblivio_store::{Held, LocalStore, Slots};
+use oblivio_store::{Held, LocalStore};
 use oblivio_volume::CacheOptions;
 use std::fmt::Write;
 use std::fs::DirBuilder;

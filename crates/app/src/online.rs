@@ -8,7 +8,7 @@ use oblivio_online::{
     Ambient, OnlineStore, Remotes, Runtime, Url, bound_patience, open as open_store, probe,
 };
 pub use oblivio_online::{Begin, Effort, Verdict};
-use oblivio_store::{Patience, RetryStore, Store, StoreError, waits};
+use oblivio_store::{AnyStore, Objects, Patience, RetryStore, StoreError, waits};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -72,9 +72,10 @@ pub(crate) fn with_words(store: OnlineStore, text: &str) -> Silence {
 }
 
 /// A layer that repeats what fails for a while.
-pub(crate) fn patiently(store: Arc<dyn Store>) -> Arc<dyn Store> {
+pub(crate) fn patiently(store: &AnyStore) -> AnyStore {
     let most = patience().unwrap_or(waits::COMMAND);
-    Arc::new(RetryStore::online(store, Patience::default(), most, Box::new(|_| {})))
+    let (store, quiet) = (store.objects(), Box::new(|_: Option<&StoreError>| {}));
+    AnyStore::Objects(Arc::new(RetryStore::online(store, Patience::default(), most, quiet)))
 }
 
 /// How long a store that does not answer is waited for.
@@ -132,7 +133,7 @@ pub fn try_out(text: &str, effort: Effort) -> Result<Verdict, NoStore> {
     let renames = connect(text)?.renames();
     let failed =
         |error: &dyn std::error::Error| StoreError::io("", io::Error::other(error.to_string()));
-    let connected = || -> oblivio_store::Result<Box<dyn Store>> {
+    let connected = || -> oblivio_store::Result<Box<dyn Objects>> {
         // With threads of its own a connection that a trial closes ends with what it sends. Where
         // that would leave a file under another name, there is nothing to find out.
         let store = match renames {

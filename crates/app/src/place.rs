@@ -3,7 +3,7 @@
 use crate::beside;
 pub use crate::url::{is_service, scheme};
 use oblivio_store::partition::{Existing, Place};
-use oblivio_store::{LocalStore, PartitionStore, Store, StoreError, SyncFolder};
+use oblivio_store::{AnyStore, Held, LocalStore, Objects, PartitionStore, StoreError, SyncFolder};
 use oblivio_volume::{HEADER_BYTES, HEADER_OBJECT};
 use std::fs::DirBuilder;
 use std::io::{self, ErrorKind};
@@ -53,16 +53,16 @@ pub fn is_online(place: &Path) -> bool {
 }
 
 #[cfg(feature = "online")]
-fn open_online(place: &Path) -> Result<Arc<dyn Store>, PlaceError> {
+fn open_online(place: &Path) -> Result<AnyStore, PlaceError> {
     let url = place.to_str().unwrap_or_default();
     match crate::online::connect(url) {
-        Ok(store) => Ok(Arc::new(crate::online::with_words(store, url))),
+        Ok(store) => Ok(AnyStore::Objects(Arc::new(crate::online::with_words(store, url)))),
         Err(error) => Err(PlaceError::Url { url: error.url, why: error.why }),
     }
 }
 
 #[cfg(not(feature = "online"))]
-fn open_online(place: &Path) -> Result<Arc<dyn Store>, PlaceError> {
+fn open_online(place: &Path) -> Result<AnyStore, PlaceError> {
     let why = "this build has no stores on a network: build it with the feature `online`";
     let url = scheme(place).unwrap_or_default();
     Err(PlaceError::Url { url: format!("{url}://"), why: why.into() })
@@ -94,11 +94,11 @@ pub fn network(place: &Path) -> Option<Network> {
 ///
 /// # Errors
 /// Those of [`open`].
-pub fn open_patiently(place: &Path) -> Result<Arc<dyn Store>, PlaceError> {
+pub fn open_patiently(place: &Path) -> Result<AnyStore, PlaceError> {
     let store = open(place)?;
     #[cfg(feature = "online")]
     if is_online(place) {
-        return Ok(crate::online::patiently(store));
+        return Ok(crate::online::patiently(&store));
     }
     Ok(store)
 }
@@ -108,7 +108,7 @@ pub fn open_patiently(place: &Path) -> Result<Arc<dyn Store>, PlaceError> {
 ///
 /// # Errors
 /// Nothing is there, or nothing of ours; those of the system.
-pub fn open(place: &Path) -> Result<Arc<dyn Store>, PlaceError> {
+pub fn open(place: &Path) -> Result<AnyStore, PlaceError> {
     if is_online(place) {
         return open_online(place);
     }
@@ -120,14 +120,16 @@ pub fn open(place: &Path) -> Result<Arc<dyn Store>, PlaceError> {
             let store = SyncFolder::open(place, beside::making().as_deref())?;
             return match store.online_only()? {
                 Some(file) => Err(PlaceError::OnlineOnly { folder: place.to_owned(), file }),
-                None => Ok(Arc::new(store)),
+                None => Ok(AnyStore::Objects(Arc::new(store))),
             };
         }
         Ok(found) if found.is_dir() => {}
-        _ if PartitionStore::is_one(place)? => return Ok(Arc::new(PartitionStore::open(place)?)),
+        _ if PartitionStore::is_one(place)? => {
+            return Ok(Arc::new(PartitionStore::open(place)?).into());
+        }
         _ => return Err(PlaceError::NoVolume(place.to_owned())),
     }
-    Ok(Arc::new(LocalStore::open(place)?))
+    Ok(Arc::new(LocalStore::open(place)?).into())
 }
 
 /// The store of this name in a place that has several: a folder in a folder, which is made if it is
@@ -135,7 +137,7 @@ pub fn open(place: &Path) -> Result<Arc<dyn Store>, PlaceError> {
 ///
 /// # Errors
 /// Those of [`open`].
-pub fn open_within(place: &Path, name: &str) -> Result<Arc<dyn Store>, StoreError> {
+pub fn open_within(place: &Path, name: &str) -> Result<AnyStore, StoreError> {
     let failed = |why: String| StoreError::io(name, io::Error::other(why));
     let within = below(place, name);
     if !is_online(&within) {
@@ -161,7 +163,7 @@ fn below(place: &Path, name: &str) -> PathBuf {
 /// A store made for a volume.
 pub struct Made {
     place: PathBuf,
-    store: Arc<dyn Store>,
+    store: AnyStore,
     /// Whether its folder or file is new.
     new: bool,
     /// Whether it is at a URL.
@@ -175,7 +177,7 @@ impl Made {
     /// Something is in the folder; those of the system.
     pub fn in_folder(place: &Path) -> Result<Self, StoreError> {
         let (new, place) = (!place.exists(), place.to_owned());
-        let store = Arc::new(LocalStore::create(&place)?);
+        let store = Arc::new(LocalStore::create(&place)?).into();
         Ok(Self { place, store, new, online: false })
     }
 
@@ -188,7 +190,8 @@ impl Made {
         let (new, place) = (!place.exists(), place.to_owned());
         let store = SyncFolder::create(&place, beside::making().as_deref())?;
         let outside = store.makes_outside();
-        Ok((Self { place, store: Arc::new(store), new, online: false }, outside))
+        let store = AnyStore::Objects(Arc::new(store));
+        Ok((Self { place, store, new, online: false }, outside))
     }
 
     /// A store at a URL, which makes nothing yet.
@@ -214,13 +217,13 @@ impl Made {
         let fixed = objects.iter().map(|(name, bytes)| Place::fixed(name, *bytes));
         let header = Place::new(HEADER_OBJECT, HEADER_BYTES as u64);
         let places: Vec<_> = [header].into_iter().chain(fixed).collect();
-        let store = Arc::new(PartitionStore::create(place, &places, existing)?);
+        let store = Arc::new(PartitionStore::create(place, &places, existing)?).into();
         Ok(Self { place: place.to_owned(), store, new, online: false })
     }
 
     /// The store.
-    pub fn store(&self) -> Arc<dyn Store> {
-        Arc::clone(&self.store)
+    pub fn store(&self) -> AnyStore {
+        self.store.clone()
     }
 
     /// Removes what was made: the volume did not come about.

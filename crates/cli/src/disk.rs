@@ -11,7 +11,7 @@ use crate::unobserved;
 use anyhow::{Context, Result};
 use oblivio_serve::nbd::Options;
 use oblivio_serve::watch::Holds;
-use oblivio_store::Store;
+use oblivio_store::AnyStore;
 use oblivio_volume::disk::Disk;
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct Opened {
 ///
 /// # Errors
 /// The options or the place are wrong.
-pub fn begin(args: &ServeArgs) -> Result<Option<Arc<dyn Store>>> {
+pub fn begin(args: &ServeArgs) -> Result<Option<AnyStore>> {
     if args.commit_every == 0 || args.timeout == 0 {
         return Err(usage("a time of 0 seconds makes no sense", "Use 1 or more."));
     }
@@ -49,10 +49,10 @@ pub fn begin(args: &ServeArgs) -> Result<Option<Arc<dyn Store>>> {
 ///
 /// # Errors
 /// Those of opening a volume; the volume holds no disk.
-pub fn open(args: &ServeArgs, store: Arc<dyn Store>) -> Result<Opened> {
+pub fn open(args: &ServeArgs, store: AnyStore) -> Result<Opened> {
     let recorder = Recorder::of(&args.open)?;
     let layers = open::layers(Recorder::under(store, recorder.as_ref()), &args.volume);
-    let (store, pulse) = (Arc::clone(&layers.store), Arc::clone(&layers.pulse));
+    let (store, pulse) = (layers.store.clone(), Arc::clone(&layers.pulse));
     let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true);
     let (volume, publisher) = opened?;
     let signals = signals::catch()?;

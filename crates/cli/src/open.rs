@@ -12,8 +12,8 @@ use oblivio_app::place::{self, PlaceError};
 use oblivio_app::{BesideFolder, Remembered};
 use oblivio_serve::layers::Layers;
 use oblivio_serve::memory;
-use oblivio_serve::watch::{Holds, Publisher, WatchedStore};
-use oblivio_store::Store;
+use oblivio_serve::watch::{Holds, Publisher, watched};
+use oblivio_store::AnyStore;
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::{FileSystem, Timestamp};
 use oblivio_volume::{
@@ -33,13 +33,13 @@ pub struct Session {
 }
 
 /// The store in an existing folder, file or partition, or at a URL.
-pub fn store(folder: &Path) -> Result<Arc<dyn Store>> {
+pub fn store(folder: &Path) -> Result<AnyStore> {
     keep_service_secrets(folder);
     found(folder, place::open_patiently(folder))
 }
 
 /// The same for a server, which has its own layer over outages.
-pub fn store_to_serve(folder: &Path) -> Result<Arc<dyn Store>> {
+pub fn store_to_serve(folder: &Path) -> Result<AnyStore> {
     keep_service_secrets(folder);
     found(folder, place::open(folder))
 }
@@ -52,14 +52,14 @@ fn keep_service_secrets(folder: &Path) {
 }
 
 /// The layers that a server has over it.
-pub fn layers(store: Arc<dyn Store>, folder: &Path) -> Layers {
+pub fn layers(store: AnyStore, folder: &Path) -> Layers {
     match place::network(folder) {
         Some(network) => Layers::online(store, network.patience, network.answers),
         None => Layers::over(store),
     }
 }
 
-fn found(folder: &Path, store: Result<Arc<dyn Store>, PlaceError>) -> Result<Arc<dyn Store>> {
+fn found(folder: &Path, store: Result<AnyStore, PlaceError>) -> Result<AnyStore> {
     store.map_err(|error| match error {
         PlaceError::Missing(_) => {
             let shown = folder.display();
@@ -150,7 +150,7 @@ pub fn volume(
 /// Opens a volume on an existing store; `folder` is its name for people. A mount asks for short
 /// pauses.
 pub fn volume_over(
-    store: Arc<dyn Store>,
+    store: AnyStore,
     folder: &Path,
     args: &OpenArgs,
     recorder: Option<&Recorder>,
@@ -161,8 +161,8 @@ pub fn volume_over(
         return Err(usage(what, "Leave it out: a service sees what is read in it."));
     }
     refuse_token_file(args)?;
-    let store: Arc<dyn Store> = match args.unobserved {
-        true => Arc::new(Unobserved::over(store).context("a temporary file")?),
+    let store = match args.unobserved {
+        true => Arc::new(Unobserved::over(store.objects()).context("a temporary file")?).into(),
         false => store,
     };
     if args.take_over && !place::is_online(folder) {
@@ -181,7 +181,7 @@ pub fn volume_over(
         closed
     } else {
         refuse_what_hides_reads(args)?;
-        closed.over(|store| WatchedStore::over(store, &publisher))?
+        closed.over(|store| watched(store, &publisher))?
     };
     let on_shown = both(publisher.callback(), recorder.map(Recorder::callback));
     let mut options = OpenOptions { short_pauses, ..options(folder, args, Some(on_shown))? };

@@ -5,10 +5,9 @@ use crate::human::{self, say, say_json};
 use crate::open::store;
 use crate::passphrase;
 use anyhow::{Context, Result};
-use oblivio_store::Store;
+use oblivio_store::AnyStore;
 use oblivio_volume::{add_passphrase, change_passphrase, read_header, remove_passphrase};
 use std::path::Path;
-use std::sync::Arc;
 
 /// Runs the command.
 pub fn run(command: &PassphraseCommand) -> Result<()> {
@@ -21,9 +20,9 @@ pub fn run(command: &PassphraseCommand) -> Result<()> {
 }
 
 /// The store of a volume, locked: two changes at a time could lose one of them.
-fn exclusive(folder: &Path) -> Result<Arc<dyn Store>> {
+fn exclusive(folder: &Path) -> Result<AnyStore> {
     let store = store(folder)?;
-    read_header(store.as_ref()).with_context(|| folder.display().to_string())?;
+    read_header(&store).with_context(|| folder.display().to_string())?;
     store.lock().map_err(oblivio_volume::Error::from)?;
     Ok(store)
 }
@@ -33,16 +32,16 @@ fn add(args: &PassphraseNew) -> Result<()> {
     let store = exclusive(&args.volume)?;
     let known = passphrase::known(&args.passphrase)?;
     let new = passphrase::new(&args.new)?;
-    add_passphrase(store.as_ref(), &known, &new, kdf)?;
-    let count = read_header(store.as_ref())?.passphrases as u64;
+    add_passphrase(&store, &known, &new, kdf)?;
+    let count = read_header(&store)?.passphrases as u64;
     say(format!("Added; {} can open the volume now.", human::count(count, "passphrase")))
 }
 
 fn remove(args: &PassphraseRemove) -> Result<()> {
     let store = exclusive(&args.volume)?;
     let victim = passphrase::known(&args.passphrase)?;
-    remove_passphrase(store.as_ref(), &victim)?;
-    let count = read_header(store.as_ref())?.passphrases as u64;
+    remove_passphrase(&store, &victim)?;
+    let count = read_header(&store)?.passphrases as u64;
     say(format!("Removed; {} can open the volume now.", human::count(count, "passphrase")))
 }
 
@@ -51,13 +50,13 @@ fn change(args: &PassphraseNew) -> Result<()> {
     let store = exclusive(&args.volume)?;
     let old = passphrase::known(&args.passphrase)?;
     let new = passphrase::new(&args.new)?;
-    change_passphrase(store.as_ref(), &old, &new, kdf)?;
+    change_passphrase(&store, &old, &new, kdf)?;
     say("Changed. Older copies of the volume still open with the old passphrase.")
 }
 
 fn list(args: &PassphraseList) -> Result<()> {
-    let header = read_header(store(&args.volume)?.as_ref())
-        .with_context(|| args.volume.display().to_string())?;
+    let header =
+        read_header(&store(&args.volume)?).with_context(|| args.volume.display().to_string())?;
     if args.json {
         return say_json(&serde_json::json!({
             "volume": header.volume.to_string(),

@@ -11,7 +11,7 @@ use serde_json::json;
 
 /// Runs the command.
 pub fn run(args: &PickArgs) -> Result<()> {
-    let store = open::store(&args.volume)?;
+    let store = open::store(&args.volume)?.objects();
     // Before asking for the passphrase: a mistyped folder is reported first.
     oblivio_volume::read_header(&*store)?;
     let passphrase = passphrase::known(&args.open.passphrase)?;

@@ -7,7 +7,7 @@ use oblivio_audit::record::{Act, Call, Line, Session, VolumeLine, Writer};
 use oblivio_audit::sight::{Observer, Sight};
 use oblivio_audit::{Kind, Request, Rule, WindowRule};
 use oblivio_store::record::{Event, Op};
-use oblivio_store::{RecordStore, Store};
+use oblivio_store::{AnyStore, Objects, RecordStore, layered};
 use oblivio_volume::{OnShown, Shown, ShownKind};
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -150,15 +150,18 @@ impl Recorder {
     }
 
     /// The store under the recorder, which must lie right over what an adversary sees.
-    pub fn over(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+    pub fn over<S: Objects>(&self, store: S) -> RecordStore<S> {
         let (recording, begun) = (Arc::clone(&self.recording), self.begun);
         let see = move |event: &Event| lock(&recording).see(event, micros(begun));
-        Arc::new(RecordStore::watching(store, see).whole())
+        RecordStore::watching(store, see).whole()
     }
 
     /// The store under the recorder, if there is one.
-    pub fn under(store: Arc<dyn Store>, recorder: Option<&Self>) -> Arc<dyn Store> {
-        recorder.map_or_else(|| Arc::clone(&store), |recorder| recorder.over(Arc::clone(&store)))
+    pub fn under(store: AnyStore, recorder: Option<&Self>) -> AnyStore {
+        match recorder {
+            Some(recorder) => layered!(store, below => recorder.over(below)),
+            None => store,
+        }
     }
 
     /// The callback by which the volume reports each thing that its store was shown.
@@ -302,7 +305,7 @@ mod tests {
             CreateOptions { block_bytes: 64 << 10, capacity_bytes: 1 << 30, kdf: KdfParams::TEST };
         let on_shown = Some(recorder.callback());
         let open = OpenOptions { memory_bytes: 256 << 20, on_shown, ..OpenOptions::default() };
-        let store = recorder.over(Arc::new(MemoryStore::new()));
+        let store = Arc::new(recorder.over(MemoryStore::new()));
         let mut volume = TreeVolume::create(store, &Passphrase::new("quiet"), create, open)
             .expect("an empty store");
         let op = |id, action| BlockOp { id: BlockId(id), action };

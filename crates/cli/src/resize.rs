@@ -49,7 +49,7 @@ fn refuse_fixed(args: &ResizeArgs) -> Result<()> {
     if args.size == 0 {
         return Err(usage("a volume of no size holds nothing", "Try 10G."));
     }
-    let header = read_header(open::store(&args.volume)?.as_ref())
+    let header = read_header(&open::store(&args.volume)?)
         .with_context(|| args.volume.display().to_string())?;
     if header.engine.resizes {
         return Ok(());

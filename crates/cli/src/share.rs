@@ -12,7 +12,7 @@ use oblivio_serve::log;
 use oblivio_share::{
     Address, Device, Granted, Server, TablesOf, VolumeStatus, Wish, admit, hex, wish,
 };
-use oblivio_store::{Patience, RetryStore, Store, StoreError};
+use oblivio_store::{Objects, Patience, RetryStore, StoreError};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -63,8 +63,9 @@ fn tables_of(place: &Path) -> TablesOf {
             None => log::note("the store of the tables answers again"),
         };
         let patience = Patience::default();
-        let patient = RetryStore::online(store, patience, TABLES_PATIENCE, Box::new(tell));
-        Ok(Arc::new(patient) as Arc<dyn Store>)
+        let patient =
+            RetryStore::online(store.objects(), patience, TABLES_PATIENCE, Box::new(tell));
+        Ok(Arc::new(patient) as Arc<dyn Objects>)
     })
 }
 

@@ -16,7 +16,7 @@ pub fn run(args: &StatusArgs) -> Result<()> {
     refuse_folders(&args.volume, "status")?;
     let store = open::store(&args.volume)?;
     // Before asking for the passphrase: a mistyped URL is reported first.
-    oblivio_volume::read_header(&*store)?;
+    oblivio_volume::read_header(&store)?;
     let passphrase = passphrase::known(&args.open.passphrase)?;
     // It keeps no process of this computer out, and notes nothing.
     let remembered = Remembered::at(&args.volume, args.open.accept_other_volume)?.unchanged();
@@ -25,7 +25,7 @@ pub fn run(args: &StatusArgs) -> Result<()> {
         accept_rollback: args.open.accept_rollback,
         ..OpenOptions::default()
     };
-    let found = status(store, &passphrase, options)?;
+    let found = status(store.objects(), &passphrase, options)?;
     match (args.json, found) {
         (true, found) => say_json(&found.as_ref().map(as_json)),
         (false, None) => say("Nobody has ever used this volume."),

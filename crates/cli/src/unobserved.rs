@@ -7,8 +7,8 @@
 use crate::args::OpenArgs;
 use crate::exit::usage;
 use oblivio_store::{
-    Blobs, Capabilities, Held, Hint, Lease, Log, PutMode, ReadAt, Result, Slots, Store, StoreError,
-    WriteAt,
+    Answer, Call, Capabilities, Held, Hint, Lease, Log, Objects, PutMode, ReadAt, Result, Slots,
+    StoreError, WriteAt, begin_by_writes,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -36,7 +36,7 @@ const PAGE: u64 = 4096;
 
 /// The store.
 pub struct Unobserved {
-    below: Arc<dyn Store>,
+    below: Arc<dyn Objects>,
     kept: Mutex<Kept>,
 }
 
@@ -62,7 +62,7 @@ impl Unobserved {
     ///
     /// # Errors
     /// Temporary files cannot be made.
-    pub fn over(below: Arc<dyn Store>) -> std::io::Result<Self> {
+    pub fn over(below: Arc<dyn Objects>) -> std::io::Result<Self> {
         let kept = Kept { file: tempfile::tempfile()?, end: 0, objects: HashMap::new() };
         Ok(Self { below, kept: Mutex::new(kept) })
     }
@@ -75,7 +75,7 @@ impl Unobserved {
     fn change(
         &self,
         name: &str,
-        work: impl FnOnce(&dyn Store, &mut Kept, &mut Object) -> std::io::Result<()>,
+        work: impl FnOnce(&dyn Objects, &mut Kept, &mut Object) -> std::io::Result<()>,
     ) -> Result<()> {
         let mut kept = self.kept();
         let mut object = match kept.objects.remove(name) {
@@ -115,7 +115,7 @@ impl Kept {
     /// it is overwritten as a whole.
     fn page(
         &mut self,
-        below: &dyn Store,
+        below: &dyn Objects,
         name: &str,
         object: &mut Object,
         page: u64,
@@ -140,7 +140,7 @@ impl Kept {
     }
 
     /// Reads a range that is within the object.
-    fn read(&self, below: &dyn Store, object: &Object, range: &mut ReadAt<'_>) -> Result<()> {
+    fn read(&self, below: &dyn Objects, object: &Object, range: &mut ReadAt<'_>) -> Result<()> {
         let (name, offset, len) = (range.object, range.offset, range.buf.len() as u64);
         let shows = object.below.saturating_sub(offset).min(len) as usize;
         let (shown, zeros) = range.buf.split_at_mut(shows);
@@ -206,6 +206,12 @@ impl Held for Unobserved {
         }
         Ok(all.into_iter().collect())
     }
+
+    fn hint(&self, hint: Hint<'_>) {
+        if let Hint::Reads(_) = hint {
+            self.below.hint(hint);
+        }
+    }
 }
 
 impl Log for Unobserved {
@@ -244,19 +250,9 @@ impl Slots for Unobserved {
     fn discard(&self, _ranges: &[(&str, u64, u64)]) -> Result<()> {
         Ok(())
     }
-
-    fn free_bytes(&self) -> Result<Option<u64>> {
-        Ok(None)
-    }
-
-    fn hint(&self, hint: Hint<'_>) {
-        if let Hint::Reads(_) = hint {
-            self.below.hint(hint);
-        }
-    }
 }
 
-impl Blobs for Unobserved {
+impl Objects for Unobserved {
     fn put(&self, name: &str, data: &[u8], mode: PutMode) -> Result<()> {
         if mode == PutMode::IfAbsent && self.len(name)?.is_some() {
             return Err(StoreError::Exists { object: name.to_owned() });
@@ -273,6 +269,18 @@ impl Blobs for Unobserved {
             })
         })
     }
+
+    fn begin(&self, objects: &[(&str, &[u8])]) -> Result<()> {
+        begin_by_writes(self, objects)
+    }
+
+    fn settle(&self, objects: &[&str]) -> Result<()> {
+        self.sync(objects)
+    }
+
+    fn answer(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        call.on_store(self)
+    }
 }
 
 impl Lease for Unobserved {
@@ -285,7 +293,7 @@ impl Lease for Unobserved {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use oblivio_store::MemoryStore;
+    use oblivio_store::{MemoryStore, Store};
     use proptest::prelude::*;
 
     #[derive(Clone, Debug)]

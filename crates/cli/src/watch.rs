@@ -17,7 +17,7 @@ use std::path::Path;
 pub fn run(args: &WatchArgs) -> Result<()> {
     let store = open::store(&args.volume)?;
     let shown = args.volume.display().to_string();
-    let header = read_header(store.as_ref()).with_context(|| shown.clone())?;
+    let header = read_header(&store).with_context(|| shown.clone())?;
     // From here on a signal ends the loop below, not the process in the middle of something.
     let mut stop = signals::catch()?;
     let hint = "Set HOME or XDG_RUNTIME_DIR.";

@@ -173,7 +173,7 @@ impl CreateOptions {
             ));
         }
         let url = place.to_string_lossy();
-        if let Some(name) = oblivio_app::moving::stranger(&place::open(place)?.list()?) {
+        if let Some(name) = oblivio_app::moving::stranger(&place::open(place)?.objects().list()?) {
             return Err(Error::Exists(format!("{name}, which is of no volume,")));
         }
         let verdict = try_out(&url, Effort::SMALL);

@@ -1,6 +1,6 @@
-//! Writes that have begun: their bytes are kept until the service has them.
+//! Objects that have begun: their bytes are kept until the service has them.
 //!
-//! A failed one is sent again by the next sync, with the same bytes. So a retry never needs new
+//! A failed one is sent again by the next settle, with the same bytes. So a retry never needs new
 //! bytes, and no name is ever sent with two contents.
 
 use super::failure::Failure;
@@ -27,7 +27,7 @@ struct Write {
 #[derive(Debug)]
 enum Fate {
     Going,
-    /// The error, and whether a sync has reported it.
+    /// The error, and whether a settle has reported it.
     Failed(Failure, bool),
 }
 
@@ -67,7 +67,7 @@ impl Begun {
     }
 
     /// Waits for these objects. One whose failure is known already is sent again first.
-    pub(super) fn sync(&self, names: &[&str], send: Send<'_>) -> Result<()> {
+    pub(super) fn settle(&self, names: &[&str], send: Send<'_>) -> Result<()> {
         let mut again = Vec::new();
         let mut writes = self.writes();
         for name in names {
@@ -94,12 +94,12 @@ impl Begun {
     }
 
     /// Waits until none of these objects is being sent.
-    pub(super) fn settle(&self, names: &[&str]) {
+    pub(super) fn wait_for(&self, names: &[&str]) {
         drop(self.wait(|name| names.contains(&name)));
     }
 
     /// Waits until no object whose name begins so is being sent.
-    pub(super) fn settle_under(&self, prefix: &str) {
+    pub(super) fn wait_under(&self, prefix: &str) {
         drop(self.wait(|name| name.starts_with(prefix)));
     }
 
@@ -142,11 +142,11 @@ mod tests {
         begun.begin("a", buffer("one"), &send).unwrap();
         assert_eq!(sent.borrow().len(), 1, "the same bytes are sent once");
         assert!(begun.begin("a", buffer("two"), &send).is_err(), "never two contents");
-        assert!(begun.sync(&["a"], &send).unwrap_err().may_pass());
-        assert_eq!(sent.borrow().len(), 1, "the first sync tells");
-        assert!(begun.sync(&["a", "b"], &send).unwrap_err().may_pass());
-        begun.sync(&["a"], &send).unwrap();
-        begun.sync(&["a"], &send).unwrap();
+        assert!(begun.settle(&["a"], &send).unwrap_err().may_pass());
+        assert_eq!(sent.borrow().len(), 1, "the first one tells");
+        assert!(begun.settle(&["a", "b"], &send).unwrap_err().may_pass());
+        begun.settle(&["a"], &send).unwrap();
+        begun.settle(&["a"], &send).unwrap();
         assert_eq!(*sent.borrow(), vec![("a".to_owned(), b"one".to_vec()); 3]);
         assert!(begun.writes().is_empty(), "the bytes are kept no longer");
     }
@@ -157,6 +157,6 @@ mod tests {
         let send = |name: &str, _: Buffer| begun.ended(name, Err(Failure::cut()));
         begun.begin("a", buffer("one"), &send).unwrap();
         begun.forget(&["a"]);
-        begun.sync(&["a"], &send).unwrap();
+        begun.settle(&["a"], &send).unwrap();
     }
 }

@@ -2,9 +2,9 @@
 //! in accounts of Dropbox, Google Drive and OneDrive.
 //!
 //! This is the only async code. Everything behind [`OnlineStore`] runs on a small private runtime;
-//! its methods block like those of any other store. A service reads and writes whole objects, so
-//! the store does not [write over](oblivio_store::Capabilities::writes_over): a write at offset 0
-//! begins to send a whole new object at once, and a sync waits for it.
+//! its methods block like those of any other store. A service stores whole objects, so that is the
+//! one port which the store has ([`Objects`](oblivio_store::Objects)): `begin` sends some at once,
+//! and `settle` waits for them.
 //!
 //! What a service sees must follow from public facts only. So each call is a fixed number of
 //! requests, all of them at once up to a fixed limit; an object is sent in one request, under no

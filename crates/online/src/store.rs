@@ -1,12 +1,12 @@
-//! [`OnlineStore`]: a whole store over a service of objects.
+//! [`OnlineStore`]: the objects of a service.
 
 use super::begun::Begun;
 use super::driver::Driver;
 use super::failure::Failure;
 use super::runtime::Runtime;
 use oblivio_store::{
-    Blobs, Capabilities, Held, Lease, LeaseKind, Log, PutMode, ReadAt, Result, Slots, StoreError,
-    WriteAt, check_name,
+    Answer, Call, Capabilities, Held, LeaseKind, Objects, PutMode, ReadAt, Result, StoreError,
+    check_name,
 };
 use opendal::Buffer;
 use std::fmt;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// A store on a network. Clones are the same store, and share its limit of requests at once.
 ///
-/// It keeps nobody out: [`Lease::lock`] is granted. Sessions are the business of a volume.
+/// It keeps nobody out. Sessions are the business of a volume.
 #[derive(Clone)]
 pub struct OnlineStore(Arc<Inner>);
 
@@ -87,7 +87,6 @@ impl Held for OnlineStore {
             replaces_atomically: traits.atomic,
             creates_exclusively: traits.creates,
             writes_over: false,
-            versions: false,
             frees_discarded: false,
             reserves_space: false,
             knows_free_space: false,
@@ -104,7 +103,7 @@ impl Held for OnlineStore {
             end.ok_or_else(|| StoreError::out_of_range(object))?;
         }
         let names: Vec<_> = reads.iter().map(|read| read.object).collect();
-        self.0.begun.settle(&names);
+        self.0.begun.wait_for(&names);
         for read in &*reads {
             let end = read.offset + read.buf.len() as u64;
             requests.push(self.0.driver.get(read.object, read.offset..end));
@@ -130,7 +129,7 @@ impl Held for OnlineStore {
 
     fn lens(&self, objects: &[&str]) -> Result<Vec<Option<u64>>> {
         objects.iter().try_for_each(|object| check_name(object))?;
-        self.0.begun.settle(objects);
+        self.0.begun.wait_for(objects);
         self.ask_lens(objects)
     }
 
@@ -142,63 +141,13 @@ impl Held for OnlineStore {
         if !prefix.is_empty() {
             check_name(prefix)?;
         }
-        self.0.begun.settle_under(prefix);
+        self.0.begun.wait_under(prefix);
         let answer = self.0.runtime.one(self.0.driver.list(prefix));
         answer.map_err(|failure| failure.about(prefix))
     }
 }
 
-/// A request of what a service cannot do.
-fn whole_only<T>(object: &str) -> Result<T> {
-    check_name(object)?;
-    Err(StoreError::refused(object, "an online store writes whole objects only"))
-}
-
-impl Log for OnlineStore {
-    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
-        self.write(&[WriteAt::new(object, offset, data)])?;
-        self.sync(&[object])
-    }
-
-    fn truncate(&self, object: &str, _len: u64) -> Result<()> {
-        whole_only(object)
-    }
-}
-
-impl Slots for OnlineStore {
-    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
-        for write in writes {
-            check_name(write.object)?;
-            if write.offset != 0 {
-                return whole_only(write.object);
-            }
-        }
-        for write in writes {
-            let data = Buffer::from(write.data.to_vec());
-            self.0.begun.begin(write.object, data, &|name, data| self.send(name, data))?;
-        }
-        Ok(())
-    }
-
-    fn sync(&self, objects: &[&str]) -> Result<()> {
-        objects.iter().try_for_each(|object| check_name(object))?;
-        self.0.begun.sync(objects, &|name, data| self.send(name, data))
-    }
-
-    fn allocate(&self, object: &str, _len: u64) -> Result<()> {
-        whole_only(object)
-    }
-
-    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
-        ranges.first().map_or(Ok(()), |(object, _, _)| whole_only(object))
-    }
-
-    fn free_bytes(&self) -> Result<Option<u64>> {
-        Ok(None)
-    }
-}
-
-impl Blobs for OnlineStore {
+impl Objects for OnlineStore {
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
         check_name(object)?;
         // A write of this name that failed is not sent again over what is put now.
@@ -206,6 +155,19 @@ impl Blobs for OnlineStore {
         let request = self.0.driver.put(object, Buffer::from(data.to_vec()), mode);
         let answer = self.0.runtime.one(request);
         answer.map_err(|failure| failure.about(object))
+    }
+
+    fn begin(&self, objects: &[(&str, &[u8])]) -> Result<()> {
+        objects.iter().try_for_each(|(object, _)| check_name(object))?;
+        objects.iter().try_for_each(|(object, data)| {
+            let data = Buffer::from(data.to_vec());
+            self.0.begun.begin(object, data, &|name, data| self.send(name, data))
+        })
+    }
+
+    fn settle(&self, objects: &[&str]) -> Result<()> {
+        objects.iter().try_for_each(|object| check_name(object))?;
+        self.0.begun.settle(objects, &|name, data| self.send(name, data))
     }
 
     fn delete(&self, objects: &[&str]) -> Result<()> {
@@ -216,10 +178,8 @@ impl Blobs for OnlineStore {
         let mut answers = self.0.runtime.all(requests).into_iter().zip(parts);
         answers.try_for_each(|(answer, part)| answer.map_err(|failure| failure.about(part[0])))
     }
-}
 
-impl Lease for OnlineStore {
-    fn lock(&self) -> Result<()> {
-        Ok(())
+    fn answer(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        call.on_objects(self)
     }
 }

@@ -3,14 +3,14 @@
 use crate::log;
 use crate::pulse::PulseStore;
 use crate::queue::Pulse;
-use oblivio_store::{Patience, RetryStore, Store, StoreError};
+use oblivio_store::{AnyStore, Patience, RetryStore, StoreError, layered};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A store under its layers: one that outlasts outages, and one that grows a pulse.
 pub struct Layers {
     /// The store for the volume.
-    pub store: Arc<dyn Store>,
+    pub store: AnyStore,
     /// Its signs of life.
     pub pulse: Pulse,
     patience: Patience,
@@ -18,21 +18,24 @@ pub struct Layers {
 
 impl Layers {
     /// Over a disk: calls are repeated until they succeed.
-    pub fn over(store: Arc<dyn Store>) -> Self {
+    pub fn over(store: impl Into<AnyStore>) -> Self {
         let (pulse, patience) = (Pulse::default(), Patience::default());
-        let store = Arc::new(PulseStore::new(store, Arc::clone(&pulse)));
-        let store = Arc::new(RetryStore::new(store, patience.clone(), Box::new(tell_outage)));
+        let store = layered!(store.into(), below => {
+            let below = Arc::new(PulseStore::new(below, Arc::clone(&pulse)));
+            RetryStore::new(below, patience.clone(), Box::new(tell_outage))
+        });
         Self { store, pulse, patience }
     }
 
     /// Over a store on a network: the volume is opened with patience for `most`, and then served
     /// as long as it takes. `pulse` counts answers: a call may need many, and a slow line is no
     /// stalled one.
-    pub fn online(store: Arc<dyn Store>, most: Duration, pulse: Pulse) -> Self {
+    pub fn online(store: AnyStore, most: Duration, pulse: Pulse) -> Self {
         let patience = Patience::default();
-        let store = Arc::new(PulseStore::new(store, Arc::clone(&pulse)));
-        let tell = Box::new(tell_outage);
-        let store = Arc::new(RetryStore::online(store, patience.clone(), most, tell));
+        let store = layered!(store, below => {
+            let below = Arc::new(PulseStore::new(below, Arc::clone(&pulse)));
+            RetryStore::online(below, patience.clone(), most, Box::new(tell_outage))
+        });
         Self { store, pulse, patience }
     }
 

@@ -2,27 +2,27 @@
 //! stalled one.
 
 use crate::queue::Pulse;
-use oblivio_store::{Answer, Call, Layer, Result, Store};
+use oblivio_store::{Answer, Call, Layer, Objects, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Counts every call that ends well.
-pub struct PulseStore {
-    inner: Arc<dyn Store>,
+pub struct PulseStore<S: ?Sized> {
+    inner: Arc<S>,
     pulse: Pulse,
 }
 
-impl PulseStore {
-    pub fn new(inner: Arc<dyn Store>, pulse: Pulse) -> Self {
+impl<S: Objects + ?Sized> PulseStore<S> {
+    pub fn new(inner: Arc<S>, pulse: Pulse) -> Self {
         Self { inner, pulse }
     }
 }
 
-impl Layer for PulseStore {
-    type Below = dyn Store;
+impl<S: Objects + ?Sized> Layer for PulseStore<S> {
+    type Below = S;
 
-    fn below(&self) -> &Self::Below {
-        &*self.inner
+    fn below(&self) -> &S {
+        &self.inner
     }
 
     fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {

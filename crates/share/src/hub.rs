@@ -7,7 +7,7 @@ use crate::error::{Doing, Error, Result};
 use crate::identity::random;
 use crate::line::Writer;
 use oblivio_store::share::{Clock, Share, ShareError, StoredShare, Tables};
-use oblivio_store::{Store, StoreError};
+use oblivio_store::{Objects, StoreError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// Opens the store somewhere else that has the tables of the volume of this name.
-pub type TablesOf = Box<dyn Fn(&str) -> oblivio_store::Result<Arc<dyn Store>> + Send + Sync>;
+pub type TablesOf = Box<dyn Fn(&str) -> oblivio_store::Result<Arc<dyn Objects>> + Send + Sync>;
 
 /// A volume.
 pub struct Volume {

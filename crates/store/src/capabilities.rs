@@ -7,8 +7,6 @@ pub enum LeaseKind {
     Granted,
     /// The system keeps it, and frees it when its process ends.
     Process,
-    /// The store keeps it. After a crash it stays until somebody breaks it.
-    Stored,
 }
 
 /// The ports of a store beyond reads and writes, and how strong they are.
@@ -20,11 +18,9 @@ pub struct Capabilities {
     pub replaces_atomically: bool,
     /// Of several that create one object, one succeeds.
     pub creates_exclusively: bool,
-    /// Parts of an object can be written over. Where not, [`Slots::write`](crate::Slots::write)
-    /// stores a whole new object, and there is no truncation, allocation or discard.
+    /// Parts of an object can be written over, so a crash may leave one that was
+    /// [begun](crate::Objects::begin) with its length and without its bytes.
     pub writes_over: bool,
-    /// Each put gets a version.
-    pub versions: bool,
     /// A discard frees space.
     pub frees_discarded: bool,
     /// Allocated space is reserved: no later write in it finds the store full.
@@ -42,7 +38,6 @@ impl Capabilities {
         replaces_atomically: true,
         creates_exclusively: true,
         writes_over: true,
-        versions: false,
         frees_discarded: true,
         reserves_space: false,
         knows_free_space: false,

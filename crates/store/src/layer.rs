@@ -1,10 +1,11 @@
 //! [`Layer`]: a store that changes the calls of the store below.
 //!
 //! A call is a value, so a layer is one function: it looks at a call, passes it on or not, and
-//! looks at the answer. A new method of a port passes through all layers by itself.
+//! looks at the answer. A new method of a port passes through all layers by itself. A layer has the
+//! ports that the store below has.
 
-use crate::ports::{Blobs, Held, Hint, Lease, Log, PutMode, Slots, Store, allocate_in_parts};
-use crate::{Capabilities, ReadAt, Result, WriteAt};
+use crate::ports::{Held, Hint, Lease, Log, Objects, PutMode, Slots, Store, allocate_in_parts};
+use crate::{Capabilities, ReadAt, Result, StoreError, WriteAt};
 use std::sync::Arc;
 
 /// A call to a store.
@@ -25,7 +26,8 @@ pub enum Call<'c, 'n> {
     FreeBytes,
     Hint(Hint<'c>),
     Put(&'c str, &'c [u8], PutMode),
-    Version(&'c str),
+    Begin(&'c [(&'n str, &'n [u8])]),
+    Settle(&'c [&'n str]),
     Delete(&'c [&'n str]),
     Lock,
 }
@@ -35,7 +37,7 @@ pub enum Call<'c, 'n> {
 pub enum Answer {
     /// It was done.
     Done,
-    /// A length, a version, or the free space.
+    /// A length, or the free space.
     Number(Option<u64>),
     /// The lengths of many objects.
     Numbers(Vec<Option<u64>>),
@@ -86,13 +88,47 @@ impl Call<'_, '_> {
     ///
     /// # Errors
     /// The store's.
-    pub fn on<S: Store + ?Sized>(&mut self, store: &S) -> Result<Answer> {
+    pub fn on<S: Objects + ?Sized>(&mut self, store: &S) -> Result<Answer> {
+        store.answer(self)
+    }
+
+    /// Makes the call by the port [`Objects`]; no layer makes one of another port to such a store.
+    ///
+    /// # Errors
+    /// The store's; `Io` for a call of another port.
+    pub fn on_objects<S: Objects + ?Sized>(&mut self, store: &S) -> Result<Answer> {
         match self {
             Self::Read(reads) => store.read(reads).map(Answer::from),
             Self::Len(object) => store.len(object).map(Answer::from),
             Self::Lens(objects) => store.lens(objects).map(Answer::from),
             Self::List => store.list().map(Answer::from),
             Self::ListUnder(prefix) => store.list_under(prefix).map(Answer::from),
+            Self::FreeBytes => store.free_bytes().map(Answer::from),
+            Self::Hint(hint) => {
+                store.hint(*hint);
+                Ok(Answer::Done)
+            }
+            Self::Put(object, data, mode) => store.put(object, data, *mode).map(Answer::from),
+            Self::Begin(objects) => store.begin(objects).map(Answer::from),
+            Self::Settle(objects) => store.settle(objects).map(Answer::from),
+            Self::Delete(objects) => store.delete(objects).map(Answer::from),
+            // The sessions of a volume keep each other out.
+            Self::Lock => Ok(Answer::Done),
+            Self::WriteDurable(_)
+            | Self::Truncate(..)
+            | Self::Write(_)
+            | Self::Sync(_)
+            | Self::Allocate(..)
+            | Self::Discard(_) => Err(StoreError::refused("", "the store has whole objects only")),
+        }
+    }
+
+    /// Makes the call by all ports of a [`Store`].
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn on_store<S: Store + ?Sized>(&mut self, store: &S) -> Result<Answer> {
+        match self {
             Self::WriteDurable(it) => {
                 store.write_durable(it.object, it.offset, it.data).map(Answer::from)
             }
@@ -101,15 +137,8 @@ impl Call<'_, '_> {
             Self::Sync(objects) => store.sync(objects).map(Answer::from),
             Self::Allocate(object, len) => store.allocate(object, *len).map(Answer::from),
             Self::Discard(ranges) => store.discard(ranges).map(Answer::from),
-            Self::FreeBytes => store.free_bytes().map(Answer::from),
-            Self::Hint(hint) => {
-                store.hint(*hint);
-                Ok(Answer::Done)
-            }
-            Self::Put(object, data, mode) => store.put(object, data, *mode).map(Answer::from),
-            Self::Version(object) => store.version(object).map(Answer::from),
-            Self::Delete(objects) => store.delete(objects).map(Answer::from),
             Self::Lock => store.lock().map(Answer::from),
+            _ => self.on_objects(store),
         }
     }
 
@@ -138,15 +167,21 @@ impl Call<'_, '_> {
             }
             Self::WriteDurable(it) => each(it.object, it.offset, it.data.len() as u64),
             Self::Put(object, data, _) => each(object, 0, data.len() as u64),
+            Self::Begin(objects) => {
+                objects.iter().for_each(|(object, data)| each(object, 0, data.len() as u64));
+            }
             Self::Truncate(object, len) | Self::Allocate(object, len) => each(object, 0, *len),
             Self::Discard(ranges) => ranges.iter().for_each(|it| each(it.0, it.1, it.2)),
             Self::Hint(Hint::Reads(ranges)) => {
                 ranges.iter().for_each(|it| each(it.0, it.1, it.2));
             }
-            Self::Sync(objects) | Self::Delete(objects) | Self::Lens(objects) => {
+            Self::Sync(objects)
+            | Self::Settle(objects)
+            | Self::Delete(objects)
+            | Self::Lens(objects) => {
                 objects.iter().for_each(|object| each(object, 0, 0));
             }
-            Self::Len(object) | Self::Version(object) | Self::ListUnder(object) => {
+            Self::Len(object) | Self::ListUnder(object) => {
                 each(object, 0, 0);
             }
             Self::Hint(Hint::Keep(bytes)) => each("", 0, *bytes as u64),
@@ -163,6 +198,7 @@ impl Call<'_, '_> {
             Self::Write(writes) => writes.iter().map(|write| write.data.len() as u64).sum(),
             Self::WriteDurable(write) => write.data.len() as u64,
             Self::Put(_, data, _) => data.len() as u64,
+            Self::Begin(objects) => objects.iter().map(|it| it.1.len() as u64).sum(),
             _ => 0,
         }
     }
@@ -177,10 +213,10 @@ impl Call<'_, '_> {
     }
 }
 
-/// A layer over a store. It has all ports of a store.
+/// A layer over a store. It has the ports of that store.
 pub trait Layer: Send + Sync {
     /// The store below.
-    type Below: Store + ?Sized;
+    type Below: Objects + ?Sized;
 
     /// The store below.
     fn below(&self) -> &Self::Below;
@@ -221,9 +257,18 @@ impl<L: Layer + ?Sized> Held for L {
     fn list_under(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
         self.call(&mut Call::ListUnder(prefix)).map(Answer::objects)
     }
+
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        self.call(&mut Call::FreeBytes).map(Answer::number)
+    }
+
+    fn hint(&self, hint: Hint<'_>) {
+        // A hint that fails is a hint ignored.
+        let _ = self.call(&mut Call::Hint(hint));
+    }
 }
 
-impl<L: Layer + ?Sized> Log for L {
+impl<L: Layer<Below: Store> + ?Sized> Log for L {
     fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
         self.call(&mut Call::WriteDurable(WriteAt::new(object, offset, data))).map(drop)
     }
@@ -233,7 +278,7 @@ impl<L: Layer + ?Sized> Log for L {
     }
 }
 
-impl<L: Layer + ?Sized> Slots for L {
+impl<L: Layer<Below: Store> + ?Sized> Slots for L {
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
         self.call(&mut Call::Write(writes)).map(drop)
     }
@@ -249,32 +294,31 @@ impl<L: Layer + ?Sized> Slots for L {
     fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
         self.call(&mut Call::Discard(ranges)).map(drop)
     }
-
-    fn free_bytes(&self) -> Result<Option<u64>> {
-        self.call(&mut Call::FreeBytes).map(Answer::number)
-    }
-
-    fn hint(&self, hint: Hint<'_>) {
-        // A hint that fails is a hint ignored.
-        let _ = self.call(&mut Call::Hint(hint));
-    }
 }
 
-impl<L: Layer + ?Sized> Blobs for L {
+impl<L: Layer + ?Sized> Objects for L {
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
         self.call(&mut Call::Put(object, data, mode)).map(drop)
     }
 
-    fn version(&self, object: &str) -> Result<Option<u64>> {
-        self.call(&mut Call::Version(object)).map(Answer::number)
+    fn begin(&self, objects: &[(&str, &[u8])]) -> Result<()> {
+        self.call(&mut Call::Begin(objects)).map(drop)
+    }
+
+    fn settle(&self, objects: &[&str]) -> Result<()> {
+        self.call(&mut Call::Settle(objects)).map(drop)
     }
 
     fn delete(&self, objects: &[&str]) -> Result<()> {
         self.call(&mut Call::Delete(objects)).map(drop)
     }
+
+    fn answer(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        self.call(call)
+    }
 }
 
-impl<L: Layer + ?Sized> Lease for L {
+impl<L: Layer<Below: Store> + ?Sized> Lease for L {
     fn lock(&self) -> Result<()> {
         self.call(&mut Call::Lock).map(drop)
     }
@@ -283,7 +327,7 @@ impl<L: Layer + ?Sized> Lease for L {
 /// A pointer to a store is a layer that changes nothing: callers and layers accept it.
 macro_rules! pointer {
     ($($pointer:ty),*) => {$(
-        impl<S: Store + ?Sized> Layer for $pointer {
+        impl<S: Objects + ?Sized> Layer for $pointer {
             type Below = S;
 
             fn below(&self) -> &S {

@@ -1,15 +1,16 @@
 //! The store is the adversary's view: whatever passes these traits is seen.
 //!
 //! A store is a flat set of named objects. Names are short ASCII words without `/`. What can be
-//! done with objects is in a few small [`ports`]; a [`Store`] has all that a volume needs. The one
-//! [`on_objects`] needs nothing but objects that are written once. A [`Layer`] changes a store's
-//! calls: [`record`] keeps the trace an adversary would keep, and [`retry`] outlasts outages.
-//! [`waits`] says how long is waited.
+//! done with objects is in a few small [`ports`]: stores that have whole [`Objects`] only, and a
+//! [`Store`] that also writes over. [`AnyStore`] is one of both kinds. A [`Layer`] changes a store's
+//! calls: [`record`] keeps the trace an adversary would keep, and [`retry`] outlasts
+//! outages. [`waits`] says how long is waited.
 //! Stores on a network are the crate `oblivio-online`.
 //! A [`share`] is the volume of many clients at a server.
 //! Stores that crash, fail or lag on purpose are in the crate of test doubles, `oblivio-testkit`.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
+mod any;
 mod behind;
 mod budget;
 mod capabilities;
@@ -19,8 +20,6 @@ pub mod local;
 mod medium;
 pub mod memory;
 mod name;
-mod objects;
-pub mod on_objects;
 pub mod partition;
 pub mod ports;
 mod range;
@@ -32,6 +31,7 @@ mod sync_folder;
 mod system;
 pub mod waits;
 
+pub use any::AnyStore;
 pub use budget::Budget;
 pub use capabilities::{Capabilities, LeaseKind};
 pub use error::{Result, StoreError};
@@ -39,10 +39,8 @@ pub use layer::{Answer, Call, Layer};
 pub use local::LocalStore;
 pub use memory::MemoryStore;
 pub use name::{MAX_NAME, TRIALS, check_name, is_of_trial};
-pub use objects::{FolderObjects, MemoryObjects, ObjectsOf};
-pub use on_objects::OnObjects;
 pub use partition::{Kind, PartitionStore, Place};
-pub use ports::{Blobs, Guard, Held, Hint, Lease, Log, Objects, PutMode, Slots, Store};
+pub use ports::{Guard, Held, Hint, Lease, Log, Objects, PutMode, Slots, Store, begin_by_writes};
 pub use range::{ReadAt, WriteAt};
 pub use record::RecordStore;
 pub use replace::replace_file;

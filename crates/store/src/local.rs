@@ -10,8 +10,10 @@ mod runs;
 mod temp;
 
 use crate::medium::{Lock, announce, sync_directory};
-use crate::ports::{Blobs, Held, Hint, Lease, Log, PutMode, Slots};
-use crate::{Capabilities, LeaseKind, ReadAt, Result, StoreError, WriteAt, check_name};
+use crate::ports::{Held, Hint, Lease, Log, Objects, PutMode, Slots, begin_by_writes};
+use crate::{
+    Answer, Call, Capabilities, LeaseKind, ReadAt, Result, StoreError, WriteAt, check_name,
+};
 use directory::Directory;
 use handles::{Handle, Handles};
 use runs::{joined, near, read_run, span};
@@ -123,7 +125,6 @@ impl Held for LocalStore {
             replaces_atomically: true,
             creates_exclusively: true,
             writes_over: true,
-            versions: false,
             frees_discarded,
             reserves_space,
             knows_free_space: self.directory.free_bytes().is_ok(),
@@ -189,6 +190,20 @@ impl Held for LocalStore {
         found.sort();
         Ok(found)
     }
+
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        let free = self.directory.free_bytes()?;
+        Ok(Some(free.saturating_sub(self.handles.waiting())))
+    }
+
+    fn hint(&self, hint: Hint<'_>) {
+        match hint {
+            Hint::Keep(bytes) => self.handles.may_keep(bytes),
+            Hint::RoundUp { object, align } => self.handles.may_round_up(object, align),
+            Hint::Reads(ranges) => self.announce(ranges),
+            Hint::BeforeRepeat(_) => {}
+        }
+    }
 }
 
 impl Log for LocalStore {
@@ -245,23 +260,9 @@ impl Slots for LocalStore {
         }
         Ok(())
     }
-
-    fn free_bytes(&self) -> Result<Option<u64>> {
-        let free = self.directory.free_bytes()?;
-        Ok(Some(free.saturating_sub(self.handles.waiting())))
-    }
-
-    fn hint(&self, hint: Hint<'_>) {
-        match hint {
-            Hint::Keep(bytes) => self.handles.may_keep(bytes),
-            Hint::RoundUp { object, align } => self.handles.may_round_up(object, align),
-            Hint::Reads(ranges) => self.announce(ranges),
-            Hint::BeforeRepeat(_) => {}
-        }
-    }
 }
 
-impl Blobs for LocalStore {
+impl Objects for LocalStore {
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
         check_name(object)?;
         let exists = || StoreError::Exists { object: object.to_owned() };
@@ -288,6 +289,18 @@ impl Blobs for LocalStore {
         objects.iter().try_for_each(|object| check_name(object))?;
         objects.iter().try_for_each(|object| self.remove(object))?;
         self.directory.sync()
+    }
+
+    fn begin(&self, objects: &[(&str, &[u8])]) -> Result<()> {
+        begin_by_writes(self, objects)
+    }
+
+    fn settle(&self, objects: &[&str]) -> Result<()> {
+        self.sync(objects)
+    }
+
+    fn answer(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        call.on_store(self)
     }
 }
 

@@ -4,8 +4,8 @@
 //! its content. Snapshots share chunks until one side writes: a test may take a snapshot at every
 //! step of a run.
 
-use crate::ports::{Blobs, Held, Lease, Log, PutMode, Slots};
-use crate::{Capabilities, ReadAt, Result, StoreError, WriteAt, check_name};
+use crate::ports::{self, Held, Lease, Log, PutMode, Slots, begin_by_writes};
+use crate::{Answer, Call, Capabilities, ReadAt, Result, StoreError, WriteAt, check_name};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -150,13 +150,9 @@ impl Slots for MemoryStore {
         }
         Ok(())
     }
-
-    fn free_bytes(&self) -> Result<Option<u64>> {
-        Ok(None)
-    }
 }
 
-impl Blobs for MemoryStore {
+impl ports::Objects for MemoryStore {
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
         check_name(object)?;
         let mut objects = self.exclusive();
@@ -176,6 +172,18 @@ impl Blobs for MemoryStore {
             present.remove(*name);
         }
         Ok(())
+    }
+
+    fn begin(&self, objects: &[(&str, &[u8])]) -> Result<()> {
+        begin_by_writes(self, objects)
+    }
+
+    fn settle(&self, objects: &[&str]) -> Result<()> {
+        self.sync(objects)
+    }
+
+    fn answer(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        call.on_store(self)
     }
 }
 

@@ -19,8 +19,8 @@ mod target;
 mod tests;
 
 use crate::medium::Lock;
-use crate::ports::{Blobs, Held, Hint, Lease, Log, PutMode, Slots};
-use crate::{Capabilities, LeaseKind, ReadAt, Result, StoreError, WriteAt};
+use crate::ports::{self, Held, Hint, Lease, Log, PutMode, Slots};
+use crate::{Answer, Call, Capabilities, LeaseKind, ReadAt, Result, StoreError, WriteAt};
 use objects::Objects;
 pub use place::{Existing, Kind, Place, SMALL};
 use std::fs::File;
@@ -133,7 +133,6 @@ impl Held for PartitionStore {
             replaces_atomically: true,
             creates_exclusively: true,
             writes_over: true,
-            versions: false,
             frees_discarded: self.discards,
             reserves_space: true,
             knows_free_space: true,
@@ -151,6 +150,19 @@ impl Held for PartitionStore {
 
     fn list(&self) -> Result<Vec<(String, u64)>> {
         Ok(self.objects.list())
+    }
+
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        Ok(Some(self.objects.free_bytes()))
+    }
+
+    fn hint(&self, hint: Hint<'_>) {
+        match hint {
+            Hint::Keep(bytes) => self.objects.may_keep(bytes),
+            Hint::Reads(ranges) => self.objects.expect_reads(ranges),
+            // An object may end within a page of another one.
+            Hint::RoundUp { .. } | Hint::BeforeRepeat(_) => {}
+        }
     }
 }
 
@@ -179,28 +191,19 @@ impl Slots for PartitionStore {
         let object = ranges.first().map_or("", |range| range.0);
         self.writable(object)?.discard(ranges, self.discards)
     }
-
-    fn free_bytes(&self) -> Result<Option<u64>> {
-        Ok(Some(self.objects.free_bytes()))
-    }
-
-    fn hint(&self, hint: Hint<'_>) {
-        match hint {
-            Hint::Keep(bytes) => self.objects.may_keep(bytes),
-            Hint::Reads(ranges) => self.objects.expect_reads(ranges),
-            // An object may end within a page of another one.
-            Hint::RoundUp { .. } | Hint::BeforeRepeat(_) => {}
-        }
-    }
 }
 
-impl Blobs for PartitionStore {
+impl ports::Objects for PartitionStore {
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
         self.writable(object)?.put(object, data, mode)
     }
 
     fn delete(&self, objects: &[&str]) -> Result<()> {
         self.writable(objects.first().unwrap_or(&""))?.delete(objects)
+    }
+
+    fn answer(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        call.on_store(self)
     }
 }
 

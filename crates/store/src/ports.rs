@@ -1,16 +1,17 @@
 //! The ports of a store: what can be done with its objects, in a few small traits.
 //!
-//! Each part of a volume says by its arguments on which port it stands. A log needs [`Log`] only,
-//! a header [`Blobs`]. A [`Store`] is all ports that a volume needs.
+//! There are two kinds of stores. All have [`Objects`], which are stored as a whole: that is what
+//! a service on a network has, and a folder that a sync client copies. A [`Store`] also writes
+//! over: places with [`Slots`], records with [`Log`]. Each part of a volume says by its arguments
+//! on which port it stands, and no store refuses a call of a port that it has.
 //!
 //! A write is durable only once [`Slots::sync`] of its object has returned. Until then a crash may
 //! keep, lose, tear or reorder it. A later write or that sync may be the first to report an error
 //! of a write, and then each one does until it has passed. [`Log::write_durable`],
-//! [`Log::truncate`], [`Blobs::put`] and [`Blobs::delete`] are durable on return.
+//! [`Log::truncate`], [`Objects::put`] and [`Objects::delete`] are durable on return.
 
-use crate::{Capabilities, ReadAt, Result, WriteAt};
+use crate::{Answer, Call, Capabilities, ReadAt, Result, WriteAt};
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// The objects that a store holds: their names, lengths and bytes.
@@ -33,6 +34,37 @@ pub trait Held: Send + Sync {
         all.retain(|(name, _)| name.starts_with(prefix));
         Ok(all)
     }
+    /// Bytes that may still be stored; `None` if unknown. It is only a forecast: others may use the
+    /// same disk.
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+    /// Takes a hint. A store may ignore each of them, and no result changes.
+    fn hint(&self, _hint: Hint<'_>) {}
+}
+
+/// Objects that are stored as a whole.
+///
+/// But for the header of a volume, no name ever has two contents. So a store may send an object
+/// again whose answer was lost.
+pub trait Objects: Held {
+    /// Stores a whole object atomically and durably: a crash leaves the old or the new one.
+    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()>;
+    /// Begins to store whole objects (name, bytes), in no promised order. Nothing is durable before
+    /// [`Objects::settle`], and until then a crash may leave any part of it. The same bytes of an
+    /// object again are no new object. A store without a queue puts them at once.
+    fn begin(&self, objects: &[(&str, &[u8])]) -> Result<()> {
+        objects.iter().try_for_each(|(object, data)| self.put(object, data, PutMode::Replace))
+    }
+    /// Waits until these objects, as far as they were begun, are durable. It reports the error of
+    /// one that is not; the next call sends that one again, or the same bytes are begun again.
+    fn settle(&self, _objects: &[&str]) -> Result<()> {
+        Ok(())
+    }
+    /// Deletes objects. A missing one is no error.
+    fn delete(&self, objects: &[&str]) -> Result<()>;
+    /// Answers a call that is a value: [`Call::on_objects`], and [`Call::on_store`] by a [`Store`].
+    fn answer(&self, call: &mut Call<'_, '_>) -> Result<Answer>;
 }
 
 /// Records that are durable at once, one after the other, and are read from a point.
@@ -45,9 +77,6 @@ pub trait Log: Held {
 }
 
 /// Places that are written over, many at a time, and become durable together.
-///
-/// Where a store does not [write over](Capabilities::writes_over), a write is a whole new object.
-/// It begins at once, and [`Slots::sync`] waits for it.
 pub trait Slots: Log {
     /// Writes many ranges, in no promised order.
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()>;
@@ -64,11 +93,12 @@ pub trait Slots: Log {
     /// space, perhaps only with the next sync. Until the next write they read as zeros or as
     /// before, also after a crash. No object changes its length.
     fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()>;
-    /// Bytes that may still be stored; `None` if unknown. It is only a forecast: others may use the
-    /// same disk.
-    fn free_bytes(&self) -> Result<Option<u64>>;
-    /// Takes a hint. A store may ignore each of them, and no result changes.
-    fn hint(&self, _hint: Hint<'_>) {}
+}
+
+/// [`Objects::begin`] of a store that writes over: a write of each, from its first byte on.
+pub fn begin_by_writes<S: Slots + ?Sized>(store: &S, objects: &[(&str, &[u8])]) -> Result<()> {
+    let writes = objects.iter().map(|(object, data)| WriteAt::new(object, 0, data));
+    store.write(&writes.collect::<Vec<_>>())
 }
 
 /// As [`Slots::allocate`], where no space is reserved.
@@ -107,7 +137,7 @@ pub enum Hint<'a> {
 }
 
 /// What a [`Guard`] asks of the store below.
-type Ask = dyn Fn(&dyn Store) -> Result<()> + Send + Sync;
+type Ask = dyn Fn(&dyn Objects) -> Result<()> + Send + Sync;
 
 /// Asked before a failed read is repeated: its error is the answer then.
 #[derive(Clone)]
@@ -116,11 +146,11 @@ pub struct Guard(Arc<Ask>);
 impl Guard {
     /// A guard that asks the store below.
     #[must_use]
-    pub fn new(ask: impl Fn(&dyn Store) -> Result<()> + Send + Sync + 'static) -> Self {
+    pub fn new(ask: impl Fn(&dyn Objects) -> Result<()> + Send + Sync + 'static) -> Self {
         Self(Arc::new(ask))
     }
 
-    pub(crate) fn ask(&self, below: &dyn Store) -> Result<()> {
+    pub(crate) fn ask(&self, below: &dyn Objects) -> Result<()> {
         (self.0)(below)
     }
 }
@@ -139,26 +169,13 @@ impl PartialEq for Guard {
 
 impl Eq for Guard {}
 
-/// How [`Blobs::put`] treats an existing object.
+/// How [`Objects::put`] treats an existing object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutMode {
     /// Replace it atomically.
     Replace,
     /// Fail with [`StoreError::Exists`](crate::StoreError::Exists).
     IfAbsent,
-}
-
-/// Small objects that are replaced as a whole.
-pub trait Blobs: Held {
-    /// Stores a whole object atomically and durably: a crash leaves the old or the new one.
-    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()>;
-    /// The version of an object, which each put makes larger. `None` when the object does not
-    /// exist, or the store has no versions.
-    fn version(&self, _object: &str) -> Result<Option<u64>> {
-        Ok(None)
-    }
-    /// Deletes objects. A missing one is no error.
-    fn delete(&self, objects: &[&str]) -> Result<()>;
 }
 
 /// Who may write.
@@ -168,23 +185,7 @@ pub trait Lease: Send + Sync {
     fn lock(&self) -> Result<()>;
 }
 
-/// Objects that are written once and never changed: the least that a store on a network offers.
-pub trait Objects: Send + Sync {
-    /// What this store can do, and how well.
-    fn capabilities(&self) -> Capabilities;
-    /// Stores a new object as a whole, durable on return. A crash leaves all of it or nothing.
-    /// [`StoreError::Exists`](crate::StoreError::Exists) for a name that is taken, of several at
-    /// once too, if [`Capabilities::creates_exclusively`].
-    fn put_new(&self, name: &str, data: &[u8]) -> Result<()>;
-    /// Reads a range, which the object has.
-    fn read(&self, name: &str, range: Range<u64>) -> Result<Vec<u8>>;
-    /// Deletes an object, durably. A missing one is no error.
-    fn delete(&self, name: &str) -> Result<()>;
-    /// All objects whose names begin so, with their lengths, sorted by name.
-    fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>>;
-}
+/// A store that writes over what it has: it has all ports.
+pub trait Store: Slots + Objects + Lease {}
 
-/// All ports that a volume needs.
-pub trait Store: Slots + Blobs + Lease {}
-
-impl<S: Slots + Blobs + Lease + ?Sized> Store for S {}
+impl<S: Slots + Objects + Lease + ?Sized> Store for S {}

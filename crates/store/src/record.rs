@@ -4,7 +4,7 @@
 //! outcome. It does not keep bytes: sealed content reveals nothing, and a trace of millions of
 //! accesses must fit in memory.
 
-use crate::{Answer, Call, Hint, Layer, Result, Store};
+use crate::{Answer, Call, Hint, Layer, Objects, Result};
 use std::collections::HashSet;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub enum Op {
     /// A range was read.
     Read,
-    /// A range was written.
+    /// A range was written, or a whole object begun.
     Write,
-    /// An object was synced.
+    /// An object was synced, or settled.
     Sync,
     /// A whole object was put.
     Put,
@@ -29,7 +29,7 @@ pub enum Op {
     Discard,
     /// An object was deleted.
     Delete,
-    /// An object's length or version was queried.
+    /// An object's length was queried.
     Len,
     /// All objects were listed, or those whose names begin so.
     List,
@@ -51,14 +51,14 @@ impl Op {
     fn of(call: &Call<'_, '_>) -> Self {
         match call {
             Call::Read(_) => Self::Read,
-            Call::Write(_) | Call::WriteDurable(_) => Self::Write,
-            Call::Sync(_) => Self::Sync,
+            Call::Write(_) | Call::WriteDurable(_) | Call::Begin(_) => Self::Write,
+            Call::Sync(_) | Call::Settle(_) => Self::Sync,
             Call::Put(..) => Self::Put,
             Call::Truncate(..) => Self::Truncate,
             Call::Allocate(..) => Self::Allocate,
             Call::Discard(_) => Self::Discard,
             Call::Delete(_) => Self::Delete,
-            Call::Len(_) | Call::Lens(_) | Call::Version(_) => Self::Len,
+            Call::Len(_) | Call::Lens(_) => Self::Len,
             Call::List | Call::ListUnder(_) => Self::List,
             Call::Lock => Self::Lock,
             Call::FreeBytes => Self::Free,
@@ -234,7 +234,7 @@ impl<S: fmt::Debug> fmt::Debug for RecordStore<S> {
     }
 }
 
-impl<S: Store> Layer for RecordStore<S> {
+impl<S: Objects> Layer for RecordStore<S> {
     type Below = S;
 
     fn below(&self) -> &S {
@@ -259,7 +259,7 @@ impl<S: Store> Layer for RecordStore<S> {
 mod tests {
     use super::*;
     use crate::{
-        Blobs, Held, Lease, Log, MemoryStore, PutMode, ReadAt, Slots, StoreError, WriteAt,
+        Held, Lease, Log, MemoryStore, Objects, PutMode, ReadAt, Slots, StoreError, WriteAt,
     };
     use std::sync::atomic::{AtomicU64, Ordering};
 

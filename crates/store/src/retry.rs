@@ -9,7 +9,7 @@
 //! again what they perhaps showed as well. So a [`Guard`] is asked before each repeated read.
 
 use crate::waits::{Pauses, Place};
-use crate::{Answer, Call, Guard, Hint, Layer, PutMode, Result, Store, StoreError};
+use crate::{Answer, Call, Guard, Hint, Layer, Objects, PutMode, Result, Store, StoreError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -58,8 +58,8 @@ impl Patience {
 }
 
 /// A layer that repeats failed calls.
-pub struct RetryStore {
-    inner: Arc<dyn Store>,
+pub struct RetryStore<S: ?Sized = dyn Store> {
+    inner: Arc<S>,
     patience: Patience,
     pauses: Pauses,
     place: Place,
@@ -69,10 +69,10 @@ pub struct RetryStore {
     guard: Mutex<Option<Guard>>,
 }
 
-impl RetryStore {
+impl<S: Objects + ?Sized> RetryStore<S> {
     /// A layer over a disk, until `patience` ends.
     #[must_use]
-    pub fn new(inner: Arc<dyn Store>, patience: Patience, on_outage: OnOutage) -> Self {
+    pub fn new(inner: Arc<S>, patience: Patience, on_outage: OnOutage) -> Self {
         let (pauses, place, guard) = (Pauses::DISK, Place::default(), Mutex::default());
         Self { inner, patience, pauses, place, most: None, on_outage, guard }
     }
@@ -80,12 +80,7 @@ impl RetryStore {
     /// A layer over a store on a network. It gives up on a call after `most`, unless
     /// [programs rely on it](Patience::serve). An attempt that is under way is waited for.
     #[must_use]
-    pub fn online(
-        inner: Arc<dyn Store>,
-        patience: Patience,
-        most: Duration,
-        on_outage: OnOutage,
-    ) -> Self {
+    pub fn online(inner: Arc<S>, patience: Patience, most: Duration, on_outage: OnOutage) -> Self {
         let disk = Self::new(inner, patience, on_outage);
         Self { pauses: Pauses::NETWORK, most: Some(most), ..disk }
     }
@@ -106,7 +101,7 @@ impl RetryStore {
         let mut attempts = 0;
         loop {
             let answer = match (attempts, self.guard_of(call)) {
-                (1.., Some(guard)) => guard.ask(&*self.inner).and_then(|()| call.on(&*self.inner)),
+                (1.., Some(guard)) => guard.ask(&self.inner).and_then(|()| call.on(&*self.inner)),
                 _ => call.on(&*self.inner),
             };
             match answer {
@@ -141,11 +136,11 @@ impl RetryStore {
     }
 }
 
-impl Layer for RetryStore {
-    type Below = dyn Store;
+impl<S: Objects + ?Sized> Layer for RetryStore<S> {
+    type Below = S;
 
-    fn below(&self) -> &Self::Below {
-        &*self.inner
+    fn below(&self) -> &S {
+        &self.inner
     }
 
     fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
@@ -156,11 +151,9 @@ impl Layer for RetryStore {
                 Ok(Answer::Done)
             }
             // A failed creation may have succeeded.
-            Call::Put(_, _, PutMode::IfAbsent)
-            | Call::Version(_)
-            | Call::FreeBytes
-            | Call::Lock
-            | Call::Hint(_) => call.on(&*self.inner),
+            Call::Put(_, _, PutMode::IfAbsent) | Call::FreeBytes | Call::Lock | Call::Hint(_) => {
+                call.on(&*self.inner)
+            }
             _ => self.persist(call),
         }
     }

@@ -10,8 +10,10 @@
 mod online_only;
 
 use crate::medium::sync_directory;
-use crate::ports::{Blobs, Held, Hint, Lease, Log, PutMode, Slots};
-use crate::{Capabilities, LeaseKind, LocalStore, ReadAt, Result, StoreError, WriteAt, check_name};
+use crate::ports::{Held, Hint, Objects, PutMode};
+use crate::{
+    Answer, Call, Capabilities, LeaseKind, LocalStore, ReadAt, Result, StoreError, check_name,
+};
 use std::fs::{self, DirBuilder, File, FileTimes};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -27,8 +29,8 @@ const MAKING: &str = "~syncthing~oblivio-";
 /// The modification time of all files, in seconds since 1970: the beginning of 2020.
 const MADE: u64 = 1_577_836_800;
 
-/// Files in a folder that a sync client copies. Of the ports of a store it has those of whole,
-/// new objects; nothing is ever written over.
+/// Files in a folder that a sync client copies: whole, new objects. It has no lock: one in the
+/// folder would be copied, and say nothing on the other computer.
 #[derive(Debug)]
 pub struct SyncFolder {
     files: LocalStore,
@@ -113,6 +115,16 @@ impl SyncFolder {
         let old: Vec<&str> =
             before.iter().filter(|it| it.1 != name).map(|it| it.1.as_str()).collect();
         if old.is_empty() { Ok(()) } else { self.files.delete(&old) }
+    }
+
+    /// Whether a file has these bytes.
+    fn holds(&self, name: &str, data: &[u8]) -> Result<bool> {
+        if self.files.len(name)? != Some(data.len() as u64) {
+            return Ok(false);
+        }
+        let mut found = vec![0; data.len()];
+        self.files.read(&mut [ReadAt { object: name, offset: 0, buf: &mut found }])?;
+        Ok(found == data)
     }
 
     /// Makes a new file, durably.
@@ -223,11 +235,6 @@ impl Drop for Making {
     }
 }
 
-fn once(object: &str) -> StoreError {
-    let why = "a file in a folder that a sync client copies is made once";
-    StoreError::io(object, io::Error::new(ErrorKind::Unsupported, why))
-}
-
 impl Held for SyncFolder {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
@@ -235,7 +242,6 @@ impl Held for SyncFolder {
             replaces_atomically: true,
             creates_exclusively: true,
             writes_over: false,
-            versions: false,
             frees_discarded: false,
             reserves_space: false,
             knows_free_space: true,
@@ -276,34 +282,6 @@ impl Held for SyncFolder {
         }
         Ok(all)
     }
-}
-
-impl Log for SyncFolder {
-    fn write_durable(&self, object: &str, _offset: u64, _data: &[u8]) -> Result<()> {
-        Err(once(object))
-    }
-
-    fn truncate(&self, object: &str, _len: u64) -> Result<()> {
-        Err(once(object))
-    }
-}
-
-impl Slots for SyncFolder {
-    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
-        writes.first().map_or(Ok(()), |write| Err(once(write.object)))
-    }
-
-    fn sync(&self, _objects: &[&str]) -> Result<()> {
-        Ok(())
-    }
-
-    fn allocate(&self, object: &str, _len: u64) -> Result<()> {
-        Err(once(object))
-    }
-
-    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
-        ranges.first().map_or(Ok(()), |range| Err(once(range.0)))
-    }
 
     fn free_bytes(&self) -> Result<Option<u64>> {
         self.files.free_bytes()
@@ -316,13 +294,20 @@ impl Slots for SyncFolder {
     }
 }
 
-impl Blobs for SyncFolder {
+impl Objects for SyncFolder {
+    /// Each file but a header is new: the bytes under a name never change.
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
         check_name(object)?;
-        match (object, mode) {
-            (HEADER, _) => self.put_header(data, mode),
-            (_, PutMode::IfAbsent) => self.make(object, data),
-            (_, PutMode::Replace) => Err(once(object)),
+        match object {
+            HEADER => self.put_header(data, mode),
+            _ => match self.make(object, data) {
+                Err(StoreError::Exists { .. })
+                    if mode == PutMode::Replace && self.holds(object, data)? =>
+                {
+                    Ok(())
+                }
+                made => made,
+            },
         }
     }
 
@@ -336,12 +321,9 @@ impl Blobs for SyncFolder {
         }
         self.files.delete(&files.iter().map(String::as_str).collect::<Vec<_>>())
     }
-}
 
-impl Lease for SyncFolder {
-    /// Granted: a lock in the folder would be copied, and say nothing on the other computer.
-    fn lock(&self) -> Result<()> {
-        Ok(())
+    fn answer(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        call.on_objects(self)
     }
 }
 

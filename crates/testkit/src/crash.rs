@@ -12,8 +12,8 @@ mod survive;
 
 use cached::{Disk, InFlight, missing};
 use oblivio_store::{
-    Blobs, Capabilities, Held, Lease, Log, MemoryStore, PutMode, ReadAt, Result, Slots, StoreError,
-    WriteAt, check_name,
+    Answer, Call, Capabilities, Held, Lease, Log, MemoryStore, Objects, PutMode, ReadAt, Result,
+    Slots, StoreError, WriteAt, begin_by_writes, check_name,
 };
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -158,13 +158,9 @@ impl Slots for CrashStore {
         ranges.iter().try_for_each(|range| disk.discard(range))?;
         if cut { Err(crashed(object)) } else { Ok(()) }
     }
-
-    fn free_bytes(&self) -> Result<Option<u64>> {
-        Ok(None)
-    }
 }
 
-impl Blobs for CrashStore {
+impl Objects for CrashStore {
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
         let mut disk = self.powered(object)?;
         if disk.present(object)? && mode == PutMode::IfAbsent {
@@ -193,6 +189,18 @@ impl Blobs for CrashStore {
         }
         disk.view.delete(objects)?;
         disk.durable.delete(objects)
+    }
+
+    fn begin(&self, objects: &[(&str, &[u8])]) -> Result<()> {
+        begin_by_writes(self, objects)
+    }
+
+    fn settle(&self, objects: &[&str]) -> Result<()> {
+        self.sync(objects)
+    }
+
+    fn answer(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        call.on_store(self)
     }
 }
 

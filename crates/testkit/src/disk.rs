@@ -4,7 +4,7 @@
 //! can use it, for which those types are not the ones this crate was built with.
 
 use crate::crash::CrashStore;
-use oblivio_store::{Blobs, Held, MemoryStore, PutMode, ReadAt, Slots, StoreError, WriteAt};
+use oblivio_store::{Held, MemoryStore, Objects, PutMode, ReadAt, Slots, StoreError, WriteAt};
 use std::io;
 
 const DISK: &str = "disk";

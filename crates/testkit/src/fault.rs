@@ -3,7 +3,7 @@
 //! Every range of a read, write or discard, and every object of a sync or delete, is one operation.
 //! So a call of many can fail in the middle, after the ranges before it.
 
-use oblivio_store::{Answer, Call, Layer, Result, Store, StoreError};
+use oblivio_store::{Answer, Call, Layer, Objects, Result, StoreError};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -155,7 +155,7 @@ impl<S> FaultStore<S> {
     }
 }
 
-impl<S: Store> FaultStore<S> {
+impl<S: Objects> FaultStore<S> {
     /// A call that is one operation.
     fn single(&self, object: &str, call: &mut Call<'_, '_>) -> Result<Answer> {
         let verdict = self.plan.judge(1);
@@ -182,7 +182,7 @@ impl Kind {
     }
 }
 
-impl<S: Store> Layer for FaultStore<S> {
+impl<S: Objects> Layer for FaultStore<S> {
     type Below = S;
 
     fn below(&self) -> &S {
@@ -199,8 +199,13 @@ impl<S: Store> Layer for FaultStore<S> {
             }
             Call::Write(writes) => {
                 let verdict = self.plan.judge(writes.len());
-                self.inner.write(&writes[..verdict.applied])?;
+                Call::Write(&writes[..verdict.applied]).on(&self.inner)?;
                 verdict.check(|place| writes[place].object)
+            }
+            Call::Begin(objects) => {
+                let verdict = self.plan.judge(objects.len());
+                self.inner.begin(&objects[..verdict.applied])?;
+                verdict.check(|place| objects[place].0)
             }
             Call::WriteDurable(it) => {
                 self.call(&mut Call::Write(&[*it]))?;
@@ -208,12 +213,17 @@ impl<S: Store> Layer for FaultStore<S> {
             }
             Call::Sync(objects) => {
                 let verdict = self.plan.judge(objects.len());
-                self.inner.sync(&objects[..verdict.applied])?;
+                Call::Sync(&objects[..verdict.applied]).on(&self.inner)?;
+                verdict.check(|place| objects[place])
+            }
+            Call::Settle(objects) => {
+                let verdict = self.plan.judge(objects.len());
+                self.inner.settle(&objects[..verdict.applied])?;
                 verdict.check(|place| objects[place])
             }
             Call::Discard(ranges) => {
                 let verdict = self.plan.judge(ranges.len());
-                self.inner.discard(&ranges[..verdict.applied])?;
+                Call::Discard(&ranges[..verdict.applied]).on(&self.inner)?;
                 verdict.check(|place| ranges[place].0)
             }
             Call::Delete(objects) => {
@@ -222,7 +232,6 @@ impl<S: Store> Layer for FaultStore<S> {
                 verdict.check(|place| objects[place])
             }
             Call::Len(object)
-            | Call::Version(object)
             | Call::Put(object, ..)
             | Call::Truncate(object, _)
             | Call::Allocate(object, _) => {
@@ -241,7 +250,7 @@ impl<S: Store> Layer for FaultStore<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use oblivio_store::{Blobs, Held, MemoryStore, PutMode, ReadAt, WriteAt};
+    use oblivio_store::{Held, MemoryStore, PutMode, ReadAt, Store, WriteAt};
 
     fn store() -> FaultStore<MemoryStore> {
         FaultStore::new(MemoryStore::new(), FaultPlan::new())

@@ -1,6 +1,6 @@
 //! [`LatencyStore`]: a store as slow as a network or a disk.
 
-use oblivio_store::{Answer, Call, Layer, Result, Store};
+use oblivio_store::{Answer, Call, Layer, Objects, Result};
 use std::thread;
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ impl<S> LatencyStore<S> {
     }
 }
 
-impl<S: Store> Layer for LatencyStore<S> {
+impl<S: Objects> Layer for LatencyStore<S> {
     type Below = S;
 
     fn below(&self) -> &S {

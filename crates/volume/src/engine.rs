@@ -6,7 +6,7 @@ use crate::options::OpenOptions;
 use crate::trust::Known;
 use crate::{Error, Result};
 use oblivio_crypto::{KdfParams, MasterKey, Passphrase, VolumeId};
-use oblivio_store::{Blobs, PutMode, Store};
+use oblivio_store::{AnyStore, Held, Objects, PutMode, Slots, Store};
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -44,15 +44,49 @@ impl fmt::Debug for EngineEntry {
 }
 
 /// A volume about to be opened, or made: its header is read and unlocked.
-pub struct Opening<'a> {
-    /// Its store, locked.
-    pub store: Arc<dyn Store>,
+pub struct Opening<'a, S = AnyStore> {
+    /// Its store, locked; by the port that the engine stands on.
+    pub store: S,
     /// Its header.
     pub header: &'a Header,
     /// Its master key.
     pub master: &'a MasterKey,
     /// The caller's choices.
     pub options: OpenOptions,
+}
+
+impl<'a, S> Opening<'a, S> {
+    /// The same volume on another store.
+    pub fn on<T>(self, store: T) -> Opening<'a, T> {
+        let Self { header, master, options, .. } = self;
+        Opening { store, header, master, options }
+    }
+}
+
+impl<'a> Opening<'a> {
+    /// For an engine that stands on whole objects.
+    pub fn objects(self) -> Opening<'a, Arc<dyn Objects>> {
+        let store = self.store.objects();
+        self.on(store)
+    }
+
+    /// For an engine that writes over.
+    ///
+    /// # Errors
+    /// Those of [`AnyStore::over`].
+    pub fn over(self) -> Result<Opening<'a, Arc<dyn Store>>> {
+        let store = self.store.over()?;
+        Ok(self.on(store))
+    }
+
+    /// For an engine that writes over, and puts no objects.
+    ///
+    /// # Errors
+    /// Those of [`AnyStore::over`].
+    pub fn slots(self) -> Result<Opening<'a, Arc<dyn Slots>>> {
+        let store = self.store.over()?;
+        Ok(self.on(store as Arc<dyn Slots>))
+    }
 }
 
 /// A volume on any engine.
@@ -88,19 +122,20 @@ pub trait EngineVolume: BlockSpace + Any {
 /// `Exists` if there is a volume already, `Invalid` if there is something else; those of `make`.
 pub fn make<V: EngineVolume>(
     engine: &EngineEntry,
-    store: Arc<dyn Store>,
+    store: impl Into<AnyStore>,
     passphrase: &Passphrase,
     (parameters, kdf): (&Parameters, KdfParams),
     options: OpenOptions,
     make: impl FnOnce(Opening<'_>) -> Result<V>,
 ) -> Result<V> {
+    let store = store.into();
     store.lock()?;
-    expect_empty(&*store)?;
+    expect_empty(&store)?;
     let randomness = &options.environment.randomness;
     let (header, master) = Header::create(engine.number, parameters, passphrase, kdf, randomness)?;
-    let opening = Opening { store: Arc::clone(&store), header: &header, master: &master, options };
+    let opening = Opening { store: store.clone(), header: &header, master: &master, options };
     let mut volume = make(opening)?;
-    header.save(&*store, PutMode::IfAbsent)?;
+    header.save(&store, PutMode::IfAbsent)?;
     volume.made()?;
     Ok(volume)
 }
@@ -112,13 +147,14 @@ pub fn make<V: EngineVolume>(
 /// those of `open`.
 pub fn open_as<V>(
     engine: &EngineEntry,
-    store: Arc<dyn Store>,
+    store: impl Into<AnyStore>,
     passphrase: &Passphrase,
     options: OpenOptions,
     open: impl FnOnce(Opening<'_>) -> Result<V>,
 ) -> Result<V> {
+    let store = store.into();
     store.lock()?;
-    let header = Header::load(&*store)?;
+    let header = Header::load(&store)?;
     let master = header.unlock(passphrase)?;
     if header.engine() != engine.number {
         return Err(Error::Unsupported("the volume is on another engine".into()));
@@ -132,7 +168,7 @@ pub fn open_as<V>(
 /// # Errors
 /// `Unsupported`, and those of the store.
 pub(crate) fn load(
-    store: &dyn Blobs,
+    store: &dyn Objects,
     engines: &[&'static EngineEntry],
 ) -> Result<(Header, &'static EngineEntry)> {
     let header = Header::load(store)?;
@@ -225,7 +261,7 @@ impl VolumeInfo {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn of(header: &Header, engine: &'static EngineEntry, store: &dyn Store) -> Result<Self> {
+    pub fn of(header: &Header, engine: &'static EngineEntry, store: &dyn Held) -> Result<Self> {
         let bytes_stored = store.list()?.iter().map(|(_, len)| len).sum();
         Ok(Self::of_header(header, engine, bytes_stored))
     }

@@ -5,13 +5,13 @@ use crate::header::unlock_error;
 use crate::registry::ENGINES;
 use crate::{Header, PublicHeader, Result};
 use oblivio_crypto::{KdfParams, OsEntropy, Passphrase};
-use oblivio_store::{Blobs, PutMode};
+use oblivio_store::{Objects, PutMode};
 
 /// Reads what is readable without a passphrase.
 ///
 /// # Errors
 /// `Unsupported` if this version knows no such volume.
-pub fn read_header(store: &dyn Blobs) -> Result<PublicHeader> {
+pub fn read_header(store: &dyn Objects) -> Result<PublicHeader> {
     let (header, engine) = load(store, ENGINES)?;
     Ok(PublicHeader::of(&header, engine))
 }
@@ -21,7 +21,7 @@ pub fn read_header(store: &dyn Blobs) -> Result<PublicHeader> {
 /// # Errors
 /// As [`Header::add_passphrase`], and those of the store.
 pub fn add_passphrase(
-    store: &dyn Blobs,
+    store: &dyn Objects,
     known: &Passphrase,
     new: &Passphrase,
     kdf: KdfParams,
@@ -36,7 +36,7 @@ pub fn add_passphrase(
 ///
 /// # Errors
 /// As [`Header::remove_passphrase`], and those of the store.
-pub fn remove_passphrase(store: &dyn Blobs, victim: &Passphrase) -> Result<()> {
+pub fn remove_passphrase(store: &dyn Objects, victim: &Passphrase) -> Result<()> {
     let mut header = load(store, ENGINES)?.0;
     header.remove_passphrase(victim)?;
     header.save(store, PutMode::Replace)
@@ -47,7 +47,7 @@ pub fn remove_passphrase(store: &dyn Blobs, victim: &Passphrase) -> Result<()> {
 /// # Errors
 /// As [`Header::change_passphrase`], and those of the store.
 pub fn change_passphrase(
-    store: &dyn Blobs,
+    store: &dyn Objects,
     old: &Passphrase,
     new: &Passphrase,
     kdf: KdfParams,

@@ -10,7 +10,7 @@ use crate::tree::{self, TreeVolume};
 use crate::volume::{ClosedVolume, Volume};
 use crate::windows::{self, WindowOptions, WindowVolume};
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_store::Store;
+use oblivio_store::{AnyStore, Objects, Store};
 use std::sync::Arc;
 
 /// All of them.
@@ -22,7 +22,7 @@ impl ClosedVolume {
     ///
     /// # Errors
     /// `Unsupported` if this version knows no such volume.
-    pub fn read(store: Arc<dyn Store>) -> Result<Self> {
+    pub fn read(store: impl Into<AnyStore>) -> Result<Self> {
         Self::read_on(store, ENGINES)
     }
 }
@@ -61,7 +61,7 @@ impl Volume {
     /// # Errors
     /// As [`WindowVolume::create`].
     pub fn create_windows(
-        store: Arc<dyn Store>,
+        store: Arc<dyn Objects>,
         passphrase: &Passphrase,
         kdf: KdfParams,
         create: WindowOptions,
@@ -75,7 +75,7 @@ impl Volume {
     /// # Errors
     /// As [`ExtentVolume::create`].
     pub fn create_extents(
-        store: Arc<dyn Store>,
+        store: Arc<dyn Objects>,
         passphrase: &Passphrase,
         kdf: KdfParams,
         create: ExtentOptions,
@@ -89,7 +89,12 @@ impl Volume {
     ///
     /// # Errors
     /// `WrongPassphrase`, `Unsupported`, `Tampered`, `RolledBack`, `Busy`.
-    pub fn open(store: Arc<dyn Store>, passphrase: &Passphrase, open: OpenOptions) -> Result<Self> {
+    pub fn open(
+        store: impl Into<AnyStore>,
+        passphrase: &Passphrase,
+        open: OpenOptions,
+    ) -> Result<Self> {
+        let store = store.into();
         // Nobody may write between the header and the rest.
         store.lock()?;
         ClosedVolume::read(store)?.open(passphrase, open)
@@ -256,20 +261,23 @@ impl NewVolume {
     /// As [`Volume::create`] and [`Volume::create_sequential`].
     pub fn create(
         self,
-        store: Arc<dyn Store>,
+        store: impl Into<AnyStore>,
         passphrase: &Passphrase,
         open: OpenOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Volume> {
+        let store = store.into();
         match self.engine {
-            Options::Tree(create) => Volume::create(store, passphrase, create, open),
+            Options::Tree(create) => Volume::create(store.over()?, passphrase, create, open),
             Options::Windows(create) => {
-                Volume::create_windows(store, passphrase, self.kdf, create, open)
+                Volume::create_windows(store.objects(), passphrase, self.kdf, create, open)
             }
             Options::Extents(create) => {
+                let store = store.objects();
                 Volume::create_extents(store, passphrase, self.kdf, create, open, progress)
             }
             Options::Sequential(create) => {
+                let store = store.over()?;
                 Volume::create_sequential(store, passphrase, self.kdf, create, open, progress)
             }
         }

@@ -8,7 +8,7 @@ use crate::options::OpenOptions;
 use crate::trust::Known;
 use oblivio_crypto::Passphrase;
 use oblivio_engine::{BlockAnswer, BlockOp};
-use oblivio_store::Store;
+use oblivio_store::AnyStore;
 use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl Volume {
 /// A volume whose header is read, and that is not open yet. The header is read only once: decisions
 /// made on it before a passphrase is known hold for the opened volume, or the opening fails.
 pub struct ClosedVolume {
-    store: Arc<dyn Store>,
+    store: AnyStore,
     header: Header,
     engine: &'static EngineEntry,
 }
@@ -66,8 +66,9 @@ impl ClosedVolume {
     ///
     /// # Errors
     /// `Unsupported` if it is on none of them, or uses a feature that is not known.
-    pub fn read_on(store: Arc<dyn Store>, engines: &[&'static EngineEntry]) -> Result<Self> {
-        let (header, engine) = load(&*store, engines)?;
+    pub fn read_on(store: impl Into<AnyStore>, engines: &[&'static EngineEntry]) -> Result<Self> {
+        let store = store.into();
+        let (header, engine) = load(&store, engines)?;
         Ok(Self { store, header, engine })
     }
 
@@ -82,7 +83,7 @@ impl ClosedVolume {
     /// Those of `layer`.
     pub fn over<E>(
         self,
-        layer: impl FnOnce(Arc<dyn Store>) -> std::result::Result<Arc<dyn Store>, E>,
+        layer: impl FnOnce(AnyStore) -> std::result::Result<AnyStore, E>,
     ) -> std::result::Result<Self, E> {
         Ok(Self { store: layer(self.store)?, ..self })
     }

@@ -7,7 +7,7 @@ mod files;
 mod objects;
 
 pub use files::{FileCounts, Files, MARK, unfinished};
-pub use objects::{Claims, ObjectCounts, Objects};
+pub use objects::{Claims, ObjectCopy, ObjectCounts};
 
 use oblivio_store::is_of_trial;
 use oblivio_volume::{HEADER_OBJECT, is_of_session};

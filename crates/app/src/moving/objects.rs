@@ -4,7 +4,7 @@
 //! header comes last: before it there is no volume.
 
 use super::{Hear, Moved, stranger};
-use oblivio_store::{PutMode, ReadAt, Store, WriteAt};
+use oblivio_store::{Objects, PutMode, ReadAt};
 use oblivio_volume::{Error, HEADER_OBJECT, Result};
 use std::collections::BTreeMap;
 
@@ -35,21 +35,21 @@ pub struct ObjectCounts {
 }
 
 /// A copy of objects at work.
-pub struct Objects<'a> {
-    from: &'a dyn Store,
-    to: &'a dyn Store,
+pub struct ObjectCopy<'a> {
+    from: &'a dyn Objects,
+    to: &'a dyn Objects,
     /// What is at the new place, and known to be right or not.
     there: BTreeMap<String, (u64, bool)>,
     counts: ObjectCounts,
     moved: Moved,
 }
 
-impl<'a> Objects<'a> {
+impl<'a> ObjectCopy<'a> {
     /// Looks at the new place.
     ///
     /// # Errors
     /// `Exists` if there is a volume or something else at the new place.
-    pub fn begin(from: &'a dyn Store, to: &'a dyn Store) -> Result<Self> {
+    pub fn begin(from: &'a dyn Objects, to: &'a dyn Objects) -> Result<Self> {
         let listed = to.list()?;
         if listed.iter().any(|(name, _)| name == HEADER_OBJECT) {
             return Err(Error::Exists("a volume".into()));
@@ -67,7 +67,7 @@ impl<'a> Objects<'a> {
     ///
     /// # Errors
     /// Those of the stores.
-    pub fn is_copy(from: &dyn Store, to: &dyn Store) -> Result<bool> {
+    pub fn is_copy(from: &dyn Objects, to: &dyn Objects) -> Result<bool> {
         alike(from, to)
     }
 
@@ -75,7 +75,7 @@ impl<'a> Objects<'a> {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn claims(from: &dyn Store) -> Result<Option<Claims>> {
+    pub fn claims(from: &dyn Objects) -> Result<Option<Claims>> {
         let first = from.list_under("s-")?.into_iter().next();
         // `s-`, a number of twelve digits, and where sessions only list, a name of their own.
         Ok(first.map(|(name, _)| match name.len() > "s-".len() + 12 {
@@ -128,21 +128,21 @@ impl<'a> Objects<'a> {
             |it: &&(String, u64)| self.there.get(&it.0).is_some_and(|at| at.0 == it.1);
         let compared: Vec<&(String, u64)> = wanted.iter().copied().filter(same_length).collect();
         let mut found = read_all(self.to, &compared)?.into_iter();
-        let mut writes = Vec::new();
+        let mut new = Vec::new();
         for (object, data) in wanted.iter().zip(&contents) {
             let kept =
                 same_length(object) && found.next().is_some_and(|it| digest(&it) == digest(data));
             match kept {
                 true => self.counts.kept += 1,
-                false => writes.push(WriteAt::new(&object.0, 0, data)),
+                false => new.push((object.0.as_str(), data.as_slice())),
             }
         }
-        if !writes.is_empty() {
-            self.to.write(&writes)?;
-            let names: Vec<&str> = writes.iter().map(|it| it.object).collect();
-            self.to.sync(&names)?;
-            self.counts.copied += writes.len() as u64;
-            self.counts.bytes += writes.iter().map(|it| it.data.len() as u64).sum::<u64>();
+        if !new.is_empty() {
+            self.to.begin(&new)?;
+            let names: Vec<&str> = new.iter().map(|it| it.0).collect();
+            self.to.settle(&names)?;
+            self.counts.copied += new.len() as u64;
+            self.counts.bytes += new.iter().map(|it| it.1.len() as u64).sum::<u64>();
         }
         for (name, len) in wanted {
             self.there.insert(name.clone(), (*len, true));
@@ -184,7 +184,7 @@ fn first_of(objects: &[(String, u64)]) -> usize {
 }
 
 /// The bytes of a header; `None` if it is not there, or longer than any.
-fn header_of(store: &dyn Store) -> Result<Option<Vec<u8>>> {
+fn header_of(store: &dyn Objects) -> Result<Option<Vec<u8>>> {
     let Some(len) = store.len(HEADER_OBJECT)?.filter(|&len| len <= HEADER_BYTES) else {
         return Ok(None);
     };
@@ -194,12 +194,12 @@ fn header_of(store: &dyn Store) -> Result<Option<Vec<u8>>> {
 }
 
 /// Whether two stores have the same header.
-fn alike(one: &dyn Store, other: &dyn Store) -> Result<bool> {
+fn alike(one: &dyn Objects, other: &dyn Objects) -> Result<bool> {
     let header = header_of(one)?;
     Ok(header.is_some() && header == header_of(other)?)
 }
 
-fn read_all(store: &dyn Store, objects: &[&(String, u64)]) -> Result<Vec<Vec<u8>>> {
+fn read_all(store: &dyn Objects, objects: &[&(String, u64)]) -> Result<Vec<Vec<u8>>> {
     let mut contents: Vec<Vec<u8>> =
         objects.iter().map(|(_, len)| vec![0; *len as usize]).collect();
     let pairs = objects.iter().zip(&mut contents).filter(|((_, len), _)| *len > 0);

@@ -1,25 +1,25 @@
 //! [`Silence`]: a layer over a store on a network.
 
 use super::{Watch, words};
-use oblivio_store::{Answer, Call, Layer, Result, Store, StoreError};
+use oblivio_store::{Answer, Call, Layer, Objects, Result, StoreError};
 use std::sync::Arc;
 
 /// A layer that says when the store is silent.
 pub(crate) struct Silence {
-    inner: Arc<dyn Store>,
+    inner: Arc<dyn Objects>,
     watch: Watch,
 }
 
 impl Silence {
     /// Over the store with this name.
     #[must_use]
-    pub(crate) fn over(inner: Arc<dyn Store>, name: String) -> Self {
+    pub(crate) fn over(inner: Arc<dyn Objects>, name: String) -> Self {
         Self { inner, watch: Watch::new(words(name)) }
     }
 }
 
 impl Layer for Silence {
-    type Below = dyn Store;
+    type Below = dyn Objects;
 
     fn below(&self) -> &Self::Below {
         &*self.inner

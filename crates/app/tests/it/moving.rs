@@ -1,8 +1,8 @@
 //! Volumes that move to another place, interrupted again and again.
 
-use oblivio_app::moving::{Claims, Files, MARK, Moved, Objects, unfinished};
+use oblivio_app::moving::{Claims, Files, MARK, Moved, ObjectCopy, unfinished};
 use oblivio_crypto::{KdfParams, Passphrase, VolumeId};
-use oblivio_store::{Blobs, Held, MemoryStore, PutMode, Store};
+use oblivio_store::{Held, MemoryStore, Objects, PutMode, Store};
 use oblivio_testkit::Dice;
 use oblivio_testkit::fault::{Fault, FaultPlan, FaultStore, Kind, Repeat, When};
 use oblivio_volume::fs::{
@@ -155,7 +155,7 @@ fn objects_arrive_however_often_the_copy_is_cut_off() {
         // A session that ended badly left something, too.
         drop(open(from.clone()).expect("sound"));
         let claims = if exclusive { Claims::Created } else { Claims::Listed };
-        assert_eq!(Objects::claims(&*from).expect("memory"), Some(claims));
+        assert_eq!(ObjectCopy::claims(&*from).expect("memory"), Some(claims));
 
         let plan = FaultPlan::new();
         let to = Arc::new(FaultStore::new(MemoryStore::new(), plan.clone()));
@@ -164,7 +164,7 @@ fn objects_arrive_however_often_the_copy_is_cut_off() {
         let counts = loop {
             runs += 1;
             cut(&plan, runs, when);
-            let done = Objects::begin(&*from, &*to).and_then(|mut objects| {
+            let done = ObjectCopy::begin(&*from, &*to).and_then(|mut objects| {
                 objects.copy(&mut unheard)?;
                 objects.finish()
             });
@@ -197,7 +197,7 @@ fn what_is_wrong_at_the_new_place_is_made_right_or_refused() {
     to.put(torn, b"half", PutMode::Replace).expect("memory");
     to.put(&changed.0, &vec![1; changed.1 as usize], PutMode::Replace).expect("memory");
     to.put("b-0123456789abcdef-01-000000000001", b"gone", PutMode::Replace).expect("memory");
-    let mut objects = Objects::begin(&*from, &*to).expect("of a volume");
+    let mut objects = ObjectCopy::begin(&*from, &*to).expect("of a volume");
     objects.copy(&mut unheard).expect("memory");
     objects.finish().expect("memory");
     assert_eq!(from.list().expect("memory"), to.list().expect("memory"));
@@ -206,11 +206,11 @@ fn what_is_wrong_at_the_new_place_is_made_right_or_refused() {
         digest(&open(to.clone()).expect("new").0)
     );
     // Now there is a volume; and elsewhere there is something else.
-    let error = Objects::begin(&*from, &*to).map(drop).expect_err("refused");
+    let error = ObjectCopy::begin(&*from, &*to).map(drop).expect_err("refused");
     assert!(matches!(error, Error::Exists(_)), "{error}");
     let other = MemoryStore::new();
     other.put("letter.txt", b"mine", PutMode::Replace).expect("memory");
-    let error = Objects::begin(&*from, &other).map(drop).expect_err("refused");
+    let error = ObjectCopy::begin(&*from, &other).map(drop).expect_err("refused");
     assert!(error.to_string().contains("letter.txt"), "{error}");
     assert_eq!(other.list().expect("memory").len(), 1);
 }

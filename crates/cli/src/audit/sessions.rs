@@ -8,7 +8,7 @@ use oblivio_audit::trace::Request;
 use oblivio_audit::{Report, Verdict};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{Log, MemoryStore, Store};
+use oblivio_store::{Log, MemoryStore};
 use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Shown, ShownKind, Volume};
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ fn written() -> MemoryStore {
     let create =
         CreateOptions { block_bytes: 512, capacity_bytes: BLOCKS * 512, kdf: KdfParams::TEST };
     let open = OpenOptions { memory_bytes: 64 << 10, ..OpenOptions::default() };
-    let disk = Arc::clone(&store) as Arc<dyn Store>;
-    let mut volume = Volume::create(disk, &passphrase(), create, open).expect("empty");
+    let mut volume =
+        Volume::create(Arc::clone(&store) as _, &passphrase(), create, open).expect("empty");
     volume.reserve(BLOCKS).expect("room");
     let write = |id| op(id, Action::Write(vec![1; 8]));
     volume.access((0..BLOCKS).map(write).collect()).expect("room");
@@ -54,7 +54,7 @@ fn read(disk: &MemoryStore, first: u64, recorder: &Recorder, lie: fn(&mut Shown)
         on_shown: Some(Box::new(on_shown)),
         ..OpenOptions::default()
     };
-    let over = recorder.over(Arc::clone(&store) as Arc<dyn Store>);
+    let over = Arc::new(recorder.over(Arc::clone(&store)));
     let mut volume = Volume::open(over, &passphrase(), open).expect("a volume");
     for id in first..first + READS {
         volume.access(vec![op(id, Action::Read)]).expect("memory");

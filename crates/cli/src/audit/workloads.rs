@@ -11,7 +11,7 @@ use oblivio_audit::record::Session;
 use oblivio_audit::sight::Sight;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{MemoryStore, Store};
+use oblivio_store::MemoryStore;
 use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Volume};
 use std::sync::Arc;
 
@@ -154,7 +154,7 @@ impl Bench {
         let recorder = Recorder::in_memory();
         let store = Arc::new(MemoryStore::new());
         recorder.begin(Session::default());
-        let over = recorder.over(Arc::clone(&store) as Arc<dyn Store>);
+        let over = Arc::new(recorder.over(Arc::clone(&store)));
         let mut volume =
             Volume::create(over, &Passphrase::new("audit"), create, open(&recorder, memory))?;
         volume.reserve(blocks)?;
@@ -216,7 +216,7 @@ impl Bench {
         }
         drop(self.volume);
         self.recorder.begin(Session::default());
-        let over = self.recorder.over(Arc::clone(&self.store) as Arc<dyn Store>);
+        let over = Arc::new(self.recorder.over(Arc::clone(&self.store)));
         let options = open(&self.recorder, self.memory);
         let volume = Volume::open(over, &Passphrase::new("audit"), options)?;
         Ok(Self { volume, ..self })

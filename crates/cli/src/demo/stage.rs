@@ -40,7 +40,7 @@ impl Stage {
     /// The same with little memory and a recorder on the store.
     pub fn open_watched(&self, folder: &Path, recorder: &Recorder) -> Result<Volume> {
         recorder.begin(Session::default());
-        let store = recorder.over(Arc::new(LocalStore::open(folder)?));
+        let store = Arc::new(recorder.over(LocalStore::open(folder)?));
         let options = OpenOptions {
             memory_bytes: WATCHED_MEMORY,
             on_shown: Some(recorder.callback()),

@@ -13,12 +13,11 @@ use crate::passphrase;
 use crate::progress::Progress;
 use anyhow::Result;
 use oblivio_crypto::Passphrase;
-use oblivio_store::Store;
+use oblivio_store::AnyStore;
 use oblivio_volume::Cost;
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::FileSystem;
 use plan::Plan;
-use std::sync::Arc;
 
 /// Runs the command.
 pub fn run(args: &InitArgs) -> Result<()> {
@@ -74,12 +73,7 @@ fn say(args: &InitArgs, plan: &Plan) -> Result<()> {
     human::say(format!("Store something: oblivio put -r {shown} FOLDER /"))
 }
 
-fn make(
-    args: &InitArgs,
-    store: Arc<dyn Store>,
-    plan: &Plan,
-    passphrase: &Passphrase,
-) -> Result<()> {
+fn make(args: &InitArgs, store: AnyStore, plan: &Plan, passphrase: &Passphrase) -> Result<()> {
     // Whatever was here before, the user means this volume.
     let open = OpenArgs { accept_other_volume: true, ..args.open.clone() };
     let options = open::options(&args.volume, &open, None)?;

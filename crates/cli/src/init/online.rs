@@ -57,7 +57,7 @@ fn refuse_what_is_there(args: &InitArgs) -> Result<()> {
     use oblivio_volume::HEADER_OBJECT;
 
     let shown = args.volume.display();
-    let there = open::store(&args.volume)?.list()?;
+    let there = open::store(&args.volume)?.objects().list()?;
     if there.iter().any(|(name, _)| name == HEADER_OBJECT) {
         let what = format!("there is a volume in {shown} already");
         return Err(fault(Code::Path, what, "Choose another path; this one was left as it is."));

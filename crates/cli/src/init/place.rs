@@ -22,7 +22,7 @@ pub fn refuse_what_is_there(args: &InitArgs) -> Result<()> {
         return Err(no_folder(args));
     }
     let found = oblivio_app::place::open(&args.volume);
-    if found.is_ok_and(|store| read_header(&*store).is_ok()) {
+    if found.is_ok_and(|store| read_header(&store).is_ok()) {
         let what = format!("there is a volume in {shown} already");
         return Err(fault(Code::Path, what, "Choose another folder; this one was left as it is."));
     }

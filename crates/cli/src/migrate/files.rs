@@ -15,7 +15,6 @@ use oblivio_crypto::{Passphrase, VolumeId};
 use oblivio_volume::fs::FileSystem;
 use oblivio_volume::{BlockSpace, Error, NewVolume, disk};
 use std::path::Path;
-use std::sync::Arc;
 
 /// Copies them into the volume at the new place, and ends both sessions.
 pub fn run(
@@ -60,8 +59,7 @@ fn make(args: &MigrateArgs, passphrase: &Passphrase, new: NewVolume) -> Result<C
     };
     let counted = Counted::over(made.store());
     let options = open::options(&args.to, &accepting(args), None)?;
-    let store = Arc::new(counted.clone());
-    let volume = new.create(store, passphrase, options, &mut |_, _| {});
+    let volume = new.create(counted.store.clone(), passphrase, options, &mut |_, _| {});
     let formatted = volume.and_then(|it| FileSystem::format(Box::new(it))?.into_blocks());
     if let Err(error) = formatted {
         made.undo();

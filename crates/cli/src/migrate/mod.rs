@@ -21,7 +21,7 @@ pub fn run(args: &MigrateArgs) -> Result<()> {
     super::refuse_url(&args.to)?;
     refuse_misfits(args)?;
     let from = Counted::over(open::store(&args.from)?);
-    let header = read_header(&from).with_context(|| args.from.display().to_string())?;
+    let header = read_header(&from.store).with_context(|| args.from.display().to_string())?;
     let target = Target::find(args, &header, &from)?;
     // Asked for once, and used at both places.
     let passphrase = passphrase::known(&args.open.passphrase)?;

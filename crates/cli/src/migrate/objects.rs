@@ -6,7 +6,7 @@ use crate::args::MigrateArgs;
 use crate::human::{count, size};
 use crate::progress::Progress;
 use anyhow::Result;
-use oblivio_app::moving::{Moved, Objects};
+use oblivio_app::moving::{Moved, ObjectCopy};
 use oblivio_crypto::Passphrase;
 use oblivio_volume::{BlockSpace, Error};
 
@@ -17,7 +17,7 @@ pub fn run(
     from: &Counted,
     to: &Counted,
 ) -> Result<()> {
-    let mut objects = Objects::begin(from, to)?;
+    let mut objects = ObjectCopy::begin(&from.store, &to.store)?;
     let mut volume = opened(from, &args.from, &args.open, passphrase)?;
     let mut progress = Progress::bytes(args.open.quiet, Some(0));
     let hear = &mut |moved: Moved| progress.at(moved.bytes, moved.total.unwrap_or(0));

@@ -8,7 +8,6 @@ use anyhow::{Context, Result};
 use oblivio_crypto::Passphrase;
 use oblivio_volume::{ClosedVolume, Volume};
 use std::path::Path;
-use std::sync::Arc;
 
 /// The options for the new place: whatever was there before, the user means this volume.
 pub fn accepting(args: &MigrateArgs) -> OpenArgs {
@@ -22,7 +21,7 @@ pub fn opened(
     args: &OpenArgs,
     passphrase: &Passphrase,
 ) -> Result<Volume> {
-    let closed = ClosedVolume::read(Arc::new(store.clone()));
+    let closed = ClosedVolume::read(store.store.clone());
     let closed = closed.with_context(|| place.display().to_string())?;
     let mut options = open::options(place, args, None)?;
     if oblivio_app::place::is_online(place) {

@@ -1,19 +1,21 @@
 //! How many requests a store got.
 
-use oblivio_store::{Answer, Call, Layer, Result, Store};
+use oblivio_store::{Answer, AnyStore, Call, Layer, Objects, Result, layered};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A store that counts. Clones count together.
-#[derive(Clone)]
+/// A store whose requests are counted.
 pub struct Counted {
-    inner: Arc<dyn Store>,
+    pub store: AnyStore,
     requests: Arc<AtomicU64>,
 }
 
 impl Counted {
-    pub fn over(inner: Arc<dyn Store>) -> Self {
-        Self { inner, requests: Arc::default() }
+    pub fn over(store: AnyStore) -> Self {
+        let requests = Arc::<AtomicU64>::default();
+        let count = Arc::clone(&requests);
+        let store = layered!(store, inner => Counting { inner, requests: count });
+        Self { store, requests }
     }
 
     pub fn requests(&self) -> u64 {
@@ -21,19 +23,25 @@ impl Counted {
     }
 }
 
-impl Layer for Counted {
-    type Below = dyn Store;
+struct Counting<S: ?Sized> {
+    inner: Arc<S>,
+    requests: Arc<AtomicU64>,
+}
 
-    fn below(&self) -> &Self::Below {
-        &*self.inner
+impl<S: Objects + ?Sized> Layer for Counting<S> {
+    type Below = S;
+
+    fn below(&self) -> &S {
+        &self.inner
     }
 
     fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
         let parts = match call {
             Call::Read(reads) => reads.len() as u64,
             Call::Write(writes) => writes.len() as u64,
-            // A sync waits for requests that were counted.
-            Call::Sync(_) | Call::Hint(_) => 0,
+            Call::Begin(objects) => objects.len() as u64,
+            // These wait for requests that were counted.
+            Call::Sync(_) | Call::Settle(_) | Call::Hint(_) => 0,
             _ => 1,
         };
         self.requests.fetch_add(parts, Ordering::Relaxed);

@@ -6,13 +6,12 @@ use crate::exit::{Code, fault, usage};
 use crate::human::say;
 use crate::open;
 use anyhow::Result;
-use oblivio_app::moving::{Claims, Objects};
+use oblivio_app::moving::{Claims, ObjectCopy};
 use oblivio_app::online::{Begin, Effort, Verdict, shape, try_out};
 use oblivio_app::place;
-use oblivio_store::{Layer, Store};
+use oblivio_store::{AnyStore, Held};
 use oblivio_volume::{HEADER_OBJECT, NewVolume, PublicHeader, SeenBy};
 use std::path::Path;
-use std::sync::Arc;
 
 /// Advice when a volume is at the new place.
 pub const AT_ITS_END: &str = "If an earlier run was cut off at its very end, the copy is whole: \
@@ -21,7 +20,7 @@ pub const AT_ITS_END: &str = "If an earlier run was cut off at its very end, the
 /// What a volume becomes at the new place.
 pub enum Target {
     /// Objects, as they are.
-    Objects(Arc<dyn Store>),
+    Objects(AnyStore),
     /// Files.
     Files(FilesTo),
 }
@@ -29,7 +28,7 @@ pub enum Target {
 /// The volume that files get into.
 pub enum FilesTo {
     /// One that is there.
-    There(Arc<dyn Store>),
+    There(AnyStore),
     /// A new one.
     New(NewVolume),
 }
@@ -42,7 +41,7 @@ impl Target {
         }
         let store = open::store(&args.to)?;
         if store.len(HEADER_OBJECT)?.is_some() {
-            if Objects::is_copy(from, &*store)? {
+            if ObjectCopy::is_copy(&from.store, &store)? {
                 let what = "there is a copy of this volume at the new place already";
                 return Err(fault(Code::Path, what, AT_ITS_END));
             }
@@ -50,8 +49,8 @@ impl Target {
         }
         let verdict = probed(args)?;
         // Objects that are written once are alike in all stores of whole objects.
-        if !from.can().writes_over {
-            match Objects::claims(from)? {
+        if !from.store.capabilities().writes_over {
+            match ObjectCopy::claims(&from.store)? {
                 Some(claims) if fits(claims, &verdict) => return Ok(Self::Objects(store)),
                 _ if args.open.quiet => {}
                 _ => say(

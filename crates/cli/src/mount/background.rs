@@ -22,7 +22,7 @@ const UP: &[u8] = b"up\n";
 /// In the first process: ends when the server is up, or with the second process's exit code. Asks
 /// for the passphrase of the volume in `folder`, if there is one.
 pub fn start(folder: &Path, args: &OpenArgs) -> Result<()> {
-    read_header(open::store(folder)?.as_ref()).with_context(|| folder.display().to_string())?;
+    read_header(&open::store(folder)?).with_context(|| folder.display().to_string())?;
     again(args)
 }
 

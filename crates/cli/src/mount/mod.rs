@@ -51,7 +51,7 @@ pub fn run(args: &MountArgs) -> Result<()> {
     let recorder = Recorder::of(&args.open)?;
     let store = Recorder::under(open::store_to_serve(&volume)?, recorder.as_ref());
     let layers = open::layers(store, &volume);
-    let store = Arc::clone(&layers.store);
+    let store = layers.store.clone();
     let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true)?;
     // From here on a signal ends the mount in order, not the process.
     let signals = signals::catch()?;

@@ -9,7 +9,7 @@ use oblivio_engine::Action;
 use oblivio_engine::pyramid::Operation;
 use oblivio_engine::pyramid::share::Ask;
 use oblivio_store::share::{LEASE, Share, StoredShare, Tables};
-use oblivio_store::{Held, MemoryStore, Store};
+use oblivio_store::{Held, MemoryStore, Objects};
 use oblivio_testkit::campaign::{scaled, seed};
 use oblivio_testkit::latency::Latency;
 use oblivio_testkit::share::TestClock;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-fn open(dir: &Path, store: Arc<dyn Store>, part_bytes: u64) -> Arc<dyn Share> {
+fn open(dir: &Path, store: Arc<dyn Objects>, part_bytes: u64) -> Arc<dyn Share> {
     let tables = || Tables { store: Arc::clone(&store), random: [7; 16], part_bytes };
     let clock = TestClock::default();
     let share = eventually("the folder is free", || {

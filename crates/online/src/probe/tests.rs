@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{OnlineStore, Runtime, in_memory};
-use oblivio_store::Store;
+use oblivio_store::Objects;
 use oblivio_store::{Answer, Call, Layer, PutMode, ReadAt, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -75,12 +75,11 @@ fn verdict(lies: Lies) -> Verdict {
     let runtime = Runtime::new().unwrap();
     let store = in_memory(&runtime).unwrap();
     // What a trial left that was killed goes as well.
-    oblivio_store::Blobs::put(&store, "probe-0123456789abcdef-a0-0", b"left", PutMode::Replace)
-        .unwrap();
+    store.put("probe-0123456789abcdef-a0-0", b"left", PutMode::Replace).unwrap();
     let said_absent = Arc::default();
     let connect = || {
         let (below, said_absent) = (store.clone(), Arc::clone(&said_absent));
-        Ok(Box::new(Liar { below, lies, said_absent }) as Box<dyn Store>)
+        Ok(Box::new(Liar { below, lies, said_absent }) as Box<dyn Objects>)
     };
     let ticks = AtomicUsize::new(0);
     let clock = || Duration::from_millis(ticks.fetch_add(1, Ordering::SeqCst) as u64);

@@ -1,7 +1,7 @@
 //! The trials of a probe, over several connections.
 
 use super::verdict::{Begin, Connect, Effort, Lost, Race, Speed, Torn, Verdict, begin};
-use oblivio_store::{PutMode, ReadAt, Result, Store, StoreError, WriteAt};
+use oblivio_store::{Objects, PutMode, ReadAt, Result, StoreError};
 use oblivio_store::{TRIALS, is_of_trial};
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,7 +14,7 @@ const RANGE_BYTES: usize = 256 << 10;
 
 pub(super) struct Trials<'a> {
     connect: Connect<'a>,
-    stores: Vec<Box<dyn Store>>,
+    stores: Vec<Box<dyn Objects>>,
     effort: Effort,
     tag: &'a str,
     /// All that was stored, to remove it: a list may not show it.
@@ -177,7 +177,7 @@ impl<'a> Trials<'a> {
     /// Runs one act on all connections at the same moment.
     fn all_at_once<T: Send>(
         &self,
-        act: impl Fn(usize, &dyn Store) -> Result<T> + Sync,
+        act: impl Fn(usize, &dyn Objects) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
         let (barrier, act) = (&Barrier::new(self.stores.len()), &act);
         std::thread::scope(|scope| {
@@ -197,9 +197,9 @@ impl<'a> Trials<'a> {
     /// one takes is measured first.
     fn torn(&self, clock: &dyn Fn() -> Duration) -> Result<Torn> {
         let data = pattern(self.effort.bytes, 3);
-        let store = |store: &dyn Store, name: &str, data: &[u8]| {
-            store.write(&[WriteAt::new(name, 0, data)])?;
-            store.sync(&[name])
+        let store = |store: &dyn Objects, name: &str, data: &[u8]| {
+            store.begin(&[(name, data)])?;
+            store.settle(&[name])
         };
         let (first, whole) = (self.name("whole"), self.name("cut"));
         store(&*self.stores[0], &first, &data[..1])?;
@@ -213,7 +213,7 @@ impl<'a> Trials<'a> {
             // Its connection is made, and so is the folder.
             store(&*cut, &first, &data[..1])?;
             let begun = clock();
-            cut.write(&[WriteAt::new(&name, 0, &data)])?;
+            cut.begin(&[(&name, &data)])?;
             while clock() - begun < takes * (round + 1) / (TRIES as u32 + 2) {
                 self.stores[0].len(&first)?;
             }
@@ -245,11 +245,11 @@ impl<'a> Trials<'a> {
         let parts: Vec<_> =
             parts.map(|(part, data)| (self.name(&format!("speed{part}")), data)).collect();
         let names: Vec<_> = parts.iter().map(|part| part.0.as_str()).collect();
-        let writes: Vec<_> = parts.iter().map(|(name, data)| WriteAt::new(name, 0, data)).collect();
-        let begun = clock();
-        store.write(&writes)?;
-        store.sync(&names)?;
-        let up = clock().saturating_sub(begun);
+        let begun: Vec<_> = parts.iter().map(|(name, data)| (name.as_str(), *data)).collect();
+        let since = clock();
+        store.begin(&begun)?;
+        store.settle(&names)?;
+        let up = clock().saturating_sub(since);
         let names: Vec<_> = names.into_iter().map(str::to_owned).collect();
         let mut reads = Vec::new();
         for (name, part) in names.iter().zip(data.chunks_mut(OBJECT_BYTES)) {
@@ -268,7 +268,7 @@ impl<'a> Trials<'a> {
 }
 
 /// Whether the store has these bytes there.
-fn has(store: &dyn Store, name: &str, from: usize, data: &[u8]) -> Result<bool> {
+fn has(store: &dyn Objects, name: &str, from: usize, data: &[u8]) -> Result<bool> {
     let mut buf = vec![0; data.len()];
     let read = ReadAt { object: name, offset: from as u64, buf: &mut buf };
     match store.read(&mut [read]) {

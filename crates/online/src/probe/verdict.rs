@@ -1,11 +1,11 @@
 //! What a probe finds, and what follows from it.
 
-use oblivio_store::{Result, Store};
+use oblivio_store::{Objects, Result};
 use std::fmt;
 use std::time::Duration;
 
 /// Makes one more connection. A runtime of its own lets the probe cut a put by closing it.
-pub type Connect<'a> = &'a (dyn Fn() -> Result<Box<dyn Store>> + Sync);
+pub type Connect<'a> = &'a (dyn Fn() -> Result<Box<dyn Objects>> + Sync);
 
 /// How much to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,11 +4,10 @@
 use crate::{Home, folders, probed};
 use oblivio_online::{Begin, OnlineStore, Runtime};
 use oblivio_store::{
-    Answer, Blobs, Call, Held, Layer, Patience, PutMode, ReadAt, Result, RetryStore, Slots, Store,
-    StoreError, WriteAt,
+    Answer, Call, Held, Layer, Objects, Patience, PutMode, ReadAt, Result, RetryStore, StoreError,
 };
 use oblivio_testkit::accounts::{Account, Faults, Kind};
-use oblivio_testkit::conformance::{self, Opener};
+use oblivio_testkit::conformance::{self, Connector};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -39,10 +38,10 @@ fn open(account: &Account, folder: &str) -> OnlineStore {
 
 /// What the caller of a store does: what failed is sent again, and who does not know whether it
 /// created an object looks whose it is.
-struct Settled(RetryStore);
+struct Settled(RetryStore<OnlineStore>);
 
 impl Settled {
-    fn boxed(store: OnlineStore) -> Box<dyn Store> {
+    fn boxed(store: OnlineStore) -> Box<dyn Objects> {
         // With short pauses: one request in eight fails, and a call may have dozens.
         let patient = RetryStore::new(Arc::new(store), Patience::default(), Box::new(|_| {}));
         Box::new(Self(patient))
@@ -66,9 +65,9 @@ impl Settled {
 }
 
 impl Layer for Settled {
-    type Below = RetryStore;
+    type Below = RetryStore<OnlineStore>;
 
-    fn below(&self) -> &RetryStore {
+    fn below(&self) -> &RetryStore<OnlineStore> {
         &self.0
     }
 
@@ -83,7 +82,7 @@ impl Layer for Settled {
 fn conforms(kind: Kind) {
     let account = Arc::new(Account::start(kind, 1));
     let place = Arc::clone(&account);
-    conformance::whole(&folders(home(&account), move |folder| place.url(folder)), 0..12);
+    conformance::objects(&folders(home(&account), move |folder| place.url(folder)), 0..12);
     assert_eq!(account.wrong(), Vec::<String>::new());
 }
 
@@ -92,13 +91,13 @@ fn conforms_with_faults(kind: Kind) {
     let account = Arc::new(Account::start(kind, 2));
     account.fail(Faults { refused: 5, lost: 5, cut: 2, retry_after: 0 });
     let next = std::cell::Cell::new(0);
-    let fresh = || -> Opener {
+    let fresh = || -> Connector {
         next.set(next.get() + 1);
         let (account, folder) = (Arc::clone(&account), format!("f{}/in", next.get()));
         let home = home(&account);
         Box::new(move || Settled::boxed(home.open(&account.url(&folder))))
     };
-    conformance::whole(&fresh, 0..12);
+    conformance::objects(&fresh, 0..12);
     assert_eq!(account.wrong(), Vec::<String>::new());
     let seen = account.seen();
     let (refused, lost) = (
@@ -193,9 +192,9 @@ fn dropbox_commits_many_at_once() {
     let store = open(&account, "many");
     let names: Vec<_> = (0..24).map(|number| format!("b-{number}")).collect();
     let data = vec![7; 300 << 10];
-    let writes: Vec<_> = names.iter().map(|name| WriteAt::new(name, 0, &data)).collect();
-    store.write(&writes).unwrap();
-    store.sync(&names.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+    let begun: Vec<_> = names.iter().map(|name| (name.as_str(), data.as_slice())).collect();
+    store.begin(&begun).unwrap();
+    store.settle(&names.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
     assert_eq!(account.files().len(), 24);
     let seen = account.seen();
     let count = |route: &str| seen.iter().filter(|it| it.line.ends_with(route)).count();
@@ -212,8 +211,8 @@ fn takes_large_objects(kind: Kind) {
     let store = open(&account, "large");
     let data = |seed: usize| (0..9 << 20).map(|at| (at * 31 + seed) as u8).collect::<Vec<_>>();
     for data in [data(1), data(2)] {
-        store.write(&[WriteAt::new("b-1", 0, &data)]).unwrap();
-        store.sync(&["b-1"]).unwrap();
+        store.begin(&[("b-1", &data)]).unwrap();
+        store.settle(&["b-1"]).unwrap();
         assert_eq!(store.list().unwrap(), [("b-1".to_owned(), 9 << 20)]);
         let mut buffers = vec![vec![0; 1000]; 20];
         let reads = buffers.iter_mut().enumerate();
@@ -252,11 +251,11 @@ fn repeats_what_was_lost(kind: Kind, line: &str, bytes: usize) {
     let account = Account::start(kind, 12);
     let (store, data) = (open(&account, "lost"), vec![6; bytes]);
     account.lose_next(line);
-    store.write(&[WriteAt::new("b-1", 0, &data)]).unwrap();
-    let error = store.sync(&["b-1"]).unwrap_err();
+    store.begin(&[("b-1", &data)]).unwrap();
+    let error = store.settle(&["b-1"]).unwrap_err();
     assert!(error.may_pass(), "{error:?}");
     assert_eq!(account.files(), ["lost/b-1"], "it had arrived");
-    store.sync(&["b-1"]).unwrap();
+    store.settle(&["b-1"]).unwrap();
     assert_eq!(account.files(), ["lost/b-1"]);
     assert_eq!(store.len("b-1").unwrap(), Some(bytes as u64));
 }
@@ -486,7 +485,7 @@ fn leaves_nothing_of_a_cut_put(kind: Kind) {
         alone.runtime = Runtime::new().unwrap();
         let name = format!("cut-{round}");
         let store = alone.open(&account.url("cut"));
-        store.write(&[WriteAt::new(&name, 0, &data)]).unwrap();
+        store.begin(&[(&name, &data)]).unwrap();
         std::thread::sleep(Duration::from_millis(round));
         drop((store, alone));
         let len = whole.len(&name).unwrap();

@@ -10,8 +10,10 @@ use oblivio_online::{
     Ambient, Begin, Effort, OnlineStore, Remotes, Runtime, Torn, Url, Verdict, in_memory, open,
     probe,
 };
-use oblivio_store::{Blobs, Held, Store};
-use oblivio_testkit::conformance::{self, Opener};
+use oblivio_store::{Held, Objects, Patience, RecordStore, RetryStore};
+use oblivio_testkit::FaultStore;
+use oblivio_testkit::conformance::{self, Connector};
+use oblivio_testkit::fault::FaultPlan;
 use oblivio_testkit::rigs::{S3Kind, S3Rig, SftpRig, Skip, WebDavKind, WebDavRig};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -61,7 +63,7 @@ impl Home {
 }
 
 /// Opens a new folder for each store, and each store several times.
-fn folders(home: Home, url: impl Fn(&str) -> String + 'static) -> impl Fn() -> Opener {
+fn folders(home: Home, url: impl Fn(&str) -> String + 'static) -> impl Fn() -> Connector {
     let (home, next) = (Arc::new(home), Cell::new(0));
     move || {
         next.set(next.get() + 1);
@@ -78,17 +80,27 @@ fn have<T>(name: &str, rig: Result<T, Skip>) -> Option<T> {
 #[test]
 fn a_store_in_memory() {
     let runtime = Runtime::new().unwrap();
-    let fresh = || -> Opener {
+    let fresh = || -> Connector {
         let store = in_memory(&runtime).unwrap();
         Box::new(move || Box::new(store.clone()))
     };
-    conformance::whole(&fresh, 0..24);
+    conformance::objects(&fresh, 0..24);
+    // Layers over it have the same port.
+    let layered = || -> Connector {
+        let store = in_memory(&runtime).unwrap();
+        Box::new(move || {
+            let plan = FaultPlan::default();
+            let inner = Arc::new(FaultStore::new(RecordStore::new(store.clone()), plan));
+            Box::new(RetryStore::new(inner, Patience::default(), Box::new(|_| {})))
+        })
+    };
+    conformance::objects(&layered, 0..24);
 }
 
 fn s3(kind: S3Kind) {
     let Some(rig) = have(&format!("{kind:?}"), S3Rig::start(kind)) else { return };
     let rig = Arc::new(rig);
-    conformance::whole(&folders(Home::s3(), move |folder| rig.url(folder)), 0..6);
+    conformance::objects(&folders(Home::s3(), move |folder| rig.url(folder)), 0..6);
 }
 
 #[test]
@@ -113,7 +125,7 @@ fn webdav(kind: WebDavKind) {
     let Some(rig) = have(&format!("{kind:?}"), WebDavRig::start(kind)) else { return };
     let home = Home::webdav(&rig);
     let rig = Arc::new(rig);
-    conformance::whole(&folders(home, move |folder| rig.url(folder)), 0..6);
+    conformance::objects(&folders(home, move |folder| rig.url(folder)), 0..6);
 }
 
 #[test]
@@ -138,7 +150,7 @@ fn webdav_rclone() {
 fn probed(name: &str, home: &Home, url: &str) -> Verdict {
     let connect = || {
         let alone = Home { runtime: Runtime::new().unwrap(), ..home.clone() };
-        Ok(Box::new(alone.open(url)) as Box<dyn Store>)
+        Ok(Box::new(alone.open(url)) as Box<dyn Objects>)
     };
     let begun = std::time::Instant::now();
     let mut tried = 0;
@@ -190,7 +202,7 @@ fn sftp_openssh() {
         let verdict = probed("OpenSSH", &Home::new(&[], ""), &format!("{url}probe"));
         assert_eq!(verdict.begin, Begin::Exclusive);
         let url = move |folder: &str| format!("{url}{folder}");
-        return conformance::whole(&folders(Home::new(&[], ""), url), 0..4);
+        return conformance::objects(&folders(Home::new(&[], ""), url), 0..4);
     }
     let Some(rig) = have("OpenSSH", SftpRig::start()) else { return };
     let mut half = Command::new(std::env::current_exe().unwrap());

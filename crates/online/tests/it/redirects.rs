@@ -2,7 +2,7 @@
 
 use crate::Home;
 use crate::requests::{CANARY, Listener};
-use oblivio_store::{Blobs, Held, PutMode, ReadAt, StoreError};
+use oblivio_store::{Held, Objects, PutMode, ReadAt, StoreError};
 use std::net::SocketAddr;
 
 /// A volume's place at each service, with what opens it.

@@ -1,7 +1,7 @@
 //! What a service gets to see, at a server that writes everything down.
 
 use crate::Home;
-use oblivio_store::{Blobs, Held, PutMode, ReadAt, Slots, StoreError, WriteAt};
+use oblivio_store::{Held, Objects, PutMode, ReadAt, StoreError};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -124,8 +124,8 @@ fn an_agent_that_tells_of_the_client_is_found() {
         false => (200, Vec::new()),
     });
     let store = listener.open();
-    store.write(&[WriteAt::new("b-1", 0, b"bytes")]).unwrap();
-    store.sync(&["b-1"]).unwrap();
+    store.begin(&[("b-1", b"bytes")]).unwrap();
+    store.settle(&["b-1"]).unwrap();
     store.put("s-1", b"bytes", PutMode::IfAbsent).unwrap();
     store.read(&mut [ReadAt { object: "b-1", offset: 0, buf: &mut [0; 4] }]).unwrap();
     store.len("b-1").unwrap();
@@ -153,8 +153,8 @@ fn an_agent_that_tells_of_the_client_is_found() {
 fn an_object_is_one_plain_put() {
     let listener = Listener::new(|_, _| (200, Vec::new()));
     let (store, data) = (listener.open(), vec![7; 64 << 20]);
-    store.write(&[WriteAt::new("b-1", 0, &data)]).unwrap();
-    store.sync(&["b-1"]).unwrap();
+    store.begin(&[("b-1", &data)]).unwrap();
+    store.settle(&["b-1"]).unwrap();
     let seen = listener.seen();
     assert_eq!(seen.len(), 1);
     assert_eq!(seen[0].line, "PUT /bucket/in/b-1 HTTP/1.1");
@@ -180,15 +180,15 @@ fn an_object_is_one_plain_put() {
 fn a_write_that_failed_is_sent_again_as_it_was() {
     let listener = Listener::new(|number, _| (if number < 2 { 503 } else { 200 }, Vec::new()));
     let store = listener.open();
-    store.write(&[WriteAt::new("b-1", 0, b"the bytes")]).unwrap();
+    store.begin(&[("b-1", b"the bytes")]).unwrap();
     for _ in 0..2 {
-        let error = store.sync(&["b-1"]).unwrap_err();
+        let error = store.settle(&["b-1"]).unwrap_err();
         assert!(error.may_pass(), "{error}");
     }
-    store.sync(&["b-1"]).unwrap();
-    store.sync(&["b-1"]).unwrap();
+    store.settle(&["b-1"]).unwrap();
+    store.settle(&["b-1"]).unwrap();
     let seen = listener.seen();
-    assert_eq!(seen.len(), 3, "no attempt but those that a sync asked for");
+    assert_eq!(seen.len(), 3, "no attempt but those that a settle asked for");
     assert!(seen.iter().all(|it| it.line == seen[0].line && it.body == b"the bytes"));
 }
 
@@ -282,9 +282,9 @@ fn no_error_shows_a_secret_or_a_signature() {
             (status, body.into_bytes())
         });
         let store = listener.open();
-        store.write(&[WriteAt::new("b-1", 0, b"x")]).unwrap();
+        store.begin(&[("b-1", b"x")]).unwrap();
         let errors = [
-            store.sync(&["b-1"]).unwrap_err(),
+            store.settle(&["b-1"]).unwrap_err(),
             store.read(&mut [ReadAt { object: "b-1", offset: 0, buf: &mut [0] }]).unwrap_err(),
             store.put("b-1", b"x", PutMode::IfAbsent).unwrap_err(),
         ];
@@ -325,10 +325,10 @@ fn nobody_there_is_an_outage_and_says_so() {
 fn a_failed_write_is_not_sent_over_a_later_put() {
     let listener = Listener::new(|number, _| (if number < 1 { 500 } else { 200 }, Vec::new()));
     let store = listener.open();
-    store.write(&[WriteAt::new("a", 0, b"old")]).unwrap();
-    store.sync(&["a"]).unwrap_err();
+    store.begin(&[("a", b"old")]).unwrap();
+    store.settle(&["a"]).unwrap_err();
     store.put("a", b"new", PutMode::Replace).unwrap();
-    store.sync(&["a"]).unwrap();
+    store.settle(&["a"]).unwrap();
     let bodies: Vec<_> = listener.seen().into_iter().map(|it| it.body).collect();
     assert_eq!(bodies, [b"old".to_vec(), b"new".to_vec()]);
 }

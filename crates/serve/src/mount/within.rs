@@ -5,11 +5,10 @@ use super::session::{Mounted, Options, READ_AHEAD, serve};
 use crate::error::Result;
 use crate::layers::Layers;
 use oblivio_crypto::Passphrase;
-use oblivio_store::Store;
+use oblivio_store::AnyStore;
 use oblivio_volume::fs::FileSystem;
 use oblivio_volume::{OpenOptions, Volume};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::SystemTime;
 
 /// A mounted volume.
@@ -22,7 +21,11 @@ pub struct Within {
 ///
 /// # Errors
 /// Those of the volume; that of the system if it refuses the mount.
-pub fn mount_within(store: Arc<dyn Store>, passphrase: &Passphrase, dir: &Path) -> Result<Within> {
+pub fn mount_within(
+    store: impl Into<AnyStore>,
+    passphrase: &Passphrase,
+    dir: &Path,
+) -> Result<Within> {
     let Layers { store, pulse, .. } = Layers::over(store);
     let open = OpenOptions { short_pauses: true, ..OpenOptions::default() };
     let fs = FileSystem::open_ahead(Box::new(Volume::open(store, passphrase, open)?), READ_AHEAD)?;

@@ -21,13 +21,13 @@ pub use event::{Holds, OrdinaryEvent};
 pub use fault::Fault;
 pub use meeting::{Meeting, end};
 pub use publisher::Publisher;
-pub use written::WatchedStore;
+pub use written::watched;
 
 use crate::error::Result;
 use door::Door;
 use http::Site;
 use hub::{Hub, Stored};
-use oblivio_store::Store;
+use oblivio_store::{AnyStore, Held};
 use oblivio_volume::PublicHeader;
 use page::Page;
 use std::net::TcpListener;
@@ -46,7 +46,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub fn serve(
     meeting: Meeting,
     listener: TcpListener,
-    store: Arc<dyn Store>,
+    store: AnyStore,
     header: &PublicHeader,
     name: &str,
 ) -> Result<String> {
@@ -62,7 +62,7 @@ pub fn serve(
         let meeting = meeting;
         hub::listen(&meeting.listener, &of_feeds);
     })?;
-    spawn("store", move || measure(store.as_ref(), &hub))?;
+    spawn("store", move || measure(&store, &hub))?;
     Ok(url)
 }
 
@@ -72,7 +72,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
 }
 
 /// Reads the lengths of the objects, as the storage can at any time.
-fn measure(store: &dyn Store, hub: &Hub) {
+fn measure(store: &AnyStore, hub: &Hub) {
     loop {
         // A folder that is away for a while, say unmounted, is tried again.
         if let Ok(objects) = store.list() {

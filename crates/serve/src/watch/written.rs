@@ -3,32 +3,30 @@
 
 use super::engines::places::Places;
 use super::publisher::Publisher;
-use oblivio_store::{Answer, Call, Layer, Result, Store, WriteAt};
+use oblivio_store::{Answer, AnyStore, Call, Held, Layer, Objects, Result, WriteAt, layered};
 use std::iter::once;
 use std::sync::Arc;
 
 /// A layer that reports every completed write.
-pub struct WatchedStore {
-    inner: Arc<dyn Store>,
+struct WatchedStore<S: ?Sized> {
+    inner: Arc<S>,
     publisher: Publisher,
 }
 
-impl WatchedStore {
-    /// Over this store, for a volume that hides writes.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn over(inner: Arc<dyn Store>, publisher: &Publisher) -> Result<Arc<dyn Store>> {
-        publisher.lay_out(Places::of(inner.list()?));
-        Ok(Arc::new(Self { inner, publisher: publisher.clone() }))
-    }
+/// The layer over this store, for a volume that hides writes.
+///
+/// # Errors
+/// Those of the store.
+pub fn watched(store: AnyStore, publisher: &Publisher) -> Result<AnyStore> {
+    publisher.lay_out(Places::of(store.list()?));
+    Ok(layered!(store, inner => WatchedStore { inner, publisher: publisher.clone() }))
 }
 
-impl Layer for WatchedStore {
-    type Below = dyn Store;
+impl<S: Objects + ?Sized> Layer for WatchedStore<S> {
+    type Below = S;
 
-    fn below(&self) -> &Self::Below {
-        &*self.inner
+    fn below(&self) -> &S {
+        &self.inner
     }
 
     fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {

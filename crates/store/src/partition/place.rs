@@ -13,7 +13,7 @@ pub enum Kind {
     /// for the disk a second time.
     Growing,
     /// As `Growing`, with two alternating places of that capacity, so that
-    /// [`Blobs::put`](crate::Blobs::put) can replace it.
+    /// [`Objects::put`](crate::Objects::put) can replace it.
     Twice,
 }
 

@@ -55,7 +55,7 @@ impl SyncFolder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Blobs, PutMode};
+    use crate::{Objects, PutMode};
     use std::fs::File;
 
     #[test]

@@ -1,9 +1,8 @@
 //! Every store keeps the promises of every port: see the suites in `oblivio_testkit::conformance`.
-use oblivio_store::on_objects::CHUNK_BYTES;
 use oblivio_store::partition::Existing;
 use oblivio_store::{
-    Blobs, FolderObjects, Kind, LocalStore, MemoryObjects, MemoryStore, OnObjects, PartitionStore,
-    Patience, Place, PutMode, RecordStore, RetryStore, Slots, Store,
+    Kind, LocalStore, MemoryStore, Objects, PartitionStore, Patience, Place, PutMode, RecordStore,
+    RetryStore, Store,
 };
 use oblivio_testkit::conformance::{self, Calls, NAMES, Opener, ROOM};
 use oblivio_testkit::fault::FaultPlan;
@@ -34,39 +33,17 @@ fn partition() -> Opener {
     })
 }
 
-fn on_memory(chunk_bytes: u64) -> Opener {
-    let objects = Arc::new(MemoryObjects::default());
-    Box::new(move || Box::new(OnObjects::with_chunks(Arc::clone(&objects), chunk_bytes).unwrap()))
-}
-
-fn folder() -> (tempfile::TempDir, FolderObjects) {
-    let dir = tempfile::tempdir().unwrap();
-    let store = LocalStore::open(dir.path()).unwrap();
-    (dir, FolderObjects::over(store))
-}
-
-fn on_folder() -> Opener {
-    let (dir, _) = folder();
-    Box::new(move || {
-        let objects = FolderObjects::over(LocalStore::open(dir.path()).unwrap());
-        Box::new(OnObjects::open(objects).unwrap())
-    })
-}
-
 #[test]
 fn stores_in_memory() {
     conformance::store(&|| shared(MemoryStore::new()), 0..48);
     conformance::store(&|| shared(CrashStore::new()), 0..48);
-    conformance::store(&|| on_memory(CHUNK_BYTES), 0..24);
-    conformance::store(&|| on_memory(1000), 0..24);
 }
 
 #[test]
 fn stores_on_disk() {
     conformance::store(&local, 0..8);
     conformance::store(&partition, 0..8);
-    conformance::store(&on_folder, 0..4);
-    for open in [local(), partition(), on_folder(), on_memory(1000), shared(MemoryStore::new())] {
+    for open in [local(), partition(), shared(MemoryStore::new())] {
         conformance::excludes(&*open);
     }
 }
@@ -91,19 +68,6 @@ fn layers_and_pointers() {
 }
 
 #[test]
-fn objects() {
-    conformance::objects(&|| Box::new(MemoryObjects::default()), 0..48);
-    conformance::objects(&|| Box::new(Arc::new(MemoryObjects::default())), 0..4);
-    let kept = std::cell::RefCell::new(Vec::new());
-    let fresh = || {
-        let (dir, objects) = folder();
-        kept.borrow_mut().push(dir);
-        Box::new(objects) as _
-    };
-    conformance::objects(&fresh, 0..6);
-}
-
-#[test]
 fn a_crash_store_leaves_all_of_what_was_synced() {
     for seed in 0..48 {
         let (store, mut calls) = (CrashStore::new(), Calls::new(seed));
@@ -118,7 +82,7 @@ fn a_crash_store_leaves_all_of_what_was_synced() {
 #[test]
 fn a_folder_asks_its_file_system_and_a_partition_reserves() {
     use oblivio_store::Held;
-    let (dir, _) = folder();
+    let dir = tempfile::tempdir().unwrap();
     let local = LocalStore::open(dir.path()).unwrap();
     local.put("a", b"x", PutMode::Replace).unwrap();
     let can = local.capabilities();

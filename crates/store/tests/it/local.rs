@@ -1,6 +1,6 @@
 //! The local store's promises beyond the trait, on real files.
 use oblivio_store::{
-    Blobs, Held, Lease, LocalStore, Log, PutMode, ReadAt, Result, Slots, StoreError, WriteAt,
+    Held, Lease, LocalStore, Log, Objects, PutMode, ReadAt, Result, Slots, StoreError, WriteAt,
 };
 use oblivio_testkit::eventually;
 use oblivio_testkit::rigs::Tmpfs;

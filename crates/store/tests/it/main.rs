@@ -4,7 +4,6 @@
 mod conformance;
 mod local;
 mod memory;
-mod on_objects;
 mod partition;
 mod retry;
 mod share;

@@ -1,6 +1,6 @@
 //! The memory store beyond the trait.
 use oblivio_store::{
-    Blobs, Held, Log, MemoryStore, PutMode, ReadAt, Result, Slots, StoreError, WriteAt,
+    Held, Log, MemoryStore, Objects, PutMode, ReadAt, Result, Slots, StoreError, WriteAt,
 };
 
 const MIB: u64 = 1 << 20;

@@ -2,7 +2,7 @@
 
 use oblivio_store::partition::Existing;
 use oblivio_store::{
-    Blobs, Held, Kind, Lease, Log, PartitionStore, Place, PutMode, ReadAt, Result, Slots,
+    Held, Kind, Lease, Log, Objects, PartitionStore, Place, PutMode, ReadAt, Result, Slots,
     StoreError, WriteAt,
 };
 use oblivio_testkit::rigs::Tmpfs;

@@ -47,7 +47,7 @@ fn without_patience_the_failure_comes_through() {
 }
 
 /// How often a call reaches the store below until the caller has its answer.
-fn attempts(store: &RetryStore, plan: &FaultPlan) -> u64 {
+fn attempts(store: &dyn Slots, plan: &FaultPlan) -> u64 {
     let before = plan.fired();
     drop(store.write(&[WRITE]));
     plan.fired() - before

@@ -3,7 +3,7 @@ use oblivio_store::share::{
     Ask, Clock, Entry, LEASE, MemoryShare, Number, Object, RecordShare, Seen, Seq, Session, Share,
     ShareError, Spot, StoredShare, TableId, Tables,
 };
-use oblivio_store::{Blobs, Held, MemoryStore, PutMode, Store};
+use oblivio_store::{Held, MemoryStore, Objects, PutMode, Store};
 use oblivio_testkit::eventually;
 use oblivio_testkit::fault::{Fault, FaultPlan, Repeat};
 use oblivio_testkit::rigs::{Skip, Tmpfs};

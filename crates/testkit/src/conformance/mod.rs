@@ -4,30 +4,31 @@
 //! call. It panics at the first difference, with the seed. An implementation of a port is done when
 //! it passes the port's suite.
 
-mod blobs;
 mod lease;
 mod log;
 mod model;
 mod objects;
+mod puts;
 mod slots;
-mod whole;
 
-pub use blobs::blobs;
 pub use lease::{excludes, lease};
 pub use log::log;
 pub use model::{NAMES, ROOM};
 pub use objects::objects;
+pub use puts::puts;
 pub use slots::slots;
-pub use whole::whole;
 
 use crate::Dice;
 use model::{CALLS, Model};
-use oblivio_store::Store;
+use oblivio_store::{Objects, Store};
 use std::cell::RefCell;
 use std::ops::Range;
 
 /// Opens one store. A later call opens it again, once the first one is dropped.
 pub type Opener = Box<dyn Fn() -> Box<dyn Store>>;
+
+/// Opens one more connection to a store of whole objects.
+pub type Connector = Box<dyn Fn() -> Box<dyn Objects>>;
 
 /// All suites of a store, and calls of all ports by turns, with the store opened again in between.
 pub fn store(fresh: &dyn Fn() -> Opener, seeds: Range<u64>) {
@@ -41,7 +42,7 @@ pub fn store(fresh: &dyn Fn() -> Opener, seeds: Range<u64>) {
     };
     slots(&|| make(), seeds.clone());
     log(&|| make(), seeds.clone());
-    blobs(&|| make(), seeds.clone());
+    puts(&|| make(), seeds.clone());
     lease(&make);
     for seed in seeds {
         let (open, mut model, mut dice) = (fresh(), Model::new(seed), Dice::new(seed));
@@ -62,7 +63,7 @@ pub fn store(fresh: &dyn Fn() -> Opener, seeds: Range<u64>) {
 fn step(store: &dyn Store, model: &mut Model, dice: &mut Dice) {
     match dice.below(4) {
         0 => log::step(store, model, dice),
-        1 => blobs::step(store, model, dice),
+        1 => puts::step(store, model, dice),
         _ => slots::step(store, model, dice),
     }
 }

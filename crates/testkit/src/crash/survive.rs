@@ -2,7 +2,7 @@
 
 use super::cached::{Disk, InFlight, Pending, create};
 use crate::dice::Dice;
-use oblivio_store::{Blobs, Held, Log, MemoryStore, PutMode, Result, Slots, WriteAt};
+use oblivio_store::{Held, Log, MemoryStore, Objects, PutMode, Result, Slots, WriteAt};
 
 /// The unit that a disk writes whole or not at all.
 const SECTOR: u64 = 512;

@@ -1,7 +1,7 @@
 //! The crash store leaves every state that a real disk may leave, and no other.
 
 use oblivio_store::{
-    Blobs, Held, Lease, Log, MemoryStore, PutMode, ReadAt, Result, Slots, Store, StoreError,
+    Held, Lease, Log, MemoryStore, Objects, PutMode, ReadAt, Result, Slots, Store, StoreError,
     WriteAt,
 };
 use oblivio_testkit::CrashStore;

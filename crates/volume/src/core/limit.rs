@@ -7,7 +7,7 @@
 use crate::Result;
 use crate::header::{Header, Parameters};
 use oblivio_crypto::{Mac, MasterKey};
-use oblivio_store::{Blobs, PutMode};
+use oblivio_store::{Objects, PutMode};
 
 /// The header of an open volume, and the key for its fields.
 pub(crate) struct Limit {
@@ -35,7 +35,7 @@ impl Limit {
     ///
     /// # Errors
     /// Those of the store. Then the old one or the new one is stored.
-    pub(crate) fn replace(&mut self, store: &dyn Blobs, parameters: &Parameters) -> Result<()> {
+    pub(crate) fn replace(&mut self, store: &dyn Objects, parameters: &Parameters) -> Result<()> {
         let header = self.header.with_parameters(parameters, &self.mac);
         header.save(store, PutMode::Replace)?;
         self.header = header;

@@ -4,7 +4,7 @@ use super::names::EpochId;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
 use oblivio_crypto::digest;
-use oblivio_store::{PutMode, ReadAt, Store};
+use oblivio_store::{Objects, PutMode, ReadAt};
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -53,7 +53,7 @@ impl Base {
     ///
     /// # Errors
     /// `Forgotten` if it is unreadable: that is no first time.
-    pub fn read(beside: &dyn Store) -> Result<Option<Self>> {
+    pub fn read(beside: &dyn Objects) -> Result<Option<Self>> {
         let Some(bytes) = whole(beside, BASE_OBJECT)? else { return Ok(None) };
         let torn = || Error::Forgotten(format!("is unreadable: {BASE_OBJECT} in the state folder"));
         let (stored, sum) = Stored::ref_from_prefix(&bytes).map_err(|_| torn())?;
@@ -75,7 +75,7 @@ impl Base {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn write(&self, beside: &dyn Store) -> Result<()> {
+    pub fn write(&self, beside: &dyn Objects) -> Result<()> {
         let on = self.on.unwrap_or_default();
         let stored = Stored {
             version: U64::new(VERSION),
@@ -96,7 +96,7 @@ impl Base {
 ///
 /// # Errors
 /// Those of the store.
-pub fn whole(store: &dyn Store, object: &str) -> Result<Option<Vec<u8>>> {
+pub fn whole(store: &dyn Objects, object: &str) -> Result<Option<Vec<u8>>> {
     let Some(len) = store.len(object)? else { return Ok(None) };
     let mut buf = vec![0; len as usize];
     match store.read(&mut [ReadAt { object, offset: 0, buf: &mut buf }]) {

@@ -8,7 +8,7 @@ use super::names::{EpochId, Named, parse};
 use super::stand::{DAYS, Stand, short};
 use crate::Result;
 use crate::session::Vault;
-use oblivio_store::Store;
+use oblivio_store::Objects;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Entries longer than this are none of ours.
@@ -31,7 +31,7 @@ impl Histories {
     ///
     /// # Errors
     /// `Unsupported` for an entry of a later version; those of the store.
-    pub fn read(folder: &dyn Store, vault: &mut Vault, known: Vec<Opened>) -> Result<Self> {
+    pub fn read(folder: &dyn Objects, vault: &mut Vault, known: Vec<Opened>) -> Result<Self> {
         let mut found = Self::default();
         found.entries.extend(known.into_iter().map(|opened| (opened.entry.id, opened)));
         for (name, len) in folder.list()? {

@@ -20,13 +20,13 @@ use crate::session::Vault;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
 use oblivio_crypto::{Entropy, Sealer, VolumeId, digest};
-use oblivio_store::{MemoryStore, PutMode, Store, StoreError};
+use oblivio_store::{MemoryStore, Objects, PutMode, Store, StoreError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// This computer's line of epochs.
 pub struct Line {
-    pub(super) folder: Arc<dyn Store>,
+    pub(super) folder: Arc<dyn Objects>,
     pub(super) beside: Arc<dyn Store>,
     pub(super) link: Option<Arc<dyn Beside>>,
     pub(super) volume: VolumeId,
@@ -45,12 +45,15 @@ pub struct Line {
     pub(super) histories: Histories,
 }
 
+/// A volume about to be opened in its folder.
+pub(super) type FolderOpening<'a> = Opening<'a, Arc<dyn Objects>>;
+
 impl Line {
     /// Takes this computer's place beside the folder, and finishes what a crash interrupted there.
     ///
     /// # Errors
     /// `Busy` if another process has it, `Forgotten` if it is unreadable; those of the stores.
-    pub fn take(opening: &Opening<'_>, shape: Shape) -> Result<Self> {
+    pub fn take(opening: &FolderOpening<'_>, shape: Shape) -> Result<Self> {
         let (volume, environment) = (opening.header.volume(), opening.options.environment.clone());
         let link = opening.options.beside.clone();
         let beside: Arc<dyn Store> = match &link {
@@ -364,7 +367,7 @@ impl Line {
 
 /// Stores a new file. One that is there already has the same bytes: its name is only ours, and it
 /// was put before a crash, or by a sync client.
-pub(super) fn put_new(folder: &dyn Store, name: &str, bytes: &[u8]) -> Result<()> {
+pub(super) fn put_new(folder: &dyn Objects, name: &str, bytes: &[u8]) -> Result<()> {
     match folder.put(name, bytes, PutMode::IfAbsent) {
         Err(StoreError::Exists { .. }) | Ok(()) => Ok(()),
         Err(error) => Err(error.into()),

@@ -12,7 +12,7 @@ use crate::engine::open_as;
 use crate::options::OpenOptions;
 use crate::{Error, Result};
 use oblivio_crypto::Passphrase;
-use oblivio_store::Store;
+use oblivio_store::Objects;
 use std::sync::Arc;
 
 /// A history of a volume.
@@ -35,7 +35,7 @@ pub struct HistoryInfo {
 /// # Errors
 /// Those of an opening.
 pub fn histories(
-    store: Arc<dyn Store>,
+    store: Arc<dyn Objects>,
     passphrase: &Passphrase,
     open: OpenOptions,
 ) -> Result<Vec<HistoryInfo>> {
@@ -48,7 +48,7 @@ pub fn histories(
 /// `NotFound` for a name that is none of them, `Invalid` if there is nothing to pick; those of the
 /// stores.
 pub fn pick(
-    store: Arc<dyn Store>,
+    store: Arc<dyn Objects>,
     passphrase: &Passphrase,
     open: OpenOptions,
     name: &str,
@@ -61,7 +61,7 @@ pub fn pick(
 /// # Errors
 /// As for [`pick`].
 pub fn drop_history(
-    store: Arc<dyn Store>,
+    store: Arc<dyn Objects>,
     passphrase: &Passphrase,
     open: OpenOptions,
     name: &str,
@@ -70,12 +70,13 @@ pub fn drop_history(
 }
 
 fn with_line<T>(
-    store: Arc<dyn Store>,
+    store: Arc<dyn Objects>,
     passphrase: &Passphrase,
     open: OpenOptions,
     work: impl FnOnce(&mut Line) -> Result<T>,
 ) -> Result<T> {
     open_as(&ENGINE, store, passphrase, open, |opening| {
+        let opening = opening.objects();
         let mut line = Line::take(&opening, shape(&opening.header.parameters())?)?;
         line.publish_what_parted()?;
         work(&mut line)

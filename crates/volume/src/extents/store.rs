@@ -8,7 +8,7 @@ use super::entry::Held as File;
 use super::names::working;
 use super::shape::{Piece, Shape};
 use oblivio_store::{
-    Blobs, Capabilities, Held, Hint, Lease, Log, PutMode, ReadAt, Result, Slots, Store, StoreError,
+    Capabilities, Held, Hint, Log, Objects, PutMode, ReadAt, Result, Slots, Store, StoreError,
     WriteAt,
 };
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ struct Current {
 
 /// The store.
 pub struct ExtentStore {
-    folder: Arc<dyn Store>,
+    folder: Arc<dyn Objects>,
     beside: Arc<dyn Store>,
     source: Source,
     shape: Shape,
@@ -54,7 +54,7 @@ struct Place {
 impl ExtentStore {
     /// Of these files, with what changed since.
     pub fn new(
-        (folder, beside): (Arc<dyn Store>, Arc<dyn Store>),
+        (folder, beside): (Arc<dyn Objects>, Arc<dyn Store>),
         source: Source,
         shape: Shape,
         table: Vec<Option<File>>,
@@ -139,7 +139,7 @@ impl ExtentStore {
             match place {
                 Some(Place { beside, object: file, .. }) => {
                     let mut buf = vec![0; len as usize];
-                    let from = if beside { &self.beside } else { &self.folder };
+                    let from: &dyn Held = if beside { &self.beside } else { &self.folder };
                     from.read(&mut [ReadAt { object: &file, offset: 0, buf: &mut buf }])?;
                     self.beside.put(&object, &buf, PutMode::Replace)?;
                 }
@@ -169,7 +169,7 @@ impl ExtentStore {
 /// Reads of parts, and the buffers that they fill.
 type Parts<'b> = Vec<(Place, &'b mut [u8])>;
 
-fn read_all(store: &dyn Store, parts: &mut Parts<'_>) -> Result<()> {
+fn read_all(store: &dyn Held, parts: &mut Parts<'_>) -> Result<()> {
     let reads = parts.iter_mut();
     let mut reads: Vec<ReadAt<'_>> = reads
         .map(|(place, buf)| ReadAt { object: &place.object, offset: place.offset, buf })
@@ -184,7 +184,7 @@ fn refused(object: &str, why: &'static str) -> StoreError {
 impl Held for ExtentStore {
     fn capabilities(&self) -> Capabilities {
         let beside = self.beside.capabilities();
-        Capabilities { versions: false, frees_discarded: false, reserves_space: false, ..beside }
+        Capabilities { frees_discarded: false, reserves_space: false, ..beside }
     }
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
@@ -220,6 +220,22 @@ impl Held for ExtentStore {
 
     fn list(&self) -> Result<Vec<(String, u64)>> {
         Ok(self.shape.objects())
+    }
+
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        let (beside, folder) = (self.beside.free_bytes()?, self.folder.free_bytes()?);
+        Ok(match (beside, folder) {
+            (Some(beside), Some(folder)) => Some(beside.min(folder)),
+            (one, other) => one.or(other),
+        })
+    }
+
+    fn hint(&self, hint: Hint<'_>) {
+        match hint {
+            Hint::Keep(bytes) => self.beside.hint(Hint::Keep(bytes)),
+            Hint::RoundUp { .. } | Hint::BeforeRepeat(_) => {}
+            Hint::Reads(ranges) => self.expect(ranges),
+        }
     }
 }
 
@@ -302,22 +318,6 @@ impl Slots for ExtentStore {
             None => Ok(()),
         }
     }
-
-    fn free_bytes(&self) -> Result<Option<u64>> {
-        let (beside, folder) = (self.beside.free_bytes()?, self.folder.free_bytes()?);
-        Ok(match (beside, folder) {
-            (Some(beside), Some(folder)) => Some(beside.min(folder)),
-            (one, other) => one.or(other),
-        })
-    }
-
-    fn hint(&self, hint: Hint<'_>) {
-        match hint {
-            Hint::Keep(bytes) => self.beside.hint(Hint::Keep(bytes)),
-            Hint::RoundUp { .. } | Hint::BeforeRepeat(_) => {}
-            Hint::Reads(ranges) => self.expect(ranges),
-        }
-    }
 }
 
 impl ExtentStore {
@@ -332,7 +332,8 @@ impl ExtentStore {
                 places.extend(self.place(&current, piece).map(|place| (place, bytes)));
             }
         }
-        for (beside, store) in [(true, &self.beside), (false, &self.folder)] {
+        let stores: [(bool, &dyn Held); 2] = [(true, &self.beside), (false, &self.folder)];
+        for (beside, store) in stores {
             let here = places.iter().filter(|(place, _)| place.beside == beside);
             let here: Vec<_> =
                 here.map(|(place, bytes)| (place.object.as_str(), place.offset, *bytes)).collect();
@@ -340,25 +341,5 @@ impl ExtentStore {
                 store.hint(Hint::Reads(&here));
             }
         }
-    }
-}
-
-impl Blobs for ExtentStore {
-    fn put(&self, object: &str, _data: &[u8], _mode: PutMode) -> Result<()> {
-        Err(refused(object, "nothing is put here as a whole"))
-    }
-
-    fn delete(&self, objects: &[&str]) -> Result<()> {
-        match objects.first() {
-            Some(object) => Err(refused(object, "nothing is deleted here")),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Lease for ExtentStore {
-    /// Taken before, beside the folder.
-    fn lock(&self) -> Result<()> {
-        Ok(())
     }
 }

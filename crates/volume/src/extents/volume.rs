@@ -3,11 +3,11 @@
 use super::choose::short_name;
 use super::header::{ExtentOptions, check, of_engine, shape};
 use super::info::ExtentInfo;
-use super::line::Line;
+use super::line::{FolderOpening, Line};
 use super::store::{ExtentStore, Source};
 use crate::Result;
 use crate::block::{BlockReader, BlockSpace};
-use crate::engine::{EngineEntry, EngineVolume, Opening, VolumeInfo, make, open_as};
+use crate::engine::{EngineEntry, EngineVolume, VolumeInfo, make, open_as};
 use crate::environment::Clock;
 use crate::latch::Latch;
 use crate::options::{OpenOptions, Which};
@@ -16,7 +16,7 @@ use crate::trust::Known;
 use crate::volume::Volume;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockAnswer, BlockOp};
-use oblivio_store::{MemoryStore, Store};
+use oblivio_store::{MemoryStore, Objects, Slots, Store};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub static ENGINE: EngineEntry = EngineEntry {
     resizes: false,
     check,
     capacity_blocks: |parameters| (sequential::ENGINE.capacity_blocks)(&of_engine(parameters)),
-    open: |opening| Ok(Box::new(ExtentVolume::of(opening)?)),
+    open: |opening| Ok(Box::new(ExtentVolume::of(opening.objects())?)),
 };
 
 /// An open volume in extents.
@@ -61,7 +61,7 @@ impl ExtentVolume {
     /// # Errors
     /// As for a sequential volume.
     pub fn create(
-        store: Arc<dyn Store>,
+        store: Arc<dyn Objects>,
         passphrase: &Passphrase,
         kdf: KdfParams,
         create: ExtentOptions,
@@ -70,10 +70,11 @@ impl ExtentVolume {
     ) -> Result<Self> {
         let parameters = create.parameters()?;
         make(&ENGINE, store, passphrase, (&parameters, kdf), open, |opening| {
+            let opening = opening.objects();
             let clock = Arc::clone(&opening.options.environment.clock);
             let line = Line::take(&opening, shape(&parameters)?)?;
             let store = Arc::new(line.store()?);
-            let over = Opening { store: Arc::clone(&store) as Arc<dyn Store>, ..opening };
+            let over = opening.on(Arc::clone(&store) as Arc<dyn Slots>);
             let inner = SequentialVolume::made(over, &create.sequential, progress)?;
             let mut volume = Self::over(inner, (store, line), clock, false);
             volume.wrote = true;
@@ -86,12 +87,16 @@ impl ExtentVolume {
     ///
     /// # Errors
     /// As for a sequential volume, and `StillToCome`, `Parted`.
-    pub fn open(store: Arc<dyn Store>, passphrase: &Passphrase, open: OpenOptions) -> Result<Self> {
-        open_as(&ENGINE, store, passphrase, open, Self::of)
+    pub fn open(
+        store: Arc<dyn Objects>,
+        passphrase: &Passphrase,
+        open: OpenOptions,
+    ) -> Result<Self> {
+        open_as(&ENGINE, store, passphrase, open, |opening| Self::of(opening.objects()))
     }
 
     /// Opens a volume whose header is read and unlocked.
-    fn of(opening: Opening<'_>) -> Result<Self> {
+    fn of(opening: FolderOpening<'_>) -> Result<Self> {
         let mut line = Line::take(&opening, shape(&opening.header.parameters())?)?;
         if let Which::View(begins) = &opening.options.history {
             let begins = begins.clone();
@@ -101,7 +106,7 @@ impl ExtentVolume {
         line.choose(&opening.options.history)?;
         let store = Arc::new(line.store()?);
         let clock = Arc::clone(&opening.options.environment.clock);
-        let mut opening = Opening { store: Arc::clone(&store) as Arc<dyn Store>, ..opening };
+        let mut opening = opening.on(Arc::clone(&store) as Arc<dyn Slots>);
         // The epoch leads on from the one that this computer stood on: that says more than the note
         // of a state which other computers may never have seen.
         opening.options.accept_rollback |= before.is_some() && before != line.stands_on();
@@ -110,7 +115,7 @@ impl ExtentVolume {
     }
 
     /// Looks at one history. Changes go to memory.
-    fn view(opening: Opening<'_>, mut line: Line, begins: &str) -> Result<Self> {
+    fn view(mut opening: FolderOpening<'_>, mut line: Line, begins: &str) -> Result<Self> {
         let opened = line.find(begins)?;
         line.expect_all(&opened)?;
         let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
@@ -121,9 +126,8 @@ impl ExtentVolume {
         line.on = Some(opened);
         let store = Arc::new(ExtentStore::new(stores, Source::Folder, shape, table, nothing));
         let clock = Arc::clone(&opening.options.environment.clock);
-        let options = OpenOptions { keeper: None, ..opening.options };
-        let over = Arc::clone(&store) as Arc<dyn Store>;
-        let inner = SequentialVolume::of(Opening { store: over, options, ..opening })?;
+        opening.options.keeper = None;
+        let inner = SequentialVolume::of(opening.on(Arc::clone(&store) as Arc<dyn Slots>))?;
         Ok(Self::over(inner, (store, line), clock, true))
     }
 

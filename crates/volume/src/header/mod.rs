@@ -13,7 +13,7 @@ use oblivio_crypto::{
     CryptoError, KEY_SLOTS_BYTES, KdfParams, KeySlots, Mac, MasterKey, Passphrase, Randomness,
     VolumeId,
 };
-use oblivio_store::{Blobs, Held, PutMode};
+use oblivio_store::{Held, Objects, PutMode};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// The object that holds the header.
@@ -90,7 +90,7 @@ impl Header {
     ///
     /// # Errors
     /// `Unsupported` when there is none.
-    pub fn load(store: &dyn Blobs) -> Result<Self> {
+    pub fn load(store: &dyn Objects) -> Result<Self> {
         let Some(len) = store.len(HEADER_OBJECT)? else {
             return Err(Error::Unsupported("no volume here: there is no header".into()));
         };
@@ -107,7 +107,7 @@ impl Header {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn save(&self, store: &dyn Blobs, mode: PutMode) -> Result<()> {
+    pub fn save(&self, store: &dyn Objects, mode: PutMode) -> Result<()> {
         Ok(store.put(HEADER_OBJECT, &self.to_bytes(), mode)?)
     }
 

@@ -144,13 +144,13 @@ impl SequentialVolume {
     ) -> Result<Self> {
         let parameters = create.parameters()?;
         make(&ENGINE, store, passphrase, (&parameters, kdf), open, |opening| {
-            Self::made(opening, &create, progress)
+            Self::made(opening.slots()?, &create, progress)
         })
     }
 
     /// Makes an empty volume in its store; the header is the caller's business.
     pub(crate) fn made(
-        opening: Opening<'_>,
+        opening: Opening<'_, Arc<dyn Slots>>,
         create: &SequentialOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self> {

@@ -14,7 +14,7 @@ use crate::{Error, Result};
 use oblivio_crypto::{MasterKey, Passphrase};
 use oblivio_engine::carry_out;
 use oblivio_engine::sequential::{Sequential, SequentialKeys};
-use oblivio_store::Store;
+use oblivio_store::{Slots, Store};
 use std::sync::Arc;
 
 impl SequentialVolume {
@@ -23,11 +23,11 @@ impl SequentialVolume {
     /// # Errors
     /// `WrongPassphrase`, `Unsupported`, `Tampered`, `RolledBack`, `Busy`.
     pub fn open(store: Arc<dyn Store>, passphrase: &Passphrase, open: OpenOptions) -> Result<Self> {
-        open_as(&ENGINE, store, passphrase, open, Self::of)
+        open_as(&ENGINE, store, passphrase, open, |opening| Self::of(opening.slots()?))
     }
 
     /// Opens a volume whose header is read and unlocked.
-    pub(crate) fn of(opening: Opening<'_>) -> Result<Self> {
+    pub(crate) fn of(opening: Opening<'_, Arc<dyn Slots>>) -> Result<Self> {
         expect_objects(&*opening.store, &layout(&opening.header.parameters()))?;
         let master = opening.master;
         let mut volume = Self::assemble(opening)?;

@@ -11,7 +11,7 @@ use crate::latch::Latch;
 use crate::{Error, Result};
 use oblivio_engine::sequential::{ReadBatch, Sequential, SequentialConfig};
 use oblivio_engine::{BlockId, Job, advance, carry_out};
-use oblivio_store::{Hint, Store};
+use oblivio_store::{Hint, Slots};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -28,7 +28,7 @@ const PATIENCE: usize = 100;
 
 /// The engine, its store, and whether they are still usable.
 pub(super) struct Shared {
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn Slots>,
     blocks: u64,
     block_bytes: usize,
     /// Whether the engine's map is on the disk.
@@ -41,7 +41,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub fn new(store: Arc<dyn Store>, engine: Sequential) -> Self {
+    pub fn new(store: Arc<dyn Slots>, engine: Sequential) -> Self {
         let SequentialConfig { blocks, block_bytes, time_pages, .. } = *engine.config();
         let (latch, buffers) = (Latch::default(), Mutex::default());
         let saves_memory = time_pages > 0;

@@ -16,7 +16,7 @@ use crate::{Error, Result};
 use oblivio_crypto::{Sealer, VolumeId};
 use oblivio_engine::sequential::{Sequential, SequentialKeys};
 use oblivio_engine::{BlockAnswer, BlockId};
-use oblivio_store::{Hint, Store};
+use oblivio_store::{Hint, Slots};
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub static ENGINE: EngineEntry = EngineEntry {
     resizes: false,
     check,
     capacity_blocks: |parameters| layout(parameters).engine.blocks,
-    open: |opening| Ok(Box::new(SequentialVolume::of(opening)?)),
+    open: |opening| Ok(Box::new(SequentialVolume::of(opening.slots()?)?)),
 };
 
 /// The newest state.
@@ -70,7 +70,7 @@ pub(super) struct Session {
 
 /// An open volume on the sequential engine.
 pub struct SequentialVolume {
-    pub(super) store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn Slots>,
     pub(super) shared: Arc<Shared>,
     pub(super) volume: VolumeId,
     stored_header: Header,
@@ -89,7 +89,7 @@ pub struct SequentialVolume {
 
 impl SequentialVolume {
     /// The parts of an empty volume.
-    pub(super) fn assemble(opening: Opening<'_>) -> Result<Self> {
+    pub(super) fn assemble(opening: Opening<'_, Arc<dyn Slots>>) -> Result<Self> {
         let Opening { store, header, master, mut options } = opening;
         if options.pad || options.pace.is_some() {
             let why = "padding and pacing hide reads; nobody sees those of this volume";

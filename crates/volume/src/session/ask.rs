@@ -1,13 +1,13 @@
 //! What a store is asked side by side.
 
 use crate::Result;
-use oblivio_store::{Store, StoreError};
+use oblivio_store::{Objects, StoreError};
 
 /// The lengths of objects.
 ///
 /// # Errors
 /// Those of the store.
-pub fn lens(store: &dyn Store, names: &[String]) -> Result<Vec<Option<u64>>> {
+pub fn lens(store: &dyn Objects, names: &[String]) -> Result<Vec<Option<u64>>> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     Ok(store.lens(&names)?)
 }
@@ -16,7 +16,7 @@ pub fn lens(store: &dyn Store, names: &[String]) -> Result<Vec<Option<u64>>> {
 ///
 /// # Errors
 /// Those of the store.
-pub fn there(store: &dyn Store, names: &[String]) -> Result<Vec<bool>> {
+pub fn there(store: &dyn Objects, names: &[String]) -> Result<Vec<bool>> {
     Ok(lens(store, names)?.iter().map(Option::is_some).collect())
 }
 

@@ -12,7 +12,7 @@ use super::vault::Vault;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, SEAL_HEADER, SEAL_OVERHEAD};
-use oblivio_store::{PutMode, ReadAt, Store, StoreError};
+use oblivio_store::{Objects, PutMode, ReadAt, StoreError};
 use std::ops::Range;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -90,7 +90,7 @@ pub fn open(
 
 /// A store's claims.
 pub struct Claims<'a> {
-    pub store: &'a dyn Store,
+    pub store: &'a dyn Objects,
     pub way: Way,
 }
 

@@ -20,7 +20,7 @@ use super::pointer::{self, POINTER_BYTES};
 use super::search::{SIDE, largest};
 use super::vault::Vault;
 use crate::{Error, Result};
-use oblivio_store::{ReadAt, Store};
+use oblivio_store::{Objects, ReadAt};
 use std::collections::BTreeMap;
 
 /// Entries that are read side by side.
@@ -29,7 +29,7 @@ const BATCH: u64 = 16;
 const TRIES: usize = 4;
 
 /// Whether a store has all objects of a checkpoint: by its session and payload.
-pub type Stands = fn(&dyn Store, SessionId, &[u8]) -> Result<bool>;
+pub type Stands = fn(&dyn Objects, SessionId, &[u8]) -> Result<bool>;
 
 /// What a session starts from.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +47,7 @@ pub struct History {
 
 /// Reads the sessions of a store.
 pub struct Reader<'a> {
-    pub store: &'a dyn Store,
+    pub store: &'a dyn Objects,
     pub way: Way,
     pub vault: &'a mut Vault,
     /// Claims that do not open count as those of sessions without entries.

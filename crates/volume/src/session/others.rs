@@ -18,7 +18,7 @@ use crate::options::{OnWait, Waiting};
 use crate::trust::ComputerId;
 use crate::{Error, Result};
 use oblivio_crypto::Kind;
-use oblivio_store::{PutMode, ReadAt, Store, StoreError};
+use oblivio_store::{Objects, PutMode, ReadAt, StoreError};
 use std::time::Duration;
 
 /// A session that made no entry for so long after it was asked has ended without saying so.
@@ -155,7 +155,7 @@ impl Asking<'_> {
 ///
 /// # Errors
 /// Those of the store.
-pub fn wanted(store: &dyn Store, vault: &mut Vault, session: SessionId) -> Result<Option<Who>> {
+pub fn wanted(store: &dyn Objects, vault: &mut Vault, session: SessionId) -> Result<Option<Who>> {
     let (name, mut buf) = (session.want(), [0; CLAIM_BYTES]);
     if store.len(&name)?.is_none() {
         return Ok(None);

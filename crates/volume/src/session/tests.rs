@@ -9,7 +9,7 @@ use crate::environment::Environment;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, SealRoot, Sealer, SeededEntropy, Tag, VolumeId};
-use oblivio_store::{Blobs, Held, MemoryStore, PutMode, ReadAt};
+use oblivio_store::{Held, MemoryStore, Objects, PutMode, ReadAt};
 use oblivio_testkit::fault::{Fault, FaultPlan, FaultStore, When};
 use std::sync::Arc;
 

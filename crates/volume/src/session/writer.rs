@@ -13,7 +13,7 @@ use crate::options::OnWait;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
 use oblivio_crypto::{Entropy, Tag};
-use oblivio_store::{Guard, Store, StoreError, WriteAt};
+use oblivio_store::{Guard, Objects, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ const ATTEMPTS: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(50);
 /// How a session begins.
 pub struct Opening {
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn Objects>,
     pub way: Way,
     pub vault: Vault,
     pub environment: Environment,
@@ -130,7 +130,7 @@ struct Sent {
 
 /// A session of this computer.
 pub struct Session {
-    store: Arc<dyn Store>,
+    store: Arc<dyn Objects>,
     way: Way,
     vault: Vault,
     id: SessionId,
@@ -375,18 +375,17 @@ impl Session {
 
     /// Begins to store an object.
     fn begin(&mut self, sent: Sent) {
-        let begun = self.store.write(&[WriteAt::new(&sent.name, 0, &sent.bytes)]);
+        let begun = self.store.begin(&[(&sent.name, &sent.bytes)]);
         self.failed |= begun.is_err();
         self.sent.push(sent);
     }
 
     fn store_sent(&self) -> oblivio_store::Result<()> {
         if self.failed {
-            let writes: Vec<WriteAt<'_>> =
-                self.sent.iter().map(|sent| WriteAt::new(&sent.name, 0, &sent.bytes)).collect();
-            self.store.write(&writes)?;
+            let sent = self.sent.iter().map(|sent| (sent.name.as_str(), sent.bytes.as_slice()));
+            self.store.begin(&sent.collect::<Vec<_>>())?;
         }
         let names: Vec<&str> = self.sent.iter().map(|sent| sent.name.as_str()).collect();
-        self.store.sync(&names)
+        self.store.settle(&names)
     }
 }

@@ -39,7 +39,11 @@ pub struct Ledger {
 
 impl Ledger {
     /// Of an engine that holds nothing yet.
-    pub(crate) fn new(opening: &Opening<'_>, engine: TreeOram, trust: Trust) -> Self {
+    pub(crate) fn new(
+        opening: &Opening<'_, Arc<dyn Store>>,
+        engine: TreeOram,
+        trust: Trust,
+    ) -> Self {
         let Opening { store, header, master, options } = opening;
         let volume = header.volume();
         let randomness = &options.environment.randomness;

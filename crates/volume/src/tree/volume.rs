@@ -31,7 +31,7 @@ pub static ENGINE: EngineEntry = EngineEntry {
     resizes: true,
     check,
     capacity_blocks: |parameters| config(parameters).capacity,
-    open: |opening| Ok(Box::new(TreeVolume::of(opening)?)),
+    open: |opening| Ok(Box::new(TreeVolume::of(opening.over()?)?)),
 };
 
 /// An open volume.
@@ -88,7 +88,7 @@ impl TreeVolume {
     ) -> Result<TreeVolume> {
         let parameters = parameters_of(&config_of(&create))?;
         make(&ENGINE, store, passphrase, (&parameters, create.kdf), open, |opening| {
-            let mut volume = Self::assemble(opening)?;
+            let mut volume = Self::assemble(opening.over()?)?;
             volume.report_start();
             volume.ledger.trust.begin(LogMark::default(), None)?;
             volume.checkpoint()?;
@@ -105,11 +105,11 @@ impl TreeVolume {
         passphrase: &Passphrase,
         open: OpenOptions,
     ) -> Result<TreeVolume> {
-        open_as(&ENGINE, store, passphrase, open, Self::of)
+        open_as(&ENGINE, store, passphrase, open, |opening| Self::of(opening.over()?))
     }
 
     /// Opens a volume whose header is read and unlocked.
-    pub(crate) fn of(opening: Opening<'_>) -> Result<TreeVolume> {
+    pub(crate) fn of(opening: Opening<'_, Arc<dyn Store>>) -> Result<TreeVolume> {
         let mut volume = Self::assemble(opening)?;
         volume.ledger.load()?;
         volume.waiting.root_synced(&volume.ledger.root);
@@ -124,7 +124,7 @@ impl TreeVolume {
         Ok(volume)
     }
 
-    fn assemble(mut opening: Opening<'_>) -> Result<Self> {
+    fn assemble(mut opening: Opening<'_, Arc<dyn Store>>) -> Result<Self> {
         let trust = Trust::take(opening.header.volume(), &mut opening.options)?;
         let options = &opening.options;
         let memory_bytes =

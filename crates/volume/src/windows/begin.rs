@@ -1,6 +1,7 @@
 //! How a session on a volume begins: from which commit, as which computer.
 
 use super::header::way;
+use super::ledger::WindowOpening;
 use super::pending::stands;
 use super::records::parse_records;
 use super::state::Commit;
@@ -9,7 +10,7 @@ use crate::session::{self, History, Vault, Who};
 use crate::trust::Trust;
 use crate::{Error, Opening, Result};
 use oblivio_crypto::{Sealer, digest};
-use oblivio_store::Store;
+use oblivio_store::Objects;
 use std::sync::Arc;
 
 /// The commit that a history begins with, once this computer's knowledge agrees.
@@ -30,7 +31,11 @@ pub(super) fn base_of(history: &History, trust: &mut Trust, new: bool) -> Result
 }
 
 /// The session to begin on a volume.
-pub(super) fn session_of(opening: &Opening<'_>, trust: &Trust, new: bool) -> session::Opening {
+pub(super) fn session_of(
+    opening: &WindowOpening<'_>,
+    trust: &Trust,
+    new: bool,
+) -> session::Opening {
     let Opening { store, header, master, options } = opening;
     let volume = header.volume();
     let randomness = Box::new(options.environment.randomness.clone());
@@ -54,6 +59,6 @@ pub(super) fn session_of(opening: &Opening<'_>, trust: &Trust, new: bool) -> ses
 }
 
 /// Whether a store has a volume.
-pub(super) fn has_header(store: &dyn Store) -> Result<bool> {
+pub(super) fn has_header(store: &dyn Objects) -> Result<bool> {
     Ok(store.len(HEADER_OBJECT)?.is_some())
 }

@@ -10,10 +10,9 @@
 //! disk turns the cache off.
 
 use crate::options::CacheOptions;
-use crate::{Error, Result};
 use oblivio_crypto::digest;
 use oblivio_engine::Level;
-use oblivio_store::{Capabilities, ReadAt, Store, StoreError, WriteAt};
+use oblivio_store::{ReadAt, Store, StoreError, WriteAt};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -32,17 +31,10 @@ pub(super) struct DiskCache {
 
 impl DiskCache {
     /// A cache of the levels from `first` on that fit, of buckets of `bucket_bytes` each.
-    ///
-    /// # Errors
-    /// `Invalid` for a store that cannot write over what it has.
-    pub fn new(options: &CacheOptions, first: Level, bucket_bytes: usize) -> Result<Self> {
-        let Capabilities { writes_over, .. } = options.store.capabilities();
-        if !writes_over {
-            return Err(Error::Invalid("the disk cache needs a folder on a local disk".into()));
-        }
+    pub fn new(options: &CacheOptions, first: Level, bucket_bytes: usize) -> Self {
         let end = end(first, bucket_bytes, options.bytes);
         let store = Arc::clone(&options.store);
-        Ok(Self { store, end, held: BTreeSet::new(), off: false })
+        Self { store, end, held: BTreeSet::new(), off: false }
     }
 
     /// Whether the objects of a level are kept.
@@ -163,13 +155,13 @@ pub(super) fn end(first: Level, bucket_bytes: usize, bytes: u64) -> Level {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use oblivio_store::{Blobs, Held, MemoryStore};
+    use oblivio_store::{Held, MemoryStore, Objects};
 
     const BYTES: usize = 100;
 
     fn cache(store: &Arc<MemoryStore>, bytes: u64) -> DiskCache {
         let options = CacheOptions { store: store.clone(), bytes };
-        DiskCache::new(&options, Level(3), BYTES).expect("a local store")
+        DiskCache::new(&options, Level(3), BYTES)
     }
 
     fn bucket(byte: u8) -> Vec<u8> {

@@ -15,7 +15,6 @@ use super::state::{Commit, Kept};
 use crate::Result;
 use crate::trust::{Keep, LogMark, Table};
 use oblivio_crypto::{SEAL_HEADER, SEAL_OVERHEAD, digest};
-use oblivio_store::WriteAt;
 
 impl Ledger {
     /// Makes the engine's state a checkpoint.
@@ -60,7 +59,7 @@ impl Ledger {
         }
         if self.store.capabilities().writes_over {
             // A crash may leave such an object with its length and without its bytes.
-            self.store.sync(&objects.iter().map(String::as_str).collect::<Vec<_>>())?;
+            self.store.settle(&objects.iter().map(String::as_str).collect::<Vec<_>>())?;
         }
         let payload = commit.to_bytes();
         let mark = self.session.checkpoint(&payload, 0)?;
@@ -93,7 +92,7 @@ impl Ledger {
         part.resize(part.len() + SEAL_OVERHEAD - SEAL_HEADER, 0);
         self.seal_part(number, session, &mut part)?;
         self.commits.parts.push_back((part.len() as u64, digest(&part)));
-        self.store.write(&[WriteAt::new(&object, 0, &part)])?;
+        self.store.begin(&[(&object, &part)])?;
         Ok(object)
     }
 
@@ -102,7 +101,7 @@ impl Ledger {
     fn confirm(&mut self) -> Result<()> {
         let Some(oldest) = self.commits.pending.front() else { return Ok(()) };
         let names: Vec<&str> = oldest.objects.iter().map(String::as_str).collect();
-        self.store.sync(&names)?;
+        self.store.settle(&names)?;
         let mark = oldest.mark;
         // The pointer before this one too.
         self.session.settle()?;

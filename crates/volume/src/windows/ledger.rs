@@ -24,7 +24,7 @@ use oblivio_crypto::{Kind, Place, SEAL_HEADER, SEAL_OVERHEAD, Sealer, VolumeId, 
 use oblivio_engine::Level;
 use oblivio_engine::carry_out;
 use oblivio_engine::tree::{Intent, TreeJob, TreeKeys, TreeOram};
-use oblivio_store::{ReadAt, Store};
+use oblivio_store::ReadAt;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
@@ -32,9 +32,12 @@ use zerocopy::IntoBytes;
 /// Parts read at a time.
 const PARTS_AT_ONCE: usize = 8;
 
+/// A volume about to be opened on objects.
+pub(super) type WindowOpening<'a> = Opening<'a, Arc<dyn oblivio_store::Objects>>;
+
 /// The engine and everything of it in the store.
 pub struct Ledger {
-    pub(super) store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn oblivio_store::Objects>,
     pub(super) session: Session,
     pub(super) engine: TreeOram,
     pub(super) places: Places,
@@ -58,7 +61,7 @@ const GAVE_UP: u8 = 1;
 impl Ledger {
     /// Takes the volume: begins a session and loads the newest commit, if there is one.
     pub(super) fn begin(
-        opening: &mut Opening<'_>,
+        opening: &mut WindowOpening<'_>,
         trust: Trust,
         new: bool,
     ) -> Result<(Self, Left)> {
@@ -98,7 +101,12 @@ impl Ledger {
     }
 
     /// Goes on from what earlier sessions left.
-    fn take_up(&mut self, opening: &Opening<'_>, history: &History, new: bool) -> Result<Left> {
+    fn take_up(
+        &mut self,
+        opening: &WindowOpening<'_>,
+        history: &History,
+        new: bool,
+    ) -> Result<Left> {
         let base = base_of(history, &mut self.trust, new)?;
         if let Some(commit) = &base {
             let places = &mut self.places;
@@ -150,7 +158,7 @@ impl Ledger {
     fn take_cache(&mut self, options: &CacheOptions) -> Result<()> {
         let rule = self.places.rule;
         let bytes = self.engine.config().geometry().bucket_bytes();
-        let mut cache = DiskCache::new(options, Level(rule.pool_levels), bytes)?;
+        let mut cache = DiskCache::new(options, Level(rule.pool_levels), bytes);
         let mut current = BTreeSet::new();
         for (level, window) in self.places.current(self.engine.depth()) {
             if cache.keeps(level) {

@@ -4,7 +4,7 @@ use super::places::{Places, Span};
 use super::state::{Commit, Kept};
 use crate::Result;
 use crate::session::{Mark, SessionId};
-use oblivio_store::Store;
+use oblivio_store::Objects;
 use std::collections::VecDeque;
 
 /// The checkpoints so far.
@@ -65,7 +65,7 @@ pub(super) struct Pending {
 ///
 /// # Errors
 /// Those of the store. `Tampered`, `Unsupported` for a payload that is none of a checkpoint.
-pub(super) fn stands(store: &dyn Store, session: SessionId, payload: &[u8]) -> Result<bool> {
+pub(super) fn stands(store: &dyn Objects, session: SessionId, payload: &[u8]) -> Result<bool> {
     let commit = Commit::parse(payload)?;
     let mut names: Vec<String> = Vec::new();
     let mut expected = Vec::new();

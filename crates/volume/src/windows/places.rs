@@ -12,7 +12,7 @@ use super::policy::MOST_PENDING;
 use crate::{Error, Result};
 use oblivio_engine::tree::{Spot, Windows};
 use oblivio_engine::{BucketId, Carrier, Level, Read, Write};
-use oblivio_store::{ReadAt, Store, WriteAt};
+use oblivio_store::ReadAt;
 use std::collections::{BTreeMap, VecDeque};
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -191,7 +191,7 @@ impl Places {
 
 /// The engine's storage during one job.
 pub(super) struct Objects<'a> {
-    pub store: &'a dyn Store,
+    pub store: &'a dyn oblivio_store::Objects,
     pub places: &'a mut Places,
     pub cache: Option<&'a mut DiskCache>,
 }
@@ -218,7 +218,11 @@ impl Wanted<'_> {
 }
 
 /// Reads from the store. Objects of which all of `turns` buckets are wanted are read as a whole.
-fn fetch(store: &dyn Store, objects: &mut [(String, Wanted<'_>)], turns: u64) -> Result<()> {
+fn fetch(
+    store: &dyn oblivio_store::Objects,
+    objects: &mut [(String, Wanted<'_>)],
+    turns: u64,
+) -> Result<()> {
     let mut whole: Vec<(&mut Wanted<'_>, Vec<u8>)> = Vec::new();
     let mut reads = Vec::new();
     let mut named = Vec::new();
@@ -316,7 +320,7 @@ impl Carrier for Objects<'_> {
                 return Err(Error::Closed("a window did not write whole objects".into()));
             }
             let object = self.places.object(level, window)?;
-            self.store.write(&[WriteAt::new(&object, 0, &data)])?;
+            self.store.begin(&[(&object, &data)])?;
             if let Some(cache) = self.cache.as_deref_mut().filter(|cache| cache.keeps(level)) {
                 cache.put(&object, turns as u64, &data);
             }

@@ -7,7 +7,7 @@ use crate::engine::{Opening, load};
 use crate::options::OpenOptions;
 use crate::trust::Trust;
 use oblivio_crypto::{Passphrase, digest};
-use oblivio_store::Store;
+use oblivio_store::Objects;
 use std::sync::Arc;
 
 /// The session that has a volume, or had it last.
@@ -34,7 +34,7 @@ pub struct SessionStatus {
 /// `WrongPassphrase`, `Unsupported` for a volume on another engine. `RolledBack` if the store shows
 /// an older history than this computer knows, or another one; `Tampered`.
 pub fn status(
-    store: Arc<dyn Store>,
+    store: Arc<dyn Objects>,
     passphrase: &Passphrase,
     mut options: OpenOptions,
 ) -> Result<Option<SessionStatus>> {

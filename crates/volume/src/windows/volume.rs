@@ -4,7 +4,7 @@ use super::account::Account;
 use super::begin::has_header;
 use super::header::{WindowOptions, check, config, parameters_of};
 use super::info::WindowInfo;
-use super::ledger::Ledger;
+use super::ledger::{Ledger, WindowOpening};
 use super::planted::{Leak, planted};
 use super::policy::{HEED_SECONDS, LOOK_SECONDS, SETTLE_SECONDS, VERIFIED_AT_ONCE};
 use crate::core::{Core, Ledger as _};
@@ -15,7 +15,7 @@ use crate::trust::{Known, Trust};
 use crate::volume::Volume;
 use crate::{Error, Result};
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_store::{Hint, PutMode, Store};
+use oblivio_store::{Hint, Objects, PutMode};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub static ENGINE: EngineEntry = EngineEntry {
     resizes: true,
     check,
     capacity_blocks: |parameters| config(parameters).capacity,
-    open: |opening| Ok(Box::new(WindowVolume::of(opening, false)?)),
+    open: |opening| Ok(Box::new(WindowVolume::of(opening.objects(), false)?)),
 };
 
 /// An open volume.
@@ -39,7 +39,7 @@ impl WindowVolume {
     /// # Errors
     /// `Exists` if there is a volume already, `Invalid` if the options make no sense.
     pub fn create(
-        store: Arc<dyn Store>,
+        store: Arc<dyn Objects>,
         passphrase: &Passphrase,
         kdf: KdfParams,
         create: WindowOptions,
@@ -62,7 +62,7 @@ impl WindowVolume {
     }
 
     /// Begins a session on a volume whose header is read and unlocked.
-    pub(super) fn of(mut opening: Opening<'_>, new: bool) -> Result<Self> {
+    pub(super) fn of(mut opening: WindowOpening<'_>, new: bool) -> Result<Self> {
         let trust = Trust::take(opening.header.volume(), &mut opening.options)?;
         let memory_bytes = match opening.options.memory_bytes {
             0 => DEFAULT_MEMORY,

@@ -211,7 +211,7 @@ fn to_the_limit(memory: usize) {
     let store = Limited::new(size);
     let fs = FileSystem::format(Box::new(create(&store, memory))).expect("room");
     let open = || {
-        let volume = Volume::open(Arc::clone(&store) as _, &secret(), options(memory));
+        let volume = Volume::open(Arc::clone(&store), &secret(), options(memory));
         FileSystem::open(Box::new(volume.expect("room to replay"))).expect("there")
     };
     let (fs, names) = rounds(fs, blocks, &open);
@@ -242,7 +242,7 @@ fn a_sequential_volume_is_used_up_to_its_capacity() {
     let (store, volume) = make(size);
     let fs = FileSystem::format(Box::new(volume.expect("room"))).expect("room");
     let open = || {
-        let volume = Volume::open(Arc::clone(&store) as _, &secret(), options(0));
+        let volume = Volume::open(Arc::clone(&store), &secret(), options(0));
         FileSystem::open(Box::new(volume.expect("room to replay"))).expect("there")
     };
     let (fs, names) = rounds(fs, blocks, &open);

@@ -1,7 +1,7 @@
 //! The declared limit of a tree volume: the header alone changes it, whichever header is found.
 
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_store::{Blobs, Held, MemoryStore, PutMode, ReadAt};
+use oblivio_store::{Held, MemoryStore, Objects, PutMode, ReadAt};
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::{CreateOptions, Error, HEADER_OBJECT, OpenOptions, Volume, read_header};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn create(store: &Arc<MemoryStore>, capacity_bytes: u64) -> FileSystem {
 }
 
 fn open(store: &Arc<MemoryStore>) -> FileSystem {
-    let volume = Volume::open(Arc::clone(store) as _, &secret(), options());
+    let volume = Volume::open(Arc::clone(store), &secret(), options());
     FileSystem::open(Box::new(volume.expect("opened"))).expect("a file system")
 }
 
@@ -68,7 +68,7 @@ fn copy(store: &MemoryStore) -> Arc<MemoryStore> {
 }
 
 fn recursion(store: &Arc<MemoryStore>) -> usize {
-    let volume = Volume::open(Arc::clone(store) as _, &secret(), options()).expect("opened");
+    let volume = Volume::open(Arc::clone(store), &secret(), options()).expect("opened");
     volume.info().expect("known").tree().expect("a tree").recursion_levels
 }
 
@@ -194,7 +194,7 @@ fn a_header_with_another_limit_is_authenticated() {
     let at = forged.windows(8).position(|eight| eight == (1u64 << 20).to_le_bytes());
     forged[at.expect("it is there") + 2] ^= 1;
     put_back(&store, &forged);
-    let opened = Volume::open(Arc::clone(&store) as _, &secret(), options());
+    let opened = Volume::open(Arc::clone(&store), &secret(), options());
     assert!(matches!(opened.err(), Some(Error::Tampered(_))));
     let mut volume = {
         let other = Arc::new(MemoryStore::new());

@@ -1,14 +1,14 @@
 //! A store that fails, hangs or is full under load: errors come once the time of a request is over,
 //! and afterwards everything goes on and nothing acknowledged is lost. The test tells when the time
 //! is over; how long that is stands with the queue. `just mount-kills` makes the outages longer.
-//! `Blobs::put` has tests of its own: a mount never calls it, only a change of passphrases.
+//! `Objects::put` has tests of its own: a mount never calls it, only a change of passphrases.
 
 use super::flaky::{Call, Flaky, Trouble};
 use super::*;
 use crate::judge;
 use crate::pulse::PulseStore;
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_store::{Blobs, Held, Patience, PutMode, ReadAt, RetryStore, Store};
+use oblivio_store::{Held, Objects, Patience, PutMode, ReadAt, RetryStore, Store};
 use oblivio_testkit::campaign::scaled;
 use oblivio_volume::fs::Usage;
 use oblivio_volume::{CreateOptions, OpenOptions, Volume, change_passphrase};

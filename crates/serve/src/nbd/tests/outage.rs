@@ -8,7 +8,7 @@ use super::{BLOCK, SIZE, Server, Settings, settings};
 use crate::layers::Layers;
 use crate::mount::tests::flaky::*;
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_store::Store;
+use oblivio_store::AnyStore;
 use oblivio_volume::disk::Disk;
 use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
 use oblivio_volume::{CreateOptions, OpenOptions, Volume};
@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_secs(3600);
 /// Small, to make most reads go to the store.
 const MEMORY: usize = 256 << 10;
 
-fn open(store: Arc<dyn Store>) -> Disk {
+fn open(store: AnyStore) -> Disk {
     let options = OpenOptions { memory_bytes: MEMORY, ..OpenOptions::default() };
     let volume = Volume::open(store, &Passphrase::new("x"), options).expect("the volume");
     Disk::open(Box::new(volume)).expect("the disk")
@@ -73,7 +73,7 @@ fn weathers(call: Call, trouble: Trouble) {
     assert!(done(&read) == Answer::Data(model.clone()), "{call:?} {trouble:?}");
     queue.close();
     server.join().expect("no panic").expect("everything is committed");
-    let stored = open(Arc::new(store)).read_many(&[(0, SIZE as usize)]).expect("inside");
+    let stored = open(Arc::new(store).into()).read_many(&[(0, SIZE as usize)]).expect("inside");
     assert!(stored[0] == model, "{call:?} {trouble:?}");
 }
 

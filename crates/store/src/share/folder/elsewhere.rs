@@ -14,7 +14,7 @@ use super::super::error::{Result, ShareError};
 use super::super::ids::Object;
 use super::notes::{Note, Notes, Owner};
 use super::runs::{Run, is_part};
-use crate::{PutMode, ReadAt, Store, StoreError};
+use crate::{Objects, PutMode, ReadAt, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -63,7 +63,7 @@ struct Inside {
 /// Tables in a store somewhere else.
 pub(super) struct Elsewhere {
     /// None while only what the server's folder knows is asked for.
-    store: Option<Arc<dyn Store>>,
+    store: Option<Arc<dyn Objects>>,
     notes: Notes,
     start: u64,
     part_bytes: u64,
@@ -80,7 +80,7 @@ impl Elsewhere {
     pub fn open(
         dir: &Path,
         owner: &Owner,
-        store: Option<Arc<dyn Store>>,
+        store: Option<Arc<dyn Objects>>,
         (start, part_bytes): (u64, u64),
         in_use: impl Fn(Object) -> bool,
     ) -> Result<(Self, BTreeMap<Object, u64>)> {
@@ -122,7 +122,7 @@ impl Elsewhere {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn store(&self) -> Result<&dyn Store> {
+    fn store(&self) -> Result<&dyn Objects> {
         let why = "its tables are in a store that was not given: start the server with --tables";
         let error = || StoreError::io("tables", std::io::Error::other(why)).into();
         self.store.as_deref().ok_or_else(error)
@@ -297,7 +297,7 @@ impl Deleting {
         self.came.notify_all();
     }
 
-    fn begin(this: &Arc<Self>, store: Arc<dyn Store>) -> Result<()> {
+    fn begin(this: &Arc<Self>, store: Arc<dyn Objects>) -> Result<()> {
         let this = Arc::clone(this);
         let work = move || {
             while let Some(names) = this.next() {

@@ -6,7 +6,7 @@ use super::super::ids::Object;
 use super::durable::sync_parent;
 use super::files::{PARTIAL, name, object};
 use super::runs::Run;
-use crate::{PutMode, ReadAt, Store, StoreError};
+use crate::{Objects, PutMode, ReadAt, StoreError};
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -134,7 +134,7 @@ impl Owner {
     }
 
     /// Makes sure that a store is this one's: a new one becomes so.
-    pub fn claim(&self, store: &dyn Store) -> Result<()> {
+    pub fn claim(&self, store: &dyn Objects) -> Result<()> {
         match store.put(OWNER, &self.0, PutMode::IfAbsent) {
             Ok(()) | Err(StoreError::Exists { .. }) => {}
             Err(error) => return Err(error.into()),

@@ -6,7 +6,7 @@ use super::super::keeper::Catalog;
 use super::elsewhere::{Elsewhere, PART_BYTES};
 use super::files::Files;
 use super::notes::Owner;
-use crate::{Store, StoreError};
+use crate::{Objects, StoreError};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// A store somewhere else for the tables and checkpoints of one volume.
 pub struct Tables {
     /// The store, of this volume alone.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn Objects>,
     /// Random bytes, by which a new store is known to be this volume's.
     pub random: [u8; 16],
     /// Objects are cut into parts of this length.
@@ -25,7 +25,7 @@ pub struct Tables {
 impl Tables {
     /// With parts of the usual length.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, random: [u8; 16]) -> Self {
+    pub fn new(store: Arc<dyn Objects>, random: [u8; 16]) -> Self {
         Self { store, random, part_bytes: PART_BYTES }
     }
 }

@@ -9,7 +9,7 @@ use crate::session::{FIRST_KIND, History, SessionId, Vault, Way, Who};
 use crate::trust::ComputerId;
 use crate::{Error, Result};
 use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
-use oblivio_store::{MemoryStore, Slots, Store, WriteAt};
+use oblivio_store::{MemoryStore, Objects};
 use oblivio_testkit::Dice;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -123,7 +123,7 @@ fn needed(payload: &[u8]) -> Vec<String> {
 }
 
 /// Whether the object of a checkpoint itself is stored; those of earlier ones are.
-fn stands(store: &dyn Store, _: SessionId, payload: &[u8]) -> Result<bool> {
+fn stands(store: &dyn Objects, _: SessionId, payload: &[u8]) -> Result<bool> {
     let own = needed(payload).pop().unwrap_or_default();
     Ok(store.len(&own)?.is_some())
 }
@@ -233,7 +233,7 @@ impl Run<'_> {
 
     /// Begins to store an object; a failure shows when it is waited for.
     fn begin(&self, object: &str) {
-        let _ = self.store.write(&[WriteAt::new(object, 0, object.as_bytes())]);
+        let _ = self.store.begin(&[(object, object.as_bytes())]);
     }
 
     /// Waits for the object of the oldest checkpoint and confirms it. Now and then it deletes what
@@ -242,7 +242,7 @@ impl Run<'_> {
         let Pending { mark, base, .. } = &self.pending[0];
         let (mark, object) = (*mark, base[base.len() - 1].clone());
         let wait = || {
-            let stored = self.store.sync(&[&object]);
+            let stored = self.store.settle(&[&object]);
             stored.is_err().then(|| self.begin(&object));
             stored.is_ok()
         };

@@ -3,7 +3,7 @@
 
 use super::judge::Judge;
 use oblivio_store::{
-    Answer, Blobs, Call, Held, Layer, MemoryStore, PutMode, ReadAt, Result, StoreError,
+    Answer, Call, Held, Layer, MemoryStore, Objects, PutMode, ReadAt, Result, StoreError,
 };
 use oblivio_testkit::Dice;
 use std::io;
@@ -385,17 +385,16 @@ impl Layer for Berthed {
             Call::ListUnder(prefix) => {
                 self.look(|below| below.list_under(prefix)).map(Answer::from)
             }
-            Call::Write(writes) => {
+            Call::Begin(objects) => {
                 let mut state = self.turn()?;
-                for write in writes.iter() {
-                    assert_eq!(write.offset, 0, "a write is a whole object");
-                    let (name, bytes) = (write.object.to_owned(), write.data.to_vec());
-                    state.begun.push((self.me, Change::Put(name, bytes, PutMode::Replace)));
+                for (name, bytes) in objects.iter() {
+                    let put = Change::Put((*name).to_owned(), bytes.to_vec(), PutMode::Replace);
+                    state.begun.push((self.me, put));
                 }
                 let fate = state.fate(false);
                 state.fail(self.me, fate).map(Answer::from)
             }
-            Call::Sync(names) => {
+            Call::Settle(names) => {
                 for at in self.order(names.len()) {
                     self.turn()?.sync(self.me, names[at])?;
                 }

@@ -4,7 +4,7 @@
 
 use super::truth::Truth;
 use oblivio_store::{
-    Answer, Blobs, Call, Held, Layer, MemoryStore, ReadAt, RecordStore, Result, Slots, WriteAt,
+    Answer, Call, Held, Layer, MemoryStore, Objects, ReadAt, RecordStore, Result, Slots, WriteAt,
 };
 use oblivio_testkit::FaultStore;
 use std::collections::{HashMap, VecDeque};
@@ -205,11 +205,11 @@ impl Layer for Leaky {
                 let named = self.wrong == Some(Wrong::NamesFromContent);
                 if batch || named { self.read(reads) } else { None }
             }
-            Call::Write(writes) => match writes[..] {
-                [one] => self.write(&one),
+            Call::Begin(objects) => match objects[..] {
+                [(object, data)] => self.write(&WriteAt::new(object, 0, data)),
                 _ => None,
             },
-            Call::Sync(_) if self.wrong.is_some_and(Wrong::hides_stores) => {
+            Call::Settle(_) if self.wrong.is_some_and(Wrong::hides_stores) => {
                 Some(call.on(&*self.below).map(drop))
             }
             Call::Delete(names) if self.wrong == Some(Wrong::DeletesTheDead) => {

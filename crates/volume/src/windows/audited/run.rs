@@ -12,7 +12,7 @@ use oblivio_audit::sight::judge_records;
 use oblivio_audit::{Report, Verdict};
 use oblivio_crypto::{KdfParams, Passphrase, Randomness};
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{MemoryStore, Patience, RecordStore, RetryStore, Store};
+use oblivio_store::{MemoryStore, Objects, Patience, RecordStore, RetryStore};
 use oblivio_testkit::fault::{Fault, FaultPlan, Repeat};
 use oblivio_testkit::{FaultStore, SplitMix64};
 use std::collections::HashSet;
@@ -80,7 +80,7 @@ impl Plan {
 struct Run {
     plan: Plan,
     dice: SplitMix64,
-    store: Arc<dyn Store>,
+    store: Arc<dyn Objects>,
     /// Whose end is at the first failure.
     patience: Patience,
     cache: Arc<MemoryStore>,

@@ -41,13 +41,13 @@ impl LinearVolume {
     ) -> Result<Volume> {
         let parameters = (parameters, KdfParams::TEST);
         let made = make(&LINEAR, store, passphrase, parameters, options, |opening| {
-            let mut volume = Self::assemble(opening);
+            let mut volume = Self::assemble(opening.over()?);
             volume.commit().map(|()| volume)
         });
         made.map(Volume::from)
     }
 
-    fn assemble(opening: Opening<'_>) -> Self {
+    fn assemble(opening: Opening<'_, Arc<dyn Store>>) -> Self {
         let Opening { store, header, master, options } = opening;
         let (volume, bytes) = (header.volume(), header.parameters().block_bytes as usize);
         let sealer = |root| Sealer::new(root, Box::new(options.environment.randomness.clone()));
@@ -58,7 +58,7 @@ impl LinearVolume {
     }
 
     fn open(opening: Opening<'_>) -> Result<Self> {
-        let mut volume = Self::assemble(opening);
+        let mut volume = Self::assemble(opening.over()?);
         let mut sealed = vec![0; volume.store.len("state")?.unwrap_or(0) as usize];
         volume.store.read(&mut [ReadAt { object: "state", offset: 0, buf: &mut sealed }])?;
         let plain = volume.sealer.open(&state_of(volume.header.volume()), &mut sealed);

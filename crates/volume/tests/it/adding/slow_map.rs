@@ -1,42 +1,43 @@
 //! A store to copy from: objects in a map, 20 ms away. See `docs/adding.md`.
 
-use oblivio_store::{Capabilities, LeaseKind, Objects, Result, StoreError, check_name};
+use oblivio_store::{
+    Answer, Call, Capabilities, Held, LeaseKind, Objects, PutMode, ReadAt, Result, StoreError,
+    check_name,
+};
 use std::collections::BTreeMap;
-use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The way there and back.
 const DELAY: Duration = Duration::from_millis(20);
 
-/// The objects. A real store would have a client of some service here.
-#[derive(Default)]
-pub struct SlowMap(Mutex<BTreeMap<String, Vec<u8>>>);
+type Map = BTreeMap<String, Vec<u8>>;
+
+/// The objects. A real store would have a client of some service here. Clones are connections to
+/// the same service.
+#[derive(Clone, Default)]
+pub struct SlowMap(Arc<Mutex<Map>>);
 
 impl SlowMap {
-    /// The map, for a request about a name that stores take.
-    fn request(&self, name: &str) -> Result<MutexGuard<'_, BTreeMap<String, Vec<u8>>>> {
-        check_name(name)?;
-        Ok(self.wait())
-    }
-
-    fn wait(&self) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
+    /// A request about objects whose names stores take.
+    fn request<'a>(&self, names: impl Iterator<Item = &'a str>) -> Result<MutexGuard<'_, Map>> {
+        let mut names = names;
+        names.try_for_each(check_name)?;
         std::thread::sleep(DELAY);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Objects for SlowMap {
+impl Held for SlowMap {
     /// Say what is true. A store on a network asks the service, and never assumes.
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             // The map ends with the process.
             durable: false,
-            replaces_atomically: false,
+            replaces_atomically: true,
             // The lock of the map sees to it.
             creates_exclusively: true,
-            writes_over: true,
-            versions: false,
+            writes_over: false,
             frees_discarded: false,
             reserves_space: false,
             knows_free_space: false,
@@ -44,35 +45,60 @@ impl Objects for SlowMap {
         }
     }
 
-    fn put_new(&self, name: &str, data: &[u8]) -> Result<()> {
-        let mut objects = self.request(name)?;
-        if objects.contains_key(name) {
-            return Err(StoreError::Exists { object: name.to_owned() });
+    /// All ranges at once: a volume reads many objects side by side.
+    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
+        let objects = self.request(reads.iter().map(|read| read.object))?;
+        for ReadAt { object, offset, buf } in reads {
+            let wanted = offset.checked_add(buf.len() as u64);
+            let wanted = wanted.ok_or_else(|| StoreError::out_of_range(object))?;
+            let found = objects.get(*object).ok_or_else(|| StoreError::missing(object))?;
+            let bytes = found.get(*offset as usize..wanted as usize);
+            let len = found.len() as u64;
+            buf.copy_from_slice(bytes.ok_or_else(|| StoreError::short(object, len, wanted))?);
         }
-        objects.insert(name.to_owned(), data.to_vec());
         Ok(())
     }
 
-    fn read(&self, name: &str, range: Range<u64>) -> Result<Vec<u8>> {
-        let objects = self.request(name)?;
-        let object = || name.to_owned();
-        let found = objects.get(name).ok_or_else(|| StoreError::Missing { object: object() })?;
-        let bytes = found.get(range.start as usize..range.end as usize);
-        bytes.map(<[u8]>::to_vec).ok_or_else(|| StoreError::Short {
-            object: object(),
-            len: found.len() as u64,
-            wanted: range.end,
-        })
+    fn len(&self, object: &str) -> Result<Option<u64>> {
+        Ok(self.lens(&[object])?[0])
     }
 
-    fn delete(&self, name: &str) -> Result<()> {
-        self.request(name)?.remove(name);
+    fn lens(&self, objects: &[&str]) -> Result<Vec<Option<u64>>> {
+        let held = self.request(objects.iter().copied())?;
+        let len = |name: &&str| held.get(*name).map(|data| data.len() as u64);
+        Ok(objects.iter().map(len).collect())
+    }
+
+    fn list(&self) -> Result<Vec<(String, u64)>> {
+        let held = self.request(std::iter::empty())?;
+        Ok(held.iter().map(|(name, data)| (name.clone(), data.len() as u64)).collect())
+    }
+}
+
+impl Objects for SlowMap {
+    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
+        let mut held = self.request([object].into_iter())?;
+        if mode == PutMode::IfAbsent && held.contains_key(object) {
+            return Err(StoreError::Exists { object: object.to_owned() });
+        }
+        held.insert(object.to_owned(), data.to_vec());
         Ok(())
     }
 
-    fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
-        let objects = self.wait();
-        let found = objects.iter().filter(|(name, _)| name.starts_with(prefix));
-        Ok(found.map(|(name, data)| (name.clone(), data.len() as u64)).collect())
+    /// One request for all of them. A store that sends them in the background waits in `settle`.
+    fn begin(&self, objects: &[(&str, &[u8])]) -> Result<()> {
+        let mut held = self.request(objects.iter().map(|object| object.0))?;
+        held.extend(objects.iter().map(|(name, data)| ((*name).to_owned(), data.to_vec())));
+        Ok(())
+    }
+
+    fn delete(&self, objects: &[&str]) -> Result<()> {
+        let mut held = self.request(objects.iter().copied())?;
+        objects.iter().for_each(|name| drop(held.remove(*name)));
+        Ok(())
+    }
+
+    fn answer(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        call.on_objects(self)
     }
 }

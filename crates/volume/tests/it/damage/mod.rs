@@ -7,7 +7,7 @@
 mod outcome;
 mod world;
 
-use oblivio_store::{Blobs, Held, Log, PutMode};
+use oblivio_store::{Held, Log, Objects, PutMode};
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::at_least;
 use oblivio_volume::fuzzing;

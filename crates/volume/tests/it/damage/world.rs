@@ -3,7 +3,7 @@
 use super::outcome::{Outcome, judge};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{Blobs, Held, MemoryStore, PutMode, ReadAt};
+use oblivio_store::{Held, MemoryStore, Objects, PutMode, ReadAt};
 use oblivio_testkit::Dice;
 use oblivio_volume::{
     BlockSpace, CreateOptions, Error, Known, MemoryKeeper, OpenOptions, Volume, fuzzing,

@@ -3,7 +3,7 @@
 use oblivio_crypto::{KdfParams, Passphrase, VolumeId};
 use oblivio_engine::sequential::SequentialConfig;
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{MemoryStore, Store};
+use oblivio_store::{MemoryStore, Objects, Store};
 use oblivio_volume::extents::{ExtentOptions, ExtentVolume};
 use oblivio_volume::sequential::SequentialOptions;
 use oblivio_volume::{
@@ -79,21 +79,21 @@ impl Computer {
         }
     }
 
-    pub fn create(&mut self, folder: Arc<dyn Store>) -> ExtentVolume {
+    pub fn create(&mut self, folder: Arc<dyn Objects>) -> ExtentVolume {
         self.create_with(folder, options())
     }
 
-    pub fn create_with(&mut self, folder: Arc<dyn Store>, create: ExtentOptions) -> ExtentVolume {
+    pub fn create_with(&mut self, folder: Arc<dyn Objects>, create: ExtentOptions) -> ExtentVolume {
         let (open, quiet) = (self.session(Which::Newest), &mut |_, _| {});
         let kdf = KdfParams::TEST;
         ExtentVolume::create(folder, &passphrase(), kdf, create, open, quiet).expect("it is empty")
     }
 
-    pub fn open(&mut self, folder: Arc<dyn Store>) -> Result<Volume> {
+    pub fn open(&mut self, folder: Arc<dyn Objects>) -> Result<Volume> {
         self.open_as(folder, Which::Newest)
     }
 
-    pub fn open_as(&mut self, folder: Arc<dyn Store>, history: Which) -> Result<Volume> {
+    pub fn open_as(&mut self, folder: Arc<dyn Objects>, history: Which) -> Result<Volume> {
         let open = self.session(history);
         Volume::open(folder, &passphrase(), open)
     }
@@ -111,6 +111,6 @@ pub fn contents(volume: &mut dyn BlockSpace) -> Vec<Option<u8>> {
 }
 
 /// The names in a folder, with the lengths of the files.
-pub fn names(folder: &dyn Store) -> Vec<(String, u64)> {
+pub fn names(folder: &dyn Objects) -> Vec<(String, u64)> {
     folder.list().expect("memory")
 }

@@ -2,7 +2,7 @@
 
 use super::common::{BLOCKS, names};
 use super::{Computer, contents, write};
-use oblivio_store::{Blobs, Held, MemoryStore, PutMode, ReadAt, Slots, WriteAt};
+use oblivio_store::{Held, MemoryStore, Objects, PutMode, ReadAt, Slots, WriteAt};
 use oblivio_testkit::SplitMix64;
 use oblivio_volume::{BlockSpace, Error, Volume, Which, drop_history, histories, pick};
 use std::sync::Arc;

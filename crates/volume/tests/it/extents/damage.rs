@@ -55,7 +55,7 @@ fn what_is_deleted_from_the_folder_is_put_back() {
     let before = names(&*folder);
     let gone: Vec<&str> =
         before.iter().map(|it| it.0.as_str()).filter(|name| *name != "header").collect();
-    oblivio_store::Blobs::delete(&*folder, &gone).unwrap();
+    oblivio_store::Objects::delete(&*folder, &gone).unwrap();
     assert!(matches!(Computer::new(9).open(folder.clone()), Err(Error::StillToCome(_))));
     let mut volume = here.open(folder.clone()).unwrap();
     assert_eq!(contents(&mut volume)[5], Some(5));

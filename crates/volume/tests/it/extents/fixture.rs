@@ -5,7 +5,7 @@
 use super::common::{BLOCKS, options};
 use super::{Computer, contents, write};
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_store::SyncFolder;
+use oblivio_store::{Objects, SyncFolder};
 use oblivio_volume::extents::ExtentVolume;
 use oblivio_volume::{BlockSpace, OpenOptions, Volume, Which};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn the_fixture_opens_and_takes_more() {
     let mut computer = Computer::new(3);
     let mut model: Vec<Option<u8>> = (0..BLOCKS).map(|id| Some(id as u8)).collect();
     for byte in [200, 201] {
-        let store = Arc::new(SyncFolder::open(dir.path(), None).unwrap());
+        let store: Arc<dyn Objects> = Arc::new(SyncFolder::open(dir.path(), None).unwrap());
         let open = computer.session(Which::Newest);
         let mut volume = Volume::open(store, &passphrase(), open).expect("it opens");
         assert_eq!(contents(&mut volume), model);

@@ -1,7 +1,7 @@
 //! A store that does what it likes.
 
 use oblivio_store::{
-    Answer, Blobs, Call, Held, Layer, MemoryStore, PutMode, ReadAt, Result, StoreError,
+    Answer, Call, Held, Layer, MemoryStore, Objects, PutMode, ReadAt, Result, StoreError,
 };
 use oblivio_testkit::Dice;
 use std::sync::{Arc, Mutex};

@@ -11,7 +11,7 @@ use layers::{Late, NoHints};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::sequential::SequentialConfig;
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{LocalStore, MemoryObjects, MemoryStore, OnObjects, RecordStore, Store};
+use oblivio_store::{LocalStore, MemoryStore, RecordStore, Store};
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::every;
 use oblivio_volume::extents::ExtentOptions;
@@ -270,8 +270,7 @@ fn a_seed_shows_one_trace_and_two_seeds_two() {
     assert_ne!(trace(0).split_once(' ').unwrap().1, trace(6).split_once(' ').unwrap().1);
 }
 
-/// Hints and delays change no result and no trace: on memory, in a folder, and on objects that are
-/// written once.
+/// Hints and delays change no result and no trace: on memory, and in a folder.
 #[test]
 fn without_hints_and_late_the_traces_are_as_recorded() {
     let recorded: Vec<&str> = include_str!("digests.txt").lines().collect();
@@ -287,6 +286,5 @@ fn without_hints_and_late_the_traces_are_as_recorded() {
         let local = LocalStore::create(dir.path()).unwrap();
         assert_eq!(run(seed, Late(MemoryStore::new())), expected);
         assert_eq!(run(seed, NoHints(Late(local))), expected);
-        assert_eq!(run(seed, OnObjects::open(MemoryObjects::default()).unwrap()), expected);
     }
 }

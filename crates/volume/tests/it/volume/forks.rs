@@ -2,7 +2,7 @@
 
 use super::model::{Model, content};
 use super::{BYTES, created, passphrase, read, tight, write};
-use oblivio_store::{Blobs, Held, Log, MemoryStore, PutMode, ReadAt};
+use oblivio_store::{Held, Log, MemoryStore, Objects, PutMode, ReadAt};
 use oblivio_testkit::campaign::scaled;
 use oblivio_volume::{BlockSpace, Error, Known, MemoryKeeper, OpenOptions, Volume};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! What nothing needs is found in a list, and goes. Everything else stays.
 
 use super::{BLOCKS, contents, create, fill, open, passphrase, write};
-use oblivio_store::{Blobs, Held, MemoryStore, PutMode};
+use oblivio_store::{Held, MemoryStore, Objects, PutMode};
 use oblivio_testkit::SplitMix64;
 use oblivio_volume::windows::{Collected, status};
 use oblivio_volume::{BlockSpace, Environment, Error, MemoryKeeper, OpenOptions};

@@ -2,7 +2,7 @@
 
 use super::{BLOCKS, contents, create, fill, passphrase, write};
 use oblivio_store::record::{Event, Op};
-use oblivio_store::{Blobs, Held, MemoryStore, PutMode, RecordStore};
+use oblivio_store::{Held, MemoryStore, Objects, PutMode, RecordStore};
 use oblivio_testkit::SplitMix64;
 use oblivio_volume::{
     BlockSpace, Clock, Environment, Error, MemoryKeeper, OpenOptions, Result, SimulatedClock,

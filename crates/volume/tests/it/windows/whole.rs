@@ -1,7 +1,7 @@
-//! A store of whole objects, as a service far away is: a write is on its way until it is synced.
+//! A store of whole objects, as a service far away is: an object is on its way until it is settled.
 
 use oblivio_store::{
-    Answer, Blobs, Call, Capabilities, Held, Layer, MemoryStore, PutMode, Result, StoreError,
+    Answer, Call, Capabilities, Held, Layer, MemoryStore, Objects, PutMode, Result, StoreError,
 };
 use oblivio_testkit::SplitMix64;
 use std::io;
@@ -77,16 +77,14 @@ impl Layer for Whole {
         if way.calls > self.last {
             return Err(StoreError::io("", io::ErrorKind::PermissionDenied.into()));
         }
-        if let Call::Write(writes) = call {
-            for write in writes.iter() {
-                assert_eq!(write.offset, 0, "a write is a whole object");
-                way.writes.push((write.object.to_owned(), write.data.to_vec()));
-            }
+        if let Call::Begin(objects) = call {
+            let new = objects.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec()));
+            way.writes.extend(new);
             return Ok(Answer::Done);
         }
         drop(way);
         match call {
-            Call::Sync(names) => {
+            Call::Settle(names) => {
                 self.arrive(|name| names.contains(&name))?;
                 return Ok(Answer::Done);
             }
