@@ -5,6 +5,8 @@ use crate::options::OpenOptions;
 use crate::passphrase::Passphrase;
 use crate::session::{Medium, Session};
 use oblivio_app::others::Wanted;
+#[cfg(feature = "share")]
+use oblivio_client::disk::SharedDisk;
 use oblivio_volume::disk::Disk as Inner;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,11 +23,16 @@ pub struct Disk {
 }
 
 /// The disk of the volume needs exclusive access for all that it does.
-struct Locked(Mutex<Inner>);
+struct Locked {
+    disk: Mutex<Inner>,
+    /// Where computers share the volume: what is given back at the end.
+    #[cfg(feature = "share")]
+    shared: Option<SharedDisk>,
+}
 
 impl Locked {
     fn disk(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -45,8 +52,15 @@ impl Medium for Locked {
     }
 
     fn finish(self) -> oblivio_volume::Result<()> {
-        let disk = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-        disk.into_blocks().map(drop)
+        let disk = self.disk.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let finished = disk.into_blocks().map(drop);
+        #[cfg(feature = "share")]
+        if let Some(shared) = self.shared {
+            // Whatever happened, the next one who wants the disk should not have to wait for it.
+            let closed = shared.close();
+            return finished.and(closed);
+        }
+        finished
     }
 }
 
@@ -61,7 +75,20 @@ impl Disk {
 
     pub(crate) fn over(disk: Inner, wanted: Arc<Wanted>) -> Self {
         let size = disk.size();
-        Self { session: Session::of(Locked(Mutex::new(disk))).wanted_by(wanted), size }
+        let locked = Locked {
+            disk: Mutex::new(disk),
+            #[cfg(feature = "share")]
+            shared: None,
+        };
+        Self { session: Session::of(locked).wanted_by(wanted), size }
+    }
+
+    /// The same of a volume that computers share.
+    #[cfg(feature = "share")]
+    pub(crate) fn shared(disk: Inner, shared: SharedDisk) -> Self {
+        let size = disk.size();
+        let locked = Locked { disk: Mutex::new(disk), shared: Some(shared) };
+        Self { session: Session::of(locked), size }
     }
 
     /// The same, in which nothing may be changed.

@@ -143,6 +143,31 @@ impl From<StoreError> for Error {
     }
 }
 
+#[cfg(feature = "share")]
+impl From<oblivio_app::shared::TokenError> for Error {
+    fn from(error: oblivio_app::shared::TokenError) -> Self {
+        use oblivio_app::shared::TokenError as T;
+        match error {
+            T::Missing(_) | T::OtherVolume { .. } => Self::Refused(error.to_string()),
+            T::Line(error) => error.into(),
+            T::Kept(source) => Self::Io { what: "the token of a shared volume".into(), source },
+        }
+    }
+}
+
+#[cfg(feature = "share")]
+impl From<oblivio_share::Error> for Error {
+    fn from(error: oblivio_share::Error) -> Self {
+        use oblivio_share::Error as S;
+        match error {
+            S::BadAddress(_) | S::BadName(_) => Self::Invalid(error.to_string()),
+            S::System { doing, source } => Self::Io { what: doing, source },
+            S::Store(error) => error.into(),
+            other => Self::Refused(other.to_string()),
+        }
+    }
+}
+
 impl From<PlaceError> for Error {
     fn from(error: PlaceError) -> Self {
         match error {

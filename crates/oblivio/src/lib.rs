@@ -50,7 +50,7 @@
 //!
 //! - If you only need encryption: others are faster. Each access here moves a path of blocks.
 //! - If several programs write at once: one handle at a time has a volume, and others get
-//!   [`Error::Busy`].
+//!   [`Error::Busy`]. Only a volume at a server of shares (feature `share`) is for several at once.
 //! - On Windows: places and paths are those of Unix.
 //!
 //! # How to use it well
@@ -58,31 +58,69 @@
 //! - Read and write long pieces. The cost of an access hardly depends on its length.
 //! - Call [`Volume::sync`] where something must not be lost, and [`Volume::close`] at the end.
 //! - Give it memory ([`OpenOptions::memory`]). Each doubling saves a level of each access.
+//! - [`Volume`], [`File`] and [`Disk`] are `Send` and `Sync`: share one handle among threads. Calls
+//!   on one volume are served one at a time.
 //!
-//! # Features
+//! `examples/` has four programs: notes in a folder, a backup to any place, a disk image, and a log
+//! of several computers.
 //!
-//! - `online`: a place may be a URL, as `s3://bucket/path?region=eu-central-1`. See docs/online.md
-//!   in the repository. Only then there is an async runtime in the dependencies.
+//! # Places and features
 //!
-//! Mounts and servers are the crate `oblivio-serve`, and its features.
+//! | place | what it is | feature |
+//! |---|---|---|
+//! | `/path`, `path` | a folder, a file or a partition; also a folder that a sync client copies | |
+//! | `s3://`, `r2://`, `b2://` | a bucket of S3 and of what speaks like it | `online` |
+//! | `webdav://`, `webdavs://` | a folder at a WebDAV server | `online` |
+//! | `dropbox:/`, `gdrive:/`, `onedrive:/` | a folder of an account | `online` |
+//! | `gs://`, `az://`, `sftp://` | Google's and Azure's buckets, a server with SSH | `gcs`, `azure`, `sftp` |
+//! | `name:path` | a remote that `oblivio remote add` keeps | that of its place |
+//! | `share://host:port/name` | a volume that computers use at once, at a server | `share` |
+//!
+//! docs/library.md in the repository says what each of them can do. Without any of these features
+//! there is no network, no TLS and no async runtime in the dependencies. Mounts and servers of
+//! disks are the crate `oblivio-serve`, and its features.
+//!
+//! # The ten types
+//!
+//! | type | what it is |
+//! |---|---|
+//! | [`Volume`], [`File`] | files by their paths, and one that is open |
+//! | [`Disk`] | bytes by their offset |
+//! | [`OpenOptions`], [`CreateOptions`] | how a volume is opened, and how it is made |
+//! | [`Passphrase`] | what opens it |
+//! | [`Entries`], [`Metadata`] | what is in a directory, and what is known of a file |
+//! | [`Usage`] | how much a volume holds |
+//! | [`Error`] | what a program can do about a failure |
+//!
+//! # What is promised
+//!
+//! Everything that is public here is meant to be used, and nothing is hidden. [`Error`] and
+//! [`Usage`] are `#[non_exhaustive]`, and options are builders: a later version may have more of
+//! each. [`FileKind`] and [`SeenBy`] are complete. The crate must not know terminals, mounts or
+//! servers, and shows no type of the crates below it but these two and [`BadPath`].
 
 mod disk;
+mod entries;
 mod error;
 mod file;
+mod files;
 mod metadata;
 mod open;
 mod options;
 mod passphrase;
 mod session;
+#[cfg(feature = "share")]
+mod shared;
 mod volume;
 
 pub use disk::Disk;
+pub use entries::Entries;
 pub use error::{Error, Result};
 pub use file::File;
-pub use metadata::{DirEntry, Metadata};
+pub use metadata::{DirEntry, Metadata, Usage};
 pub use oblivio_app::BadPath;
 pub use oblivio_volume::SeenBy;
 pub use oblivio_volume::fs::FileKind;
 pub use options::{CreateOptions, OpenOptions};
 pub use passphrase::Passphrase;
-pub use volume::{Usage, Volume};
+pub use volume::Volume;

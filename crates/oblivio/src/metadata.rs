@@ -1,4 +1,4 @@
-//! What is known of files and directories.
+//! What is known of files, directories and volumes.
 
 use oblivio_app::VolumePath;
 use oblivio_volume::fs::{Attr, DirEntry as Entry, FileKind};
@@ -51,6 +51,18 @@ impl Metadata {
     pub fn created(&self) -> SystemTime {
         self.0.crtime.into()
     }
+}
+
+/// How much a volume holds, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Usage {
+    /// In files, by their lengths; in a shared volume, in blocks that hold anything.
+    pub used: u64,
+    /// What new files may still take.
+    pub free: u64,
+    /// The most that the volume may ever hold.
+    pub capacity: u64,
 }
 
 /// One name in a directory.

@@ -4,6 +4,8 @@ use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::options::{CreateOptions, Knowledge, OpenOptions};
 use crate::passphrase::Passphrase;
+#[cfg(feature = "share")]
+use crate::shared;
 use crate::volume::Volume;
 use oblivio_app::others::{self, Wanted};
 use oblivio_app::place::{self, Made};
@@ -18,19 +20,24 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl OpenOptions {
-    /// Opens the files of the volume in a folder, file or partition.
+    /// Opens the files of the volume in a folder, file or partition, or at a URL.
     ///
     /// # Errors
     /// `WrongPassphrase`, `NotFound`, `NotAVolume`, `HoldsDisk`, `Busy`, `RolledBack`,
-    /// `OtherVolume`, `Forgotten`, `Tampered`, `Io`.
+    /// `OtherVolume`, `Forgotten`, `Tampered`, `Io`; at a URL also `Held`, `Offline`, `Refused`.
     pub fn open(
         self,
         place: impl AsRef<Path>,
         passphrase: impl Into<Passphrase>,
     ) -> Result<Volume> {
+        let (place, passphrase) = (place.as_ref(), passphrase.into());
+        #[cfg(feature = "share")]
+        if let Some(address) = shared::address(place) {
+            return shared::open(&self, &address?, &passphrase);
+        }
         let view = matches!(self.history, Which::View(_));
         let wanted = Arc::default();
-        let mut blocks = self.blocks(place.as_ref(), &passphrase.into(), &wanted)?;
+        let mut blocks = self.blocks(place, &passphrase, &wanted)?;
         if size_in(blocks.root())?.is_some() {
             blocks.finish()?;
             return Err(Error::HoldsDisk);
@@ -48,9 +55,14 @@ impl OpenOptions {
         place: impl AsRef<Path>,
         passphrase: impl Into<Passphrase>,
     ) -> Result<Disk> {
+        let (place, passphrase) = (place.as_ref(), passphrase.into());
+        #[cfg(feature = "share")]
+        if let Some(address) = shared::address(place) {
+            return shared::open_disk(&self, &address?, &passphrase);
+        }
         let view = matches!(self.history, Which::View(_));
         let wanted = Arc::default();
-        let mut blocks = self.blocks(place.as_ref(), &passphrase.into(), &wanted)?;
+        let mut blocks = self.blocks(place, &passphrase, &wanted)?;
         if size_in(blocks.root())?.is_none() {
             blocks.finish()?;
             return Err(Error::HoldsFiles);
@@ -60,6 +72,8 @@ impl OpenOptions {
     }
 
     fn blocks(self, place: &Path, passphrase: &Passphrase, wanted: &Arc<Wanted>) -> Result<Blocks> {
+        #[cfg(not(feature = "share"))]
+        refuse_shared(place)?;
         let closed = ClosedVolume::read(place::open_patiently(place)?)?;
         let header = closed.header();
         let bytes = self.cache;
@@ -110,7 +124,13 @@ impl CreateOptions {
         place: impl AsRef<Path>,
         passphrase: impl Into<Passphrase>,
     ) -> Result<Volume> {
-        self.make(place.as_ref(), passphrase.into(), |blocks| {
+        let (place, passphrase) = (place.as_ref(), passphrase.into());
+        #[cfg(feature = "share")]
+        if let Some(address) = shared::address(place) {
+            self.check(&passphrase)?;
+            return self.create_shared(&address?, &passphrase);
+        }
+        self.make(place, passphrase, |blocks| {
             Volume::over(FileSystem::format(blocks)?, Arc::default())
         })
     }
@@ -125,8 +145,14 @@ impl CreateOptions {
         passphrase: impl Into<Passphrase>,
         size: u64,
     ) -> Result<Disk> {
+        let (place, passphrase) = (place.as_ref(), passphrase.into());
         self.size = Some(size);
-        self.make(place.as_ref(), passphrase.into(), |blocks| {
+        #[cfg(feature = "share")]
+        if let Some(address) = shared::address(place) {
+            self.check(&passphrase)?;
+            return self.create_shared_disk(&address?, &passphrase, size);
+        }
+        self.make(place, passphrase, |blocks| {
             Ok(Disk::over(InnerDisk::format(blocks, size)?, Arc::default()))
         })
     }
@@ -138,6 +164,8 @@ impl CreateOptions {
         hold: impl FnOnce(Box<dyn BlockSpace>) -> Result<T>,
     ) -> Result<T> {
         self.check(&passphrase)?;
+        #[cfg(not(feature = "share"))]
+        refuse_shared(place)?;
         if place::is_online(place) {
             return hold(self.make_online(place, &passphrase)?);
         }
@@ -230,6 +258,17 @@ impl CreateOptions {
         let open = self.open.accept_other_volume().inner(place, hides_reads)?;
         let unheard = &mut |_, _| {};
         Ok(Box::new(new.create(made.store(), passphrase.secret(), open, unheard)?))
+    }
+}
+
+#[cfg(not(feature = "share"))]
+fn refuse_shared(place: &Path) -> Result<()> {
+    match place::scheme(place) {
+        Some("share") => {
+            let why = "this build has no shared volumes: build it with the feature `share`";
+            Err(Error::Invalid(why.into()))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -17,6 +17,8 @@ pub struct OpenOptions {
     pub(crate) cache: Option<u64>,
     pub(crate) history: Which,
     pub(crate) wait: Option<Duration>,
+    /// Only a build with the feature `share` reads it.
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 /// Where this computer keeps what it knows of volumes.
@@ -61,6 +63,15 @@ impl OpenOptions {
         self
     }
 
+    /// The file with the token by which the server of a shared volume admits this computer: its
+    /// administrator makes one. It is kept with what this computer knows, so that the next time
+    /// needs none.
+    #[must_use]
+    pub fn token_file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.token_file = Some(file.into());
+        self
+    }
+
     /// Takes a volume in an online store from the computer that has it, without asking: what that
     /// one has not synced is lost. By default it is asked, and [`wait_for`](Self::wait_for) says
     /// for how long; one that does not answer for 90 seconds has lost the volume.
@@ -96,6 +107,9 @@ impl OpenOptions {
 
     /// Opens a volume in a folder that a sync client copies although something newer is on its way:
     /// the newest of which all is there. If something is written, there will be two histories.
+    ///
+    /// When: the client will not finish, because the other computer is off or gone, and you cannot
+    /// wait. After an [`Error::StillToCome`](crate::Error::StillToCome), not before.
     #[must_use]
     pub fn accept_older(mut self) -> Self {
         self.history = Which::Older;
@@ -103,6 +117,9 @@ impl OpenOptions {
     }
 
     /// Looks at one history of such a volume, by its name. Nothing can be changed in it.
+    ///
+    /// When: after an [`Error::Parted`](crate::Error::Parted), whose text names the histories, to
+    /// see which one to keep and what to copy from the other.
     #[must_use]
     pub fn view_history(mut self, name: impl Into<String>) -> Self {
         self.history = Which::View(name.into());
@@ -114,6 +131,9 @@ impl OpenOptions {
     ///
     /// The folder must not lie with the volume: who can roll back the one must not be able to roll
     /// back the other.
+    ///
+    /// When: the program runs without a home directory, as a service or in a container, or wants
+    /// nothing in common with the user's `oblivio` command. Then put it on storage that stays.
     #[must_use]
     pub fn remember_in(mut self, folder: impl Into<PathBuf>) -> Self {
         self.knowledge = Knowledge::In(folder.into());

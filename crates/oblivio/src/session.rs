@@ -3,7 +3,6 @@
 use crate::error::{Error, Result};
 use oblivio_app::others::Wanted;
 use oblivio_volume::Commits;
-use oblivio_volume::fs::FileSystem;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -23,24 +22,6 @@ pub(crate) trait Medium: Sized {
 
     /// Makes all changes durable and leaves nothing to replay.
     fn finish(self) -> oblivio_volume::Result<()>;
-}
-
-impl Medium for FileSystem {
-    fn commit(&self) -> oblivio_volume::Result<()> {
-        FileSystem::commit(self)
-    }
-
-    fn wants_commit(&self) -> bool {
-        FileSystem::wants_commit(self)
-    }
-
-    fn idle(&self) -> oblivio_volume::Result<()> {
-        FileSystem::idle(self).map(drop)
-    }
-
-    fn finish(self) -> oblivio_volume::Result<()> {
-        self.into_blocks().map(drop)
-    }
 }
 
 /// A volume in use.

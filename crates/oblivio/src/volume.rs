@@ -1,14 +1,16 @@
 //! A volume's files, by their paths.
 
-use crate::error::Result;
+use crate::entries::Entries;
+use crate::error::{Error, Result};
 use crate::file::File;
-use crate::metadata::{DirEntry, Metadata};
+use crate::files::{Files, OpenId};
+use crate::metadata::{Metadata, Usage};
 use crate::options::{CreateOptions, OpenOptions};
 use crate::passphrase::Passphrase;
 use crate::session::Session;
 use oblivio_app::VolumePath;
 use oblivio_app::others::Wanted;
-use oblivio_app::walk::{self, in_words_of};
+use oblivio_app::walk::{self, PAGE, in_words_of};
 use oblivio_volume::Error as VolumeError;
 use oblivio_volume::fs::{Attr, FileKind, FileSystem, Ino, NewNode, RenameMode, SetAttr};
 use std::ffi::OsStr;
@@ -16,28 +18,24 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+/// Bytes of a file that are copied together.
+const PIECE: usize = 1 << 20;
+
 /// An open volume that holds files.
 ///
 /// Paths begin with `/` and have no `..`. Symbolic links are followed, but not by
-/// [`remove`](Self::remove) and [`rename`](Self::rename); they never lead out of the volume. Any
-/// thread may call; calls are served one at a time.
+/// [`remove`](Self::remove), [`remove_dir_all`](Self::remove_dir_all) and [`rename`](Self::rename);
+/// they never lead out of the volume. Any thread may call; calls are served one at a time.
 ///
 /// A change is durable once [`sync`](Self::sync) or [`close`](Self::close) returns. The volume also
 /// commits by itself when much waits. After a crash it is as it was at the last commit, but for
 /// parts of files overwritten since, which hold old or new bytes.
+///
+/// In a volume that computers share, others see each change of a name a round trip later; of two
+/// that make the same name one gets [`Error::Exists`]. What is written to a file shows to others
+/// after a sync, or once the [`File`] is dropped.
 #[derive(Debug)]
-pub struct Volume(Arc<Session<FileSystem>>);
-
-/// How much a volume holds, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Usage {
-    /// In files, by their lengths.
-    pub used: u64,
-    /// What new files may still take.
-    pub free: u64,
-    /// The most that the volume may ever hold.
-    pub capacity: u64,
-}
+pub struct Volume(Arc<Session<Files>>);
 
 impl Volume {
     /// Opens a volume with the default [`OpenOptions`].
@@ -58,13 +56,19 @@ impl Volume {
 
     pub(crate) fn over(fs: FileSystem, wanted: Arc<Wanted>) -> Result<Self> {
         fs.set_clock(Box::new(|| now().into()));
-        Ok(Self(Arc::new(Session::of(fs).wanted_by(wanted))))
+        Ok(Self(Arc::new(Session::of(Files::Own(Box::new(fs))).wanted_by(wanted))))
+    }
+
+    /// Over files of which more is known than here.
+    #[cfg(feature = "share")]
+    pub(crate) fn shared(files: Files) -> Self {
+        Self(Arc::new(Session::of(files)))
     }
 
     /// One in which nothing may be changed.
     pub(crate) fn looked_at(fs: FileSystem) -> Self {
         fs.set_clock(Box::new(|| now().into()));
-        Self(Arc::new(Session::of(fs).read_only()))
+        Self(Arc::new(Session::of(Files::Own(Box::new(fs))).read_only()))
     }
 
     /// The whole content of a file.
@@ -77,25 +81,65 @@ impl Volume {
     }
 
     /// Makes `bytes` the whole content of a file, which is created if need be. A crash leaves the
-    /// old content or the new one.
+    /// old content or the new one. In a shared volume others, and a crash, may see it empty too:
+    /// there, write another file and [`rename`](Self::rename) it.
     ///
     /// # Errors
     /// `NotFound` for the directory, `IsADirectory`, `Full`, and those of a write.
     pub fn write(&self, path: impl AsRef<OsStr>, bytes: &[u8]) -> Result<()> {
         let path = VolumePath::parse(path)?;
         self.0.change(bytes.len() as u64, |fs| {
-            let handle = match existing(fs, &path)? {
-                // What is cut off is not written over before the commit.
-                Some(attr) => fs
-                    .set_attr(attr.ino, SetAttr { size: Some(0), ..SetAttr::default() })
-                    .and_then(|_| fs.open_file(attr.ino))
-                    .map_err(|error| in_words_of(&path, error))?,
-                None => create(fs, &path)?.1,
-            };
-            let written = fs.write(handle, 0, bytes);
-            fs.close(handle)?;
+            let (_, file) = emptied(fs, &path)?;
+            let written = fs.write(file, 0, bytes);
+            fs.close(file)?;
             written
         })
+    }
+
+    /// Adds `bytes` at the end of a file, which is created if need be.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    pub fn append(&self, path: impl AsRef<OsStr>, bytes: &[u8]) -> Result<()> {
+        let path = VolumePath::parse(path)?;
+        self.0.change(bytes.len() as u64, |fs| {
+            let (ino, file) = match existing(fs, &path)? {
+                Some(attr) => (attr.ino, opened(fs, &path, attr.ino)?),
+                None => created(fs, &path)?,
+            };
+            let written = fs.append((file, ino), bytes);
+            fs.close(file)?;
+            written
+        })
+    }
+
+    /// Copies the content of a file and its permission bits to another path, over a file that is
+    /// there; says how many bytes that were. A crash may leave the beginning of it.
+    ///
+    /// # Errors
+    /// Those of a [`read`](Self::read) and a [`write`](Self::write); `Invalid` if both paths are of
+    /// one file.
+    pub fn copy(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> Result<u64> {
+        let (source, to) = (self.open_file(from)?, VolumePath::parse(to)?);
+        let mode = Some(source.metadata()?.mode());
+        let (ino, file) = self.0.change(0, |fs| match existing(fs, &to)? {
+            Some(attr) if attr.ino == source.ino() => {
+                Err(VolumeError::Invalid(format!("{to}: a file is no copy of itself")))
+            }
+            _ => emptied(fs, &to),
+        })?;
+        let (target, mut at) = (File::of(Arc::clone(&self.0), ino, file), 0);
+        loop {
+            let piece = source.read_at(at, PIECE)?;
+            if piece.is_empty() {
+                break;
+            }
+            target.write_at(at, &piece)?;
+            at += piece.len() as u64;
+        }
+        let set = SetAttr { mode, ..SetAttr::default() };
+        self.0.change(0, |fs| fs.names().set_attr(ino, set))?;
+        Ok(at)
     }
 
     /// Up to `len` bytes of a file, from `offset` on; fewer at its end.
@@ -120,12 +164,11 @@ impl Volume {
     /// `NotFound`, `IsADirectory`.
     pub fn open_file(&self, path: impl AsRef<OsStr>) -> Result<File> {
         let path = VolumePath::parse(path)?;
-        let (ino, handle) = self.0.run(|fs| {
-            let attr = walk::follow(fs, &path)?;
-            let handle = fs.open_file(attr.ino).map_err(|error| in_words_of(&path, error))?;
-            Ok((attr.ino, handle))
+        let (ino, file) = self.0.run(|fs| {
+            let ino = walk::follow(fs.names(), &path)?.ino;
+            Ok((ino, opened(fs, &path, ino)?))
         })?;
-        Ok(File::of(Arc::clone(&self.0), ino, handle))
+        Ok(File::of(Arc::clone(&self.0), ino, file))
     }
 
     /// Makes a new, empty file and opens it.
@@ -134,21 +177,16 @@ impl Volume {
     /// `Exists`, `NotFound` for the directory, `Full`.
     pub fn create_file(&self, path: impl AsRef<OsStr>) -> Result<File> {
         let path = VolumePath::parse(path)?;
-        let (attr, handle) = self.0.change(0, |fs| create(fs, &path))?;
-        Ok(File::of(Arc::clone(&self.0), attr.ino, handle))
+        let (ino, file) = self.0.change(0, |fs| created(fs, &path))?;
+        Ok(File::of(Arc::clone(&self.0), ino, file))
     }
 
-    /// What is in a directory, by name.
+    /// What is in a directory, by name. Large directories are read as the entries are asked for.
     ///
     /// # Errors
     /// `NotFound`, `NotADirectory`.
-    pub fn list(&self, path: impl AsRef<OsStr>) -> Result<Vec<DirEntry>> {
-        let path = VolumePath::parse(path)?;
-        let entries = self.0.run(|fs| {
-            let attr = walk::follow(fs, &path)?;
-            walk::entries(fs, attr.ino).map_err(|error| in_words_of(&path, error))
-        })?;
-        Ok(entries.into_iter().map(|entry| DirEntry::of(&path, entry)).collect())
+    pub fn list(&self, path: impl AsRef<OsStr>) -> Result<Entries> {
+        Entries::of(Arc::clone(&self.0), VolumePath::parse(path)?)
     }
 
     /// What is known of a file or directory.
@@ -157,7 +195,7 @@ impl Volume {
     /// `NotFound`, `NotADirectory`.
     pub fn metadata(&self, path: impl AsRef<OsStr>) -> Result<Metadata> {
         let path = VolumePath::parse(path)?;
-        self.0.run(|fs| walk::follow(fs, &path)).map(Metadata::of)
+        self.0.run(|fs| walk::follow(fs.names(), &path)).map(Metadata::of)
     }
 
     /// Whether something is at a path.
@@ -206,13 +244,55 @@ impl Volume {
         let path = VolumePath::parse(path)?;
         self.0.change(0, |fs| {
             let (parent, name) = place_of(fs, &path)?;
-            let removed = match fs.lookup(parent, name) {
-                Ok(attr) if attr.kind == FileKind::Directory => fs.rmdir(parent, name),
-                Ok(_) => fs.unlink(parent, name),
+            let names = fs.names();
+            let removed = match names.lookup(parent, name) {
+                Ok(attr) if attr.kind == FileKind::Directory => names.rmdir(parent, name),
+                Ok(_) => names.unlink(parent, name),
                 Err(error) => Err(error),
             };
             removed.map_err(|error| in_words_of(&path, error))
         })
+    }
+
+    /// Removes a directory and everything in it. Links in it are removed, not followed. A crash, or
+    /// an error, may leave a part of it.
+    ///
+    /// # Errors
+    /// `NotFound`, `NotADirectory`; `Invalid` for the root.
+    pub fn remove_dir_all(&self, path: impl AsRef<OsStr>) -> Result<()> {
+        let path = VolumePath::parse(path)?;
+        let top = self.0.run(|fs| {
+            let (parent, name) = place_of(fs, &path)?;
+            let found = fs.names().lookup(parent, name);
+            match found.map_err(|error| in_words_of(&path, error))? {
+                attr if attr.kind == FileKind::Directory => Ok((parent, name.to_vec(), attr.ino)),
+                _ => Err(VolumeError::NotADirectory(path.to_string())),
+            }
+        })?;
+        // The last one is emptied first: what is above it is looked at again when it is gone.
+        let mut left = vec![top];
+        while let Some((parent, name, ino)) = left.last().cloned() {
+            let page = self.0.run(|fs| fs.names().read_dir(ino, None, PAGE))?;
+            if page.is_empty() {
+                self.gone(|fs| fs.names().rmdir(parent, &name))?;
+                left.pop();
+            }
+            for entry in page {
+                match entry.kind {
+                    FileKind::Directory => left.push((ino, entry.name, entry.ino)),
+                    _ => self.gone(|fs| fs.names().unlink(ino, &entry.name))?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes something that others may have removed already.
+    fn gone(&self, remove: impl FnOnce(&Files) -> oblivio_volume::Result<()>) -> Result<()> {
+        match self.0.change(0, remove) {
+            Err(Error::NotFound(_)) => Ok(()),
+            removed => removed,
+        }
     }
 
     /// Moves a file or directory to another path, over a file that is there.
@@ -224,25 +304,20 @@ impl Volume {
         let (from, to) = (VolumePath::parse(from)?, VolumePath::parse(to)?);
         self.0.change(0, |fs| {
             let (parent, name) = place_of(fs, &from)?;
-            fs.lookup(parent, name).map_err(|error| in_words_of(&from, error))?;
+            let names = fs.names();
+            names.lookup(parent, name).map_err(|error| in_words_of(&from, error))?;
             let (into, new) = place_of(fs, &to)?;
-            let moved = fs.rename(parent, name, into, new, RenameMode::Replace);
+            let moved = names.rename(parent, name, into, new, RenameMode::Replace);
             moved.map_err(|error| in_words_of(&to, error))
         })
     }
 
-    /// How much the volume holds. Costs nothing.
+    /// How much the volume holds. It costs nothing, or one ask in a shared volume.
     ///
     /// # Errors
-    /// `Closed`.
+    /// `Closed`, `Offline`.
     pub fn usage(&self) -> Result<Usage> {
-        let usage = self.0.run(FileSystem::usage)?;
-        let bytes = |blocks: u64| blocks.saturating_mul(usage.block_bytes);
-        Ok(Usage {
-            used: usage.logical_bytes,
-            free: bytes(usage.free_blocks),
-            capacity: bytes(usage.capacity_blocks),
-        })
+        self.0.run(Files::usage)
     }
 
     /// Makes everything so far durable.
@@ -286,8 +361,8 @@ fn node(mode: u32) -> NewNode {
 }
 
 /// What is at a path, links followed.
-fn existing(fs: &FileSystem, path: &VolumePath) -> oblivio_volume::Result<Option<Attr>> {
-    match walk::follow(fs, path) {
+fn existing(fs: &Files, path: &VolumePath) -> oblivio_volume::Result<Option<Attr>> {
+    match walk::follow(fs.names(), path) {
         Ok(attr) => Ok(Some(attr)),
         Err(VolumeError::NotFound(_)) => Ok(None),
         Err(error) => Err(error),
@@ -295,24 +370,35 @@ fn existing(fs: &FileSystem, path: &VolumePath) -> oblivio_volume::Result<Option
 }
 
 /// The directory above a path, and the name in it.
-fn place_of<'p>(fs: &FileSystem, path: &'p VolumePath) -> oblivio_volume::Result<(Ino, &'p [u8])> {
+fn place_of<'p>(fs: &Files, path: &'p VolumePath) -> oblivio_volume::Result<(Ino, &'p [u8])> {
     let Some(name) = path.name() else {
         return Err(VolumeError::Invalid("the root has no other place, and stays".into()));
     };
-    Ok((walk::follow(fs, &path.parent())?.ino, name))
+    Ok((walk::follow(fs.names(), &path.parent())?.ino, name))
 }
 
-fn create(
-    fs: &FileSystem,
-    path: &VolumePath,
-) -> oblivio_volume::Result<(Attr, oblivio_volume::fs::Handle)> {
+fn opened(fs: &Files, path: &VolumePath, ino: Ino) -> oblivio_volume::Result<OpenId> {
+    fs.open(ino).map_err(|error| in_words_of(path, error))
+}
+
+fn created(fs: &Files, path: &VolumePath) -> oblivio_volume::Result<(Ino, OpenId)> {
     let (parent, name) = place_of(fs, path)?;
-    fs.create(parent, name, node(0o644)).map_err(|error| in_words_of(path, error))
+    let made = fs.create(parent, name, node(0o644));
+    made.map(|(attr, file)| (attr.ino, file)).map_err(|error| in_words_of(path, error))
 }
 
-fn create_dir(fs: &FileSystem, path: &VolumePath) -> oblivio_volume::Result<()> {
+/// The open file at a path, new or without its content. What is cut off is not written over before
+/// the commit.
+fn emptied(fs: &Files, path: &VolumePath) -> oblivio_volume::Result<(Ino, OpenId)> {
+    let Some(Attr { ino, .. }) = existing(fs, path)? else { return created(fs, path) };
+    let cut = fs.names().set_attr(ino, SetAttr { size: Some(0), ..SetAttr::default() });
+    cut.map_err(|error| in_words_of(path, error))?;
+    Ok((ino, opened(fs, path, ino)?))
+}
+
+fn create_dir(fs: &Files, path: &VolumePath) -> oblivio_volume::Result<()> {
     let Some(name) = path.name() else { return Err(VolumeError::Exists(path.to_string())) };
-    let parent = walk::follow(fs, &path.parent())?.ino;
-    let made = fs.mkdir(parent, name, node(0o755));
+    let parent = walk::follow(fs.names(), &path.parent())?.ino;
+    let made = fs.names().mkdir(parent, name, node(0o755));
     made.map(drop).map_err(|error| in_words_of(path, error))
 }

@@ -1,7 +1,7 @@
 //! Files of a shared volume, as those of any other volume.
 
 use super::convert;
-use super::session::environment;
+use super::session::{environment, make_root};
 use crate::walk::{ReadFile, ReadFiles, WriteFile, WriteFiles};
 use oblivio_client::files::Files;
 use oblivio_client::{Client, disk};
@@ -40,6 +40,16 @@ impl SharedFiles {
         opened
     }
 
+    /// The same in a new volume, which has a root directory from then on.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub fn create(client: Client) -> VolumeResult<Self> {
+        let files = Arc::new(Files::new(client)?);
+        make_root(&files)?;
+        Self::over(files)
+    }
+
     fn over(files: Arc<Files>) -> VolumeResult<Self> {
         if disk::is_in(files.client())? {
             return Err(Error::HoldsDisk);
@@ -50,6 +60,69 @@ impl SharedFiles {
         let fs = fs.map_err(|error| convert::error(error, b""))?;
         let (owners, listed) = Default::default();
         Ok(Self { files, fs, session, owners, listed })
+    }
+
+    /// Opens a file until [`Self::close_file`].
+    ///
+    /// # Errors
+    /// `NotFound`; those of a read.
+    pub fn open_file(&self, ino: Ino) -> VolumeResult<()> {
+        let opened = self.fs.open(self.owner(ino)?);
+        opened.map(drop).map_err(|error| convert::error(error, b""))
+    }
+
+    /// Makes a file and opens it, until [`Self::close_file`].
+    ///
+    /// # Errors
+    /// `Exists`, `NotADirectory`, `Full`, and those of a write.
+    pub fn create_file(&self, parent: Ino, name: &[u8], node: NewNode) -> VolumeResult<Attr> {
+        let made = self.fs.create(self.owner(parent)?, name, convert::node(node));
+        self.attr_of(made, name)
+    }
+
+    /// Bytes of an open file from an offset on; fewer at the end.
+    ///
+    /// # Errors
+    /// Those of a read.
+    pub fn read(&self, ino: Ino, offset: u64, len: usize) -> VolumeResult<Vec<u8>> {
+        let read = self.fs.read(self.owner(ino)?, offset, len);
+        read.map_err(|error| convert::error(error, b""))
+    }
+
+    /// Writes to an open file.
+    ///
+    /// # Errors
+    /// `Full`, `TooLarge`, and those of a write.
+    pub fn write(&self, ino: Ino, offset: u64, data: &[u8]) -> VolumeResult<()> {
+        let written = self.fs.write(self.owner(ino)?, offset, data);
+        written.map_err(|error| convert::error(error, b""))
+    }
+
+    /// Writes to the end of an open file, wherever others have moved it.
+    ///
+    /// # Errors
+    /// As for [`Self::write`].
+    pub fn append(&self, ino: Ino, data: &[u8]) -> VolumeResult<()> {
+        let appended = self.fs.append(self.owner(ino)?, data);
+        appended.map(drop).map_err(|error| convert::error(error, b""))
+    }
+
+    /// Closes a file. Its data lives until then, whatever happens to its names.
+    ///
+    /// # Errors
+    /// Those of a write; it is closed all the same.
+    pub fn close_file(&self, ino: Ino) -> VolumeResult<()> {
+        self.fs.close(self.owner(ino)?).map_err(|error| convert::error(error, b""))
+    }
+
+    /// The most bytes that it may ever hold, and how many of them are free.
+    ///
+    /// # Errors
+    /// Those of a read.
+    pub fn space(&self) -> VolumeResult<(u64, u64)> {
+        let space = self.fs.space().map_err(|error| convert::error(error, b""))?;
+        let bytes = |blocks: u64| blocks.saturating_mul(self.fs.block_bytes() as u64);
+        Ok((bytes(space.total), bytes(space.free)))
     }
 
     /// Ends the session. What was not committed may be lost.
@@ -128,9 +201,8 @@ impl ReadFiles for SharedFiles {
     }
 
     fn open(&self, ino: Ino) -> VolumeResult<Box<dyn ReadFile + '_>> {
-        let owner = self.owner(ino)?;
-        self.fs.open(owner).map_err(|error| convert::error(error, b""))?;
-        Ok(Box::new(Opened { fs: &self.fs, owner }))
+        self.open_file(ino)?;
+        Ok(Box::new(Opened { files: self, ino }))
     }
 }
 
@@ -146,10 +218,9 @@ impl WriteFiles for SharedFiles {
         name: &[u8],
         node: NewNode,
     ) -> VolumeResult<(Attr, Box<dyn WriteFile + '_>)> {
-        let made = self.fs.create(self.owner(parent)?, name, convert::node(node));
-        let made = made.map_err(|error| convert::error(error, name))?;
-        let opened = Opened { fs: &self.fs, owner: made.id };
-        Ok((self.attr_of(Ok(made), name)?, Box::new(opened)))
+        let attr = self.create_file(parent, name, node)?;
+        let opened = Opened { files: self, ino: attr.ino };
+        Ok((attr, Box::new(opened)))
     }
 
     fn mkdir(&self, parent: Ino, name: &[u8], node: NewNode) -> VolumeResult<Attr> {
@@ -216,8 +287,7 @@ impl WriteFiles for SharedFiles {
     }
 
     fn free_bytes(&self) -> VolumeResult<u64> {
-        let space = self.fs.space().map_err(|error| convert::error(error, b""))?;
-        Ok(space.free.saturating_mul(self.fs.block_bytes() as u64))
+        Ok(self.space()?.1)
     }
 
     fn among_others(&self) -> Option<&str> {
@@ -226,31 +296,31 @@ impl WriteFiles for SharedFiles {
 }
 
 struct Opened<'f> {
-    fs: &'f PrivateFs,
-    owner: Owner,
+    files: &'f SharedFiles,
+    ino: Ino,
 }
 
 impl ReadFile for Opened<'_> {
     fn read(&self, offset: u64, len: usize) -> VolumeResult<Vec<u8>> {
-        self.fs.read(self.owner, offset, len).map_err(|error| convert::error(error, b""))
+        self.files.read(self.ino, offset, len)
     }
 }
 
 impl WriteFile for Opened<'_> {
     fn write(&self, offset: u64, data: &[u8]) -> VolumeResult<()> {
-        self.fs.write(self.owner, offset, data).map_err(|error| convert::error(error, b""))
+        self.files.write(self.ino, offset, data)
     }
 
     fn close(self: Box<Self>) -> VolumeResult<()> {
-        let (fs, owner) = (self.fs, self.owner);
+        let (files, ino) = (self.files, self.ino);
         std::mem::forget(*self);
-        fs.close(owner).map_err(|error| convert::error(error, b""))
+        files.close_file(ino)
     }
 }
 
 impl Drop for Opened<'_> {
     fn drop(&mut self) {
         // If it fails, the end of the session closes the file.
-        let _ = self.fs.close(self.owner);
+        let _ = self.files.close_file(self.ino);
     }
 }

@@ -4,7 +4,7 @@ use super::convert;
 use super::token::{self, TokenError};
 use crate::silence::WatchedShare;
 use oblivio_client::files::Files;
-use oblivio_client::{Client, FileKnown, Keyed, Known, Options, disk};
+use oblivio_client::{FileKnown, Keyed, Known, disk};
 use oblivio_crypto::{Entropy, OsEntropy};
 use oblivio_engine::pyramid::share::Head;
 use oblivio_privatefs::{
@@ -35,14 +35,14 @@ pub fn address(place: &Path) -> Option<oblivio_share::Result<Address>> {
 }
 
 /// The line to a volume, with the token in the user's file or the one that was used before. `state`
-/// is where this computer keeps tokens.
+/// is where this computer keeps tokens, if it keeps any.
 ///
 /// # Errors
 /// There is no token, or the line cannot be made from it.
 pub fn line(
     address: &Address,
     token_file: Option<&Path>,
-    state: &Path,
+    state: Option<&Path>,
 ) -> std::result::Result<Line, TokenError> {
     let token = token::of(address, token_file, state)?;
     Ok(WatchedShare::over(RemoteShare::new(token, PATIENCE)?, address.to_string()))
@@ -66,15 +66,6 @@ pub fn known(
         known.note(Head::default(), true)?;
     }
     Ok(known)
-}
-
-/// Begins a session with a volume. A transaction may take this long.
-///
-/// # Errors
-/// Those of the line.
-pub fn open(line: Line, keyed: Keyed, known: Box<dyn Known>, timeout: Duration) -> Result<Client> {
-    let options = Options { timeout, notices: true, ..Options::default() };
-    Client::open(Box::new(line), keyed, known, options)
 }
 
 /// The time and the randomness of this computer, for the file system of a shared volume.

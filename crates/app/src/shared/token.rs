@@ -37,15 +37,20 @@ fn place(address: &Address, state: &Path) -> PathBuf {
     state.join("tokens").join(format!("{host}_{port}_{volume}"))
 }
 
-/// The token from the user's file, or the one that was used before. It is kept for the next time.
+/// The token from the user's file, or the one that was used before. It is kept for the next time, if
+/// there is a folder for it.
 ///
 /// # Errors
 /// When there is none, or one of another volume.
 pub(super) fn of(
     address: &Address,
     file: Option<&Path>,
-    state: &Path,
+    state: Option<&Path>,
 ) -> Result<Token, TokenError> {
+    let Some(state) = state else {
+        let file = file.ok_or_else(|| TokenError::Missing(address.clone()))?;
+        return with(address, Token::load(file)?);
+    };
     let kept = place(address, state);
     let Some(file) = file else {
         if !kept.exists() {

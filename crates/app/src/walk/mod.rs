@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 pub use files::{ReadFile, ReadFiles, WriteFile, WriteFiles};
 
 /// Names of a directory per request.
-const PAGE: usize = 1024;
+pub const PAGE: usize = 1024;
 /// Symbolic links followed before a loop is assumed, as on Linux.
 const MAX_LINKS: usize = 40;
 

@@ -5,14 +5,14 @@ use crate::exit::usage;
 use anyhow::Result;
 use oblivio_app::shared::{self, Line, TokenError};
 use oblivio_app::state_folder;
-use oblivio_client::{Client, FileKnown, Keyed};
+use oblivio_client::{Client, FileKnown, Keyed, Options};
 use oblivio_share::Address;
 use std::path::Path;
 use std::time::Duration;
 
 /// The line to a volume.
 pub fn line(address: &Address, token_file: Option<&Path>) -> Result<Line> {
-    let line = shared::line(address, token_file, &state_folder()?);
+    let line = shared::line(address, token_file, Some(&state_folder()?));
     line.map_err(|error| match error {
         TokenError::Missing(_) => {
             let hint = "The server's administrator makes one: oblivio share token add. Then name \
@@ -43,5 +43,6 @@ pub fn open(
     timeout: Duration,
 ) -> Result<Client> {
     let known = known(&keyed, address, args)?;
-    Ok(shared::open(line, keyed, Box::new(known), timeout)?)
+    let options = Options { timeout, notices: true, ..Options::default() };
+    Ok(Client::open(Box::new(line), keyed, Box::new(known), options)?)
 }

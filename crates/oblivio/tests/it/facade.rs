@@ -7,32 +7,32 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// A folder with a place for a volume, and one for what the computer knows.
-struct Room(tempfile::TempDir);
+pub struct Room(pub tempfile::TempDir);
 
 impl Room {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self(tempfile::tempdir().expect("a folder"))
     }
 
-    fn place(&self) -> PathBuf {
+    pub fn place(&self) -> PathBuf {
         self.0.path().join("vault")
     }
 
-    fn open(&self) -> OpenOptions {
+    pub fn open(&self) -> OpenOptions {
         OpenOptions::new().memory(8 << 20).remember_in(self.0.path().join("state"))
     }
 
     /// The least cost of guessing, for a passphrase that guards nothing.
-    fn create(&self) -> CreateOptions {
+    pub fn create(&self) -> CreateOptions {
         let cheap = CreateOptions::new().guessing_cost(32 << 10, 1).size(64 << 20);
         cheap.block_size(4096).opened(self.open())
     }
 
-    fn volume(&self) -> Volume {
+    pub fn volume(&self) -> Volume {
         self.create().create(self.place(), "secret").expect("an empty place")
     }
 
-    fn again(&self) -> Result<Volume> {
+    pub fn again(&self) -> Result<Volume> {
         self.open().open(self.place(), "secret")
     }
 
@@ -68,12 +68,12 @@ fn files_are_found_by_their_paths() -> Result<()> {
     let volume = room.again()?;
     assert_eq!(volume.read("/a/b/one")?, b"1");
     assert_eq!(volume.read_at("/a/b/two", 99_998, 100)?, b"\x07end");
-    let names: Vec<_> = volume.list("/a/b")?.iter().map(|it| it.name().to_owned()).collect();
-    assert_eq!(names, ["one", "two"]);
-    assert_eq!(volume.list("/a")?[0].path(), Path::new("/a/b"));
+    let listed = volume.list("/a/b")?.collect::<Result<Vec<_>>>()?;
+    assert_eq!(listed.iter().map(|it| it.name()).collect::<Vec<_>>(), ["one", "two"]);
+    assert_eq!(volume.list("/a")?.next().expect("one")?.path(), Path::new("/a/b"));
     assert_eq!(volume.metadata("/a/b/two")?.len(), 100_002);
     assert!(volume.metadata("/a")?.is_dir());
-    assert_eq!(volume.list("/a/b")?[0].kind(), FileKind::File);
+    assert_eq!(listed[0].kind(), FileKind::File);
     assert!(volume.usage()?.used >= 100_002);
     assert!(volume.exists("/a/b/one")? && !volume.exists("/a/two")?);
 

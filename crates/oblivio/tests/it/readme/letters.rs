@@ -10,8 +10,9 @@ fn main() -> Result<(), Error> {
     volume.close()?; // everything is durable, or this says why not
 
     let volume = Volume::open("vault", "correct horse battery staple")?;
-    let letters = volume.list("/letters")?;
-    assert_eq!(volume.metadata(letters[0].path())?.len(), 18);
+    for letter in volume.list("/letters")? {
+        assert_eq!(volume.metadata(letter?.path())?.len(), 18);
+    }
     let mut file = volume.open_file("/letters/alice.txt")?;
     let mut day = String::new();
     file.seek(SeekFrom::Start(11)).and_then(|_| file.read_to_string(&mut day)).expect("text");
