@@ -5,9 +5,8 @@
 //! sent and not accepted are sent again before all else, in their order. Records, asks and pieces
 //! of objects go out without waiting for the reply to those before.
 
-mod asks;
 mod link;
-mod uploads;
+mod unacknowledged;
 
 use crate::address::Token;
 use crate::devices::{number, secret_hash};
@@ -15,19 +14,19 @@ use crate::error::Result as ServerResult;
 use crate::identity;
 use crate::message::Lane;
 use crate::stream::Stream;
-use asks::Asks;
 #[cfg(test)]
 pub(crate) use link::greet;
 use link::{Dialing, Link};
-use oblivio_store::share::{Ask, Call, Entry, Number, Reply, Result, Share, ShareError, Term};
+use oblivio_store::share::{
+    Ask, Call, Entry, Number, Object, Reply, Result, Share, ShareError, Term,
+};
 use rustls::ClientConfig;
-use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use uploads::{Piece, Uploads};
+use unacknowledged::{Ticket, Unacknowledged};
 
 /// The first pause before another attempt. Each is twice the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -38,9 +37,11 @@ const CONNECTING: Duration = Duration::from_secs(10);
 /// How often a waiting client looks whether its line is broken.
 const LOOKING: Duration = Duration::from_millis(50);
 /// The most records that are sent and not accepted yet.
-const MOST_SENT: usize = 64;
+const MOST_RECORDS: usize = 64;
+/// The most asks that the server is not known to have. With more, each call waits for its reply.
+const MOST_ASKS: usize = 1024;
 /// The most bytes of pieces that are sent and not stored yet; a longer piece goes alone.
-const MOST_UPLOADED: usize = 8 << 20;
+const MOST_PIECE_BYTES: usize = 8 << 20;
 
 /// How patient a client is.
 #[derive(Clone, Copy, Debug)]
@@ -60,26 +61,41 @@ impl Default for Patience {
 /// Makes a connection to a server.
 pub type Dial = Box<dyn Fn() -> io::Result<UnixStream> + Send + Sync>;
 
-/// A record that was sent.
-struct Sent {
+/// What goes out without waiting for the reply to what was sent before.
+trait Posted {
+    fn call(&self) -> Call<'_>;
+}
+
+struct Record {
     term: Term,
-    entry: Arc<Entry>,
+    number: Number,
+    entry: Entry,
 }
 
-/// Records that were sent and not accepted, and those that were refused.
-#[derive(Default)]
-struct Outbox {
-    sent: BTreeMap<Number, Sent>,
-    refused: BTreeMap<Number, ShareError>,
+impl Posted for Record {
+    fn call(&self) -> Call<'_> {
+        Call::Append { term: self.term, number: self.number, entry: &self.entry }
+    }
 }
 
-#[derive(Default)]
-struct Shared {
-    outbox: Mutex<Outbox>,
-    accepted: Condvar,
-    asks: Mutex<Asks>,
-    uploads: Mutex<Uploads>,
-    stored: Condvar,
+impl Posted for Vec<Ask> {
+    fn call(&self) -> Call<'_> {
+        Call::Ask(self)
+    }
+}
+
+struct Piece {
+    term: Term,
+    object: Object,
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl Posted for Piece {
+    fn call(&self) -> Call<'_> {
+        let Self { term, object, offset, ref bytes } = *self;
+        Call::Upload { term, object, offset, piece: bytes }
+    }
 }
 
 /// A shared volume at a server.
@@ -89,7 +105,9 @@ pub struct RemoteShare {
     dial: Dialing,
     patience: Patience,
     lines: [Mutex<Option<Arc<Link>>>; 2],
-    shared: Arc<Shared>,
+    records: Arc<Unacknowledged<Number, Record>>,
+    asks: Arc<Unacknowledged<(), Vec<Ask>>>,
+    pieces: Arc<Unacknowledged<Object, Piece>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -128,8 +146,11 @@ impl RemoteShare {
 
     fn by(token: Token, patience: Patience, dial: Dialing) -> ServerResult<Self> {
         let config = identity::pinned(token.fingerprint)?;
-        let (lines, shared) = (Default::default(), Arc::default());
-        Ok(Self { token, config, dial, patience, lines, shared })
+        let records = Arc::new(Unacknowledged::new(MOST_RECORDS));
+        let asks = Arc::new(Unacknowledged::new(MOST_ASKS));
+        let pieces = Arc::new(Unacknowledged::new(MOST_PIECE_BYTES));
+        let lines = Default::default();
+        Ok(Self { token, config, dial, patience, lines, records, asks, pieces })
     }
 
     /// The line of a lane, which is made if there is none.
@@ -140,90 +161,46 @@ impl RemoteShare {
         }
         let link = Link::connect(&self.token, &self.config, &self.dial, lane, CONNECTING)?;
         match lane {
-            Lane::Foreground => self.send_again(&link)?,
-            Lane::Bulk => self.upload_again(&link)?,
+            Lane::Foreground => {
+                post_again(&link, &self.records)?;
+                post_again(&link, &self.asks)?;
+            }
+            Lane::Bulk => post_again(&link, &self.pieces)?,
         }
         let link = Arc::new(link);
         *slot = Some(Arc::clone(&link));
         Ok(link)
     }
 
-    /// Sends what was not accepted on the line before.
-    fn send_again(&self, link: &Link) -> Result<()> {
-        let sent: Vec<(Number, Term, Arc<Entry>)> = {
-            let outbox = lock(&self.shared.outbox);
-            outbox.sent.iter().map(|(n, it)| (*n, it.term, Arc::clone(&it.entry))).collect()
-        };
-        sent.into_iter()
-            .try_for_each(|(number, term, entry)| self.post(link, term, number, &entry))?;
-        let asks = lock(&self.shared.asks).again();
-        asks.into_iter().try_for_each(|(number, asks)| self.post_asks(link, number, &asks))
-    }
-
-    fn post_asks(&self, link: &Link, number: u64, asks: &[Ask]) -> Result<()> {
-        let shared = Arc::clone(&self.shared);
-        link.post(&Call::Ask(asks), move |done| match done {
-            // They are sent again on the next line.
-            Err(ShareError::Line(_)) => {}
-            done => lock(&shared.asks).ended(number, done.err()),
-        })
-    }
-
-    /// Sends asks, and does not wait until the server has them. If it refuses them, the next call
-    /// says so.
-    fn ask(&self, asks: &[Ask]) -> Result<Reply> {
-        if let Some(error) = lock(&self.shared.asks).refusal() {
-            return Err(error);
-        }
-        if asks.is_empty() {
-            return Ok(Reply::Done);
-        }
-        if !lock(&self.shared.asks).has_room(asks.len()) {
-            return self.persist(&Call::Ask(asks));
-        }
-        let link = self.link(Lane::Foreground)?;
-        let number = lock(&self.shared.asks).begin(asks);
-        match self.post_asks(&link, number, asks) {
+    /// Sends something, and does not wait until the server has it.
+    fn send<K: Ord + Send + 'static, T: Posted + Send + Sync + 'static>(
+        &self,
+        lane: Lane,
+        sent: &Arc<Unacknowledged<K, T>>,
+        (key, size, what): (K, usize, T),
+    ) -> Result<Reply> {
+        let (ticket, what) = sent.begin(key, size, what);
+        // On a line that is made now, it has been sent already; once more changes nothing.
+        match self.link(lane).and_then(|link| post(&link, sent, ticket, &what)) {
             Ok(()) | Err(ShareError::Line(_)) => Ok(Reply::Done),
             Err(error) => {
-                lock(&self.shared.asks).ended(number, None);
+                sent.end(ticket, None);
                 Err(error)
             }
         }
     }
 
-    fn post(&self, link: &Link, term: Term, number: Number, entry: &Entry) -> Result<()> {
-        let shared = Arc::clone(&self.shared);
-        link.post(&Call::Append { term, number, entry }, move |done| {
-            let mut outbox = lock(&shared.outbox);
-            match done {
-                // It is sent again on the next line.
-                Err(ShareError::Line(_)) => {}
-                Err(error) => {
-                    outbox.sent.remove(&number);
-                    outbox.refused.insert(number, error);
-                }
-                Ok(_) => drop(outbox.sent.remove(&number)),
-            }
-            shared.accepted.notify_all();
-        })
-    }
-
     /// Waits until there is room for what is to be sent. A line that broke is made again, which
-    /// sends again what was not accepted.
-    fn wait_for_room<T>(
+    /// sends again what was not acknowledged.
+    fn wait_for_room<K: Ord, T>(
         &self,
         lane: Lane,
-        (sent, changed): (&Mutex<T>, &Condvar),
-        has_room: impl Fn(&T) -> bool,
+        sent: &Unacknowledged<K, T>,
+        size: usize,
     ) -> Result<()> {
         let begin = Instant::now();
-        loop {
-            let sent = lock(sent);
-            if has_room(&sent) {
-                return Ok(());
-            }
-            drop(changed.wait_timeout(sent, LOOKING));
+        while !sent.has_room(size) {
+            sent.wait(LOOKING);
             match self.link(lane) {
                 Err(ShareError::Line(error)) if begin.elapsed() > self.patience.outage => {
                     return Err(ShareError::Line(error));
@@ -232,69 +209,39 @@ impl RemoteShare {
                 Err(error) => return Err(error),
             }
         }
+        Ok(())
     }
 
-    /// Sends a record, and does not wait until the server has it.
-    fn append(&self, term: Term, number: Number, entry: &Entry) -> Result<Reply> {
-        let shared = &self.shared;
-        let has_room = |outbox: &Outbox| outbox.sent.len() < MOST_SENT;
-        self.wait_for_room(Lane::Foreground, (&shared.outbox, &shared.accepted), has_room)?;
-        {
-            let mut outbox = lock(&self.shared.outbox);
-            outbox.refused.remove(&number);
-            outbox.sent.insert(number, Sent { term, entry: Arc::new(entry.clone()) });
+    /// Sends asks. If the server refuses them, the next call says so.
+    fn ask(&self, asks: &[Ask]) -> Result<Reply> {
+        if let Some(error) = self.asks.refusal(&()) {
+            return Err(error);
         }
-        // On a line that is made now, it has been sent already; once more changes nothing.
-        let posted =
-            self.link(Lane::Foreground).and_then(|link| self.post(&link, term, number, entry));
-        match posted {
-            Ok(()) | Err(ShareError::Line(_)) => Ok(Reply::Done),
-            Err(error) => {
-                lock(&self.shared.outbox).sent.remove(&number);
-                Err(error)
-            }
+        if asks.is_empty() {
+            return Ok(Reply::Done);
         }
+        if !self.asks.has_room(asks.len()) {
+            return self.persist(&Call::Ask(asks));
+        }
+        // While the server is away, whoever asks hears so, and asks again.
+        self.link(Lane::Foreground)?;
+        self.send(Lane::Foreground, &self.asks, ((), asks.len(), asks.to_vec()))
     }
 
-    /// Sends what is not stored on the line before.
-    fn upload_again(&self, link: &Link) -> Result<()> {
-        let again = lock(&self.shared.uploads).again();
-        again.into_iter().try_for_each(|(number, piece)| self.post_piece(link, number, &piece))
+    /// Sends a record. Whoever waits until it is durable hears why it was refused.
+    fn append(&self, record: Record) -> Result<Reply> {
+        let number = record.number;
+        self.wait_for_room(Lane::Foreground, &self.records, 1)?;
+        // What was said of an earlier one of this number does not count any more.
+        self.records.forget(|other| *other == number);
+        self.send(Lane::Foreground, &self.records, (number, 1, record))
     }
 
-    fn post_piece(&self, link: &Link, number: u64, piece: &Piece) -> Result<()> {
-        let shared = Arc::clone(&self.shared);
-        let Piece { term, object, offset, ref bytes } = *piece;
-        link.post(&Call::Upload { term, object, offset, piece: bytes }, move |done| {
-            match done {
-                // It is sent again on the next line.
-                Err(ShareError::Line(_)) => {}
-                done => lock(&shared.uploads).ended(number, done.err()),
-            }
-            shared.stored.notify_all();
-        })
-    }
-
-    /// Sends a piece, and does not wait until it is stored. The end of its object says whether it
-    /// is.
+    /// Sends a piece. The end of its object says whether it is stored.
     fn upload(&self, piece: Piece) -> Result<Reply> {
-        let shared = &self.shared;
-        let has_room = |uploads: &Uploads| uploads.has_room(piece.bytes.len(), MOST_UPLOADED);
-        self.wait_for_room(Lane::Bulk, (&shared.uploads, &shared.stored), has_room)?;
-        let number = lock(&self.shared.uploads).begin(piece.clone());
-        let posted = self.link(Lane::Bulk).and_then(|link| self.post_piece(&link, number, &piece));
-        match posted {
-            Ok(()) | Err(ShareError::Line(_)) => Ok(Reply::Done),
-            Err(error) => {
-                lock(&self.shared.uploads).ended(number, None);
-                Err(error)
-            }
-        }
-    }
-
-    /// Why a record was refused, if it was.
-    fn refusal(&self, number: Number) -> Option<ShareError> {
-        lock(&self.shared.outbox).refused.remove(&number)
+        let (object, size) = (piece.object, piece.bytes.len());
+        self.wait_for_room(Lane::Bulk, &self.pieces, size)?;
+        self.send(Lane::Bulk, &self.pieces, (object, size, piece))
     }
 
     /// Makes a call until it is made.
@@ -321,6 +268,28 @@ impl RemoteShare {
     }
 }
 
+fn post<K: Ord + Send + 'static, T: Posted + Send + Sync + 'static>(
+    link: &Link,
+    sent: &Arc<Unacknowledged<K, T>>,
+    ticket: Ticket,
+    what: &T,
+) -> Result<()> {
+    let sent = Arc::clone(sent);
+    link.post(&what.call(), move |done| match done {
+        // It is sent again on the next line.
+        Err(ShareError::Line(_)) => sent.lost(),
+        done => sent.end(ticket, done.err()),
+    })
+}
+
+/// Sends on a new line what was not acknowledged on the one before.
+fn post_again<K: Ord + Send + 'static, T: Posted + Send + Sync + 'static>(
+    link: &Link,
+    sent: &Arc<Unacknowledged<K, T>>,
+) -> Result<()> {
+    sent.again().into_iter().try_for_each(|(ticket, what)| post(link, sent, ticket, &what))
+}
+
 impl Share for RemoteShare {
     fn device(&self) -> u16 {
         number(&secret_hash(&self.token.secret))
@@ -329,11 +298,13 @@ impl Share for RemoteShare {
     fn call(&self, call: Call<'_>) -> Result<Reply> {
         match call {
             Call::Ask(asks) => self.ask(asks),
-            Call::Append { term, number, entry } => self.append(term, number, entry),
+            Call::Append { term, number, entry } => {
+                self.append(Record { term, number, entry: entry.clone() })
+            }
             Call::Durable { number, .. } | Call::Sums { number, .. } => {
                 // Its record's reply came first.
                 let done = self.persist(&call);
-                self.refusal(number).map_or(done, Err)
+                self.records.refusal(&number).map_or(done, Err)
             }
             Call::Upload { term, object, offset, piece } => {
                 self.upload(Piece { term, object, offset, bytes: piece.into() })
@@ -341,11 +312,12 @@ impl Share for RemoteShare {
             Call::Finish { object, .. } => {
                 // The replies of its pieces came first.
                 let done = self.persist(&call);
-                lock(&self.shared.uploads).refusal(object).map_or(done, Err)
+                self.pieces.refusal(&object).map_or(done, Err)
             }
             Call::Claim { .. } => {
-                *lock(&self.shared.outbox) = Outbox::default();
-                lock(&self.shared.uploads).forget();
+                // Another scribe's are of no use.
+                self.records.forget(|_| true);
+                self.pieces.forget(|_| true);
                 self.persist(&call)
             }
             _ => self.persist(&call),
