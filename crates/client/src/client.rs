@@ -355,7 +355,8 @@ mod tests {
     use crate::known::Unremembered;
     use crate::volume::{NewShared, create};
     use oblivio_crypto::{KdfParams, Passphrase};
-    use oblivio_store::share::{Call, MemoryShare, Reply};
+    use oblivio_share::MemoryShare;
+    use oblivio_store::share::{Call, Reply};
     use std::sync::atomic::{AtomicBool, Ordering};
 
     /// A server, until it is away.

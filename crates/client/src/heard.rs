@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use crate::volume::{NewShared, create};
     use oblivio_crypto::{KdfParams, Passphrase, Tag};
-    use oblivio_store::share::MemoryShare;
+    use oblivio_share::MemoryShare;
     use std::sync::Arc;
 
     #[test]

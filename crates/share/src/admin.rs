@@ -6,9 +6,9 @@ use crate::devices::{Device, secret_hash};
 use crate::ending::Ending;
 use crate::error::{Doing, Error, Result};
 use crate::frame::{Frame, Kind};
-use crate::hub::{Hub, VolumeStatus};
 use crate::identity::{self, random};
 use crate::message::{pack, unpack};
+use crate::volume_registry::{VolumeRegistry, VolumeStatus};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, Permissions};
 use std::io;
@@ -76,7 +76,7 @@ pub fn wish(dir: &Path, wish: &Wish) -> Result<Granted> {
                 let what = io::Error::from(io::ErrorKind::NotFound);
                 return Err(what).doing(format_args!("no server's folder: {}", dir.display()));
             }
-            grant(&Hub::open(dir, None)?, dir, wish, None)
+            grant(&VolumeRegistry::open(dir, None)?, dir, wish, None)
         }
         Err(error) => Err(error).doing("reaching the server that runs"),
     }
@@ -129,20 +129,22 @@ fn ask(mut stream: &UnixStream, wish: &Wish) -> Result<Granted> {
 }
 
 /// Grants a wish. A server that runs listens on a port; 0 if nowhere.
-fn grant(hub: &Hub, dir: &Path, wish: &Wish, runs: Option<u16>) -> Result<Granted> {
+fn grant(registry: &VolumeRegistry, dir: &Path, wish: &Wish, runs: Option<u16>) -> Result<Granted> {
     let port = runs.filter(|port| *port > 0);
     let fingerprint = || identity::load(dir).map(|(_, found)| Granted::Done(found, port));
     match wish {
         Wish::Add(device, hash) => {
-            hub.add_device(*hash, device.clone()).and_then(|()| fingerprint())
+            registry.add_device(*hash, device.clone()).and_then(|()| fingerprint())
         }
-        Wish::Revoke(device) => hub.remove_device(device).and_then(|()| fingerprint()),
-        Wish::List => Ok(Granted::Devices(hub.devices())),
+        Wish::Revoke(device) => registry.remove_device(device).and_then(|()| fingerprint()),
+        Wish::List => Ok(Granted::Devices(registry.devices())),
         Wish::Quota(volume, quota) => {
-            hub.volume(volume)?.share.set_quota(*quota)?;
+            registry.volume(volume)?.share.set_quota(*quota)?;
             fingerprint()
         }
-        Wish::Status => Ok(Granted::Status(hub.status()?, runs.is_some(), hub.findings())),
+        Wish::Status => {
+            Ok(Granted::Status(registry.status()?, runs.is_some(), registry.findings()))
+        }
     }
 }
 
@@ -172,24 +174,29 @@ pub fn listen(dir: &Path) -> Result<Control> {
 
 impl Control {
     /// Grants wishes until the end, as the server that listens on this port.
-    pub fn serve(&self, hub: &Hub, port: u16, until: &Ending) {
+    pub fn serve(&self, registry: &VolumeRegistry, port: u16, until: &Ending) {
         while !until.is_over() {
             match self.listener.accept() {
                 // A wish that cannot be read is nobody's.
-                Ok((stream, _)) => drop(self.answer(hub, port, &stream)),
+                Ok((stream, _)) => drop(self.answer(registry, port, &stream)),
                 Err(_) => until.wait(Duration::from_millis(20)),
             }
         }
         let _ = fs::remove_file(path(&self.dir));
     }
 
-    fn answer(&self, hub: &Hub, port: u16, mut stream: &UnixStream) -> io::Result<()> {
+    fn answer(
+        &self,
+        registry: &VolumeRegistry,
+        port: u16,
+        mut stream: &UnixStream,
+    ) -> io::Result<()> {
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let Some(frame) = Frame::read(&mut stream, MOST)? else { return Ok(()) };
         let outcome = match unpack(&frame.head) {
-            Ok(wish) => grant(hub, &self.dir, &wish, Some(port)),
+            Ok(wish) => grant(registry, &self.dir, &wish, Some(port)),
             Err(error) => Err(error.into()),
         };
         let outcome = match outcome {

@@ -5,9 +5,9 @@ use crate::connections::{Entered, Reserved};
 use crate::devices::{SecretHash, number as device_number, secret_hash};
 use crate::error::Error;
 use crate::frame::{Frame, Kind, MOST_FIRST_FRAME, MOST_FRAME};
-use crate::hub::{Hub, Volume};
 use crate::line::{Reader, Writer};
 use crate::message::{Hello, Lane, Request, VERSION, pack, reply_frame, unpack};
+use crate::volume_registry::{Volume, VolumeRegistry};
 use oblivio_store::Budget;
 use oblivio_store::share::{Call, Reply, Result, Session, Share, ShareError};
 use std::io;
@@ -50,7 +50,11 @@ pub fn greet(reader: &mut Reader) -> io::Result<Hello> {
 }
 
 /// Admits a client.
-fn admit(hub: &Hub, hello: &Hello, line: &Writer) -> Result<(Entered, Arc<Volume>, SecretHash)> {
+fn admit(
+    registry: &VolumeRegistry,
+    hello: &Hello,
+    line: &Writer,
+) -> Result<(Entered, Arc<Volume>, SecretHash)> {
     if hello.version != VERSION {
         let why = format!("the server speaks version {VERSION} of the protocol");
         return Err(ShareError::Denied(why));
@@ -58,11 +62,11 @@ fn admit(hub: &Hub, hello: &Hello, line: &Writer) -> Result<(Entered, Arc<Volume
     let hash = secret_hash(&hello.secret);
     // One message for all reasons: a stranger learns nothing of volumes and devices.
     let unknown = || ShareError::Denied("its token is not known, or revoked".into());
-    let entered = hub.enter(hash, &hello.volume, line).ok_or_else(unknown)?;
-    match hub.volume(&hello.volume) {
+    let entered = registry.enter(hash, &hello.volume, line).ok_or_else(unknown)?;
+    match registry.volume(&hello.volume) {
         Ok(volume) => Ok((entered, volume, hash)),
         Err(error) => {
-            hub.leave(entered.number);
+            registry.leave(entered.number);
             Err(match error {
                 // Its device is known: it may know this.
                 Error::Damaged { .. } => ShareError::Denied(error.to_string()),
@@ -73,8 +77,14 @@ fn admit(hub: &Hub, hello: &Hello, line: &Writer) -> Result<(Entered, Arc<Volume
 }
 
 /// Serves a client that has said who it is, until the line ends.
-pub fn serve(hub: &Hub, hello: &Hello, mut reader: Reader, line: Writer, known: impl FnOnce()) {
-    match admit(hub, hello, &line) {
+pub fn serve(
+    registry: &VolumeRegistry,
+    hello: &Hello,
+    mut reader: Reader,
+    line: Writer,
+    known: impl FnOnce(),
+) {
+    match admit(registry, hello, &line) {
         Err(error) => {
             let _ = reply_frame(0, Err(error)).write(&mut line.clone());
         }
@@ -89,7 +99,7 @@ pub fn serve(hub: &Hub, hello: &Hello, mut reader: Reader, line: Writer, known: 
                 .take_your_time()
                 .and_then(|()| welcome.write(&mut line.clone()))
                 .and_then(|()| read_calls(&shared, &mut reader, hello.lane));
-            hub.leave(number);
+            registry.leave(number);
         }
     }
     line.cut();

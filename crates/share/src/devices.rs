@@ -1,8 +1,8 @@
 //! The devices that a server admits: a name, a volume, and the hash of a secret for each.
 
 use crate::error::{Error, Result};
+use crate::volume::private_database;
 use oblivio_store::StoreError;
-use oblivio_store::share::private_database;
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

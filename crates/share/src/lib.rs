@@ -1,8 +1,8 @@
 //! A server for volumes of many clients, which it cannot read, and the line to it.
 //!
-//! It links no key of a volume and no engine: what it does is in [`oblivio_store::share`], behind
-//! TLS. [`Server`] serves a folder, [`wish`] is what its administrator wants, [`RemoteShare`] is a
-//! volume for a client.
+//! It links no key of a volume and no engine. `volume` is what it keeps of each, behind the port
+//! [`oblivio_store::share`], and TLS is before that. [`Server`] serves a folder, [`wish`] is what
+//! its administrator wants, [`RemoteShare`] is a volume for a client.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 #![allow(clippy::disallowed_methods, reason = "a server reads clocks, starts threads and waits")]
 
@@ -15,24 +15,26 @@ mod ending;
 mod error;
 mod frame;
 pub mod fuzzing;
-mod hub;
 mod identity;
 mod line;
 mod message;
+mod pending_connections;
 mod remote;
 mod server;
-mod strangers;
 mod stream;
+mod volume;
+mod volume_registry;
 
 pub use address::{Address, PORT, Token, check_name, hex, is_name};
 pub use admin::{Granted, Wish, admit, wish};
 pub use devices::Device;
 pub use ending::Ending;
 pub use error::{Error, Result};
-pub use hub::{TablesOf, VolumeStatus};
 pub use identity::{Fingerprint, random};
 pub use remote::{Dial, Patience, RemoteShare};
 pub use server::{Door, Server};
+pub use volume::{MemoryShare, StoredShare, Tables};
+pub use volume_registry::{TablesOf, VolumeStatus};
 
 // The tests of what others see are in the binary of the unit tests: the crate is built once for
 // both.

@@ -4,11 +4,11 @@ use crate::admin;
 use crate::connection;
 use crate::ending::Ending;
 use crate::error::{Doing, Error, Result};
-use crate::hub::{Hub, TablesOf, Volume};
 use crate::identity::{self, Fingerprint};
 use crate::line;
-use crate::strangers::Strangers;
+use crate::pending_connections::PendingConnections;
 use crate::stream::Stream;
+use crate::volume_registry::{TablesOf, Volume, VolumeRegistry};
 use oblivio_store::share::Clock;
 use rustls::ServerConfig;
 use std::io::{self, ErrorKind};
@@ -40,9 +40,9 @@ pub struct Server {
 
 /// Where connections come in.
 struct Entry {
-    hub: Arc<Hub>,
+    registry: Arc<VolumeRegistry>,
     config: Arc<ServerConfig>,
-    strangers: Arc<Strangers>,
+    pending: Arc<PendingConnections>,
     ending: Arc<Ending>,
 }
 
@@ -67,7 +67,7 @@ impl Server {
     /// # Errors
     /// The folder or a volume cannot be opened, or the address not be used.
     pub fn start(dir: &Path, listen: &str, volumes: &[String]) -> Result<Self> {
-        Self::serve(Hub::open(dir, None)?, dir, Some(listen), volumes)
+        Self::serve(VolumeRegistry::open(dir, None)?, dir, Some(listen), volumes)
     }
 
     /// As [`Self::start`], with the tables of all volumes in stores somewhere else.
@@ -80,7 +80,7 @@ impl Server {
         volumes: &[String],
         tables: TablesOf,
     ) -> Result<Self> {
-        Self::serve(Hub::open(dir, Some(tables))?, dir, Some(listen), volumes)
+        Self::serve(VolumeRegistry::open(dir, Some(tables))?, dir, Some(listen), volumes)
     }
 
     /// As [`Self::start`], for those alone who come in by its [door](Self::door): it listens
@@ -89,35 +89,41 @@ impl Server {
     /// # Errors
     /// As for [`Self::start`].
     pub fn within(dir: &Path, volumes: &[String], clock: Clock) -> Result<Self> {
-        Self::serve(Hub::with_clock(dir, clock, None)?, dir, None, volumes)
+        Self::serve(VolumeRegistry::with_clock(dir, clock, None)?, dir, None, volumes)
     }
 
-    fn serve(hub: Hub, dir: &Path, listen: Option<&str>, volumes: &[String]) -> Result<Self> {
-        let hub = Arc::new(hub);
+    fn serve(
+        registry: VolumeRegistry,
+        dir: &Path,
+        listen: Option<&str>,
+        volumes: &[String],
+    ) -> Result<Self> {
+        let registry = Arc::new(registry);
         for name in volumes {
-            match hub.open_volume(name) {
+            match registry.open_volume(name) {
                 // It is named by what is said at the start; the others are served.
-                Err(Error::Damaged { .. }) if !hub.volumes().is_empty() => {}
+                Err(Error::Damaged { .. }) if !registry.volumes().is_empty() => {}
                 opened => opened?,
             }
         }
-        hub.expect_tables()?;
+        registry.expect_tables()?;
         let (config, fingerprint) = identity::load(dir)?;
         let bind = |listen| TcpListener::bind(listen).doing(format_args!("listening on {listen}"));
         let listener = listen.map(bind).transpose()?;
         let address = listener.as_ref().map(TcpListener::local_addr).transpose();
         let address = address.doing("listening")?;
-        let (ending, strangers) = (Arc::default(), Arc::new(Strangers::new(STRANGERS)));
-        let entry = Arc::new(Entry { hub, config, strangers, ending });
+        let (ending, pending) = (Arc::default(), Arc::new(PendingConnections::new(STRANGERS)));
+        let entry = Arc::new(Entry { registry, config, pending, ending });
         let control = admin::listen(dir)?;
         let (of, port) = (Arc::clone(&entry), address.map_or(0, |address| address.port()));
-        let mut threads = vec![spawn("control", move || control.serve(&of.hub, port, &of.ending))?];
+        let mut threads =
+            vec![spawn("control", move || control.serve(&of.registry, port, &of.ending))?];
         if let Some(listener) = listener {
             let of = Arc::clone(&entry);
             threads.push(spawn("accept", move || accept(&listener, &of))?);
         }
         let of = Arc::clone(&entry);
-        threads.push(spawn("settle", move || settle(&of.hub, &of.ending))?);
+        threads.push(spawn("settle", move || settle(&of.registry, &of.ending))?);
         Ok(Self { entry, address, fingerprint, threads })
     }
 
@@ -136,7 +142,7 @@ impl Server {
     /// What its administrator should know of what it found, one sentence for each volume.
     #[must_use]
     pub fn findings(&self) -> Vec<String> {
-        self.entry.hub.findings()
+        self.entry.registry.findings()
     }
 
     /// What its clients know it by.
@@ -147,7 +153,7 @@ impl Server {
 
     /// Ends all connections, as a network does that fails. Clients come again.
     pub fn cut_connections(&self) {
-        self.entry.hub.cut_all();
+        self.entry.registry.cut_all();
     }
 
     /// Ends it from another thread: [`Server::wait`] returns.
@@ -168,12 +174,12 @@ impl Server {
             // The accepting thread waits for a connection.
             let _ = TcpStream::connect_timeout(&address, Duration::from_secs(1));
         }
-        self.entry.hub.cut_all();
+        self.entry.registry.cut_all();
         for thread in self.threads {
             let _ = thread.join();
         }
-        self.entry.strangers.cut_all();
-        let volumes = self.entry.hub.volumes();
+        self.entry.pending.cut_all();
+        let volumes = self.entry.registry.volumes();
         drop(self.entry);
         volumes.iter().try_for_each(|(_, volume)| volume.share.settle())?;
         leave(&volumes);
@@ -197,10 +203,10 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 }
 
 /// Makes answers durable for which nobody waits.
-fn settle(hub: &Hub, until: &Ending) {
+fn settle(registry: &VolumeRegistry, until: &Ending) {
     while !until.is_over() {
         until.wait(SETTLING);
-        hub.settle();
+        registry.settle();
     }
 }
 
@@ -220,28 +226,28 @@ fn accept(listener: &TcpListener, entry: &Entry) {
 impl Entry {
     /// Serves a client on a thread of its own.
     fn admit(&self, stream: Stream) -> io::Result<()> {
-        let number = self.strangers.enter(stream.try_clone()?);
-        let (config, hub) = (Arc::clone(&self.config), Arc::clone(&self.hub));
-        let strangers = Arc::clone(&self.strangers);
+        let number = self.pending.enter(stream.try_clone()?);
+        let (config, registry) = (Arc::clone(&self.config), Arc::clone(&self.registry));
+        let pending = Arc::clone(&self.pending);
         let serve = move || {
-            let _ = greet(stream, &config, &hub, || strangers.leave(number));
-            strangers.leave(number);
+            let _ = greet(stream, &config, &registry, || pending.leave(number));
+            pending.leave(number);
         };
         let named = thread::Builder::new().name("share client".into()).stack_size(STACK);
         let started = named.spawn(serve);
-        started.map(drop).inspect_err(|_| self.strangers.leave(number))
+        started.map(drop).inspect_err(|_| self.pending.leave(number))
     }
 }
 
 fn greet(
     stream: Stream,
     config: &Arc<ServerConfig>,
-    hub: &Hub,
+    registry: &VolumeRegistry,
     known: impl FnOnce(),
 ) -> io::Result<()> {
     let until = Instant::now() + GREETING;
     let (mut reader, writer) = line::accept(stream, config, until)?;
     let hello = connection::greet(&mut reader)?;
-    connection::serve(hub, &hello, reader, writer, known);
+    connection::serve(registry, &hello, reader, writer, known);
     Ok(())
 }

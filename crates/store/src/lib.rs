@@ -6,7 +6,7 @@
 //! calls: [`record`] keeps the trace an adversary would keep, and [`retry`] outlasts
 //! outages. [`waits`] says how long is waited.
 //! Stores on a network are the crate `oblivio-online`.
-//! A [`share`] is the volume of many clients at a server.
+//! The port of a volume of many clients at a server is [`share`].
 //! Stores that crash, fail or lag on purpose are in the crate of test doubles, `oblivio-testkit`.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
@@ -37,6 +37,7 @@ pub use capabilities::{Capabilities, LeaseKind};
 pub use error::{Result, StoreError};
 pub use layer::{Answer, Call, Layer};
 pub use local::LocalStore;
+pub use medium::sync_directory;
 pub use memory::MemoryStore;
 pub use name::{MAX_NAME, TRIALS, check_name, is_of_trial};
 pub use partition::{Kind, PartitionStore, Place};

@@ -215,7 +215,10 @@ pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
 }
 
 /// Makes the entries of an open directory durable.
-pub(crate) fn sync_directory(directory: &File) -> io::Result<()> {
+///
+/// # Errors
+/// Those of the system.
+pub fn sync_directory(directory: &File) -> io::Result<()> {
     match retry_on_intr(|| rustix::fs::fsync(directory)) {
         // Some network and user-space file systems cannot sync a directory; there is no remedy.
         Ok(()) | Err(Errno::INVAL | Errno::BADF) => Ok(()),

@@ -4,10 +4,9 @@
 
 use super::{Client, Line, World, get, read, value, write};
 use oblivio_client::Keyed;
+use oblivio_share::StoredShare;
 use oblivio_splitmix::SplitMix64;
-use oblivio_store::share::{
-    Answer, AskId, Call, Entry, LEASE, Number, Reply, Result, Share, StoredShare,
-};
+use oblivio_store::share::{Answer, AskId, Call, Entry, LEASE, Number, Reply, Result, Share};
 use oblivio_testkit::campaign::{at_least, every};
 use oblivio_testkit::share::TestClock;
 use std::collections::BTreeMap;

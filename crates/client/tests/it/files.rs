@@ -10,7 +10,8 @@ use oblivio_privatefs::{
     Environment, Error, NewNode, Options, PrivateFs, ROOT, RenameMode, Timestamp,
 };
 use oblivio_privatefs::{Lock, LockKind, LockOwner};
-use oblivio_store::share::{Call, MemoryShare, Share};
+use oblivio_share::MemoryShare;
+use oblivio_store::share::{Call, Share};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

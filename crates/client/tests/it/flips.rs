@@ -3,8 +3,9 @@
 
 use super::{Line, World, add_one, clock, get, read, value, write};
 use oblivio_client::{Client, Options};
+use oblivio_share::MemoryShare;
 use oblivio_splitmix::SplitMix64;
-use oblivio_store::share::{Call, Entry, MemoryShare, Number, Reply, Result, Share, Spot};
+use oblivio_store::share::{Call, Entry, Number, Reply, Result, Share, Spot};
 use oblivio_testkit::campaign::{scaled, seed};
 use oblivio_volume::Error;
 use std::collections::BTreeMap;

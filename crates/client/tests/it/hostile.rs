@@ -3,7 +3,8 @@
 use super::{Line, Options, World, add_one, clock, eventually, get, read, started, value, write};
 use oblivio_client::{Known, Unremembered};
 use oblivio_engine::pyramid::share::Head;
-use oblivio_store::share::{Ask, AskId, Call, MemoryShare, Reply, Seq, Session, Share};
+use oblivio_share::MemoryShare;
+use oblivio_store::share::{Ask, AskId, Call, Reply, Seq, Session, Share};
 use oblivio_volume::{Error, Result};
 use std::fs;
 use std::path::Path;

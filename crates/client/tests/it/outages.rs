@@ -1,7 +1,8 @@
 //! A scribe that dies, a server that is started anew, and one that stays away.
 
 use super::{LONG, Options, World, add_one, eventually, get, read, started, value, write};
-use oblivio_store::share::{LEASE, MemoryShare, Share, Term};
+use oblivio_share::MemoryShare;
+use oblivio_store::share::{LEASE, Share, Term};
 use oblivio_testkit::share::TestClock;
 use oblivio_volume::Error;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! What the client that is the scribe does for itself.
 
 use super::{World, get, read, value, write};
-use oblivio_store::share::{Call, Entry, MemoryShare, Reply};
+use oblivio_share::MemoryShare;
+use oblivio_store::share::{Call, Entry, Reply};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

@@ -5,10 +5,10 @@
 
 use super::server::{Served, ask};
 use crate::connection::refuse_foreign;
+use oblivio_share::StoredShare;
 use oblivio_share::{RemoteShare, Server, Token};
 use oblivio_store::share::{
-    Ask, AskId, Call, Entry, LEASE, Number, Reply, Seq, Session, Share, ShareError, StoredShare,
-    Term,
+    Ask, AskId, Call, Entry, LEASE, Number, Reply, Seq, Session, Share, ShareError, Term,
 };
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::{scaled, seed};

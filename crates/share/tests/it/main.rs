@@ -1,7 +1,8 @@
-//! A server of shared volumes with its clients.
+//! A server of shared volumes with its clients, and what it keeps of a volume.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod campaign;
 mod kills;
 mod server;
+mod volumes;
 mod worst;

@@ -105,18 +105,6 @@ fn split(bytes: &[u8]) -> Result<(Head, &[u8])> {
     }
 }
 
-/// Where the answers of an encoded `Tell` stand: their asks, offsets and lengths.
-pub(super) fn answer_places(encoded: &[u8], tell: &Tell) -> Vec<(AskId, u32, u32)> {
-    let answers: usize = tell.answers.iter().map(|answer| answer.sealed.len()).sum();
-    let mut at = encoded.len().saturating_sub(answers) as u32;
-    let place = |answer: &Answer| {
-        let len = length(&answer.sealed);
-        at += len;
-        (answer.id, at - len, len)
-    };
-    tell.answers.iter().map(place).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::ids::{Seq, Session, Spot};
@@ -165,17 +153,6 @@ mod tests {
                     assert_ne!(other, entry);
                 }
             }
-        }
-    }
-
-    #[test]
-    fn the_places_of_answers_are_right() {
-        let entry = &entries()[1];
-        let Entry::Tell(tell) = entry else { panic!() };
-        let bytes = encode(entry);
-        for ((id, at, len), answer) in answer_places(&bytes, tell).into_iter().zip(&tell.answers) {
-            assert_eq!(id, answer.id);
-            assert_eq!(bytes[at as usize..][..len as usize], *answer.sealed);
         }
     }
 }

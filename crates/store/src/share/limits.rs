@@ -1,4 +1,4 @@
-//! The most that a server takes at once, whatever a client says. All are public.
+//! The most that a server takes at once, whatever a client says: what clients must know.
 
 /// Bytes of a volume's header.
 pub const MOST_HEADER_BYTES: usize = 64 << 10;
@@ -22,26 +22,5 @@ pub const MOST_PIECE_BYTES: usize = 4 << 20;
 pub const MOST_READ_BYTES: usize = 8 << 20;
 /// Asks that wait for their batch.
 pub const MOST_PENDING: usize = 32_768;
-/// Their bytes.
-pub const MOST_PENDING_BYTES: usize = 256 << 20;
-/// Those of one device.
-pub const MOST_OF_DEVICE: usize = 8192;
-/// Their bytes.
-pub const MOST_BYTES_OF_DEVICE: usize = 64 << 20;
 /// Those of one session.
 pub const MOST_OF_SESSION: usize = 1024;
-/// Answers to asks that are in no batch.
-pub const MOST_REFUSED: usize = 1024;
-/// Bytes of a batch's notice.
-pub const MOST_NOTICE_BYTES: usize = 8 << 10;
-/// Notices that are kept, in memory.
-pub const MOST_NOTICES: usize = 1024;
-/// Objects whose pieces come at the same time.
-pub const MOST_PARTIAL: usize = 64;
-/// Batches without durable answers.
-pub const MOST_UNANSWERED: usize = 64;
-/// What tables, answers and checkpoints may take beyond a quota, so that what was shown before it
-/// was used up can be ended in order.
-pub const BEYOND_QUOTA: u64 = 64 << 20;
-/// What stays free of the disk, for the catalog.
-pub const LEAST_FREE: u64 = 8 << 20;

@@ -2,43 +2,29 @@
 //!
 //! Clients send asks, one of them (the scribe) puts them in order, and the server keeps the
 //! history, the tables and nothing else: it has no key. All that it sees passes this port.
-//! [`MemoryShare`] keeps it in memory, [`StoredShare`] in a folder, and [`RecordShare`] records
-//! what an adversary there would see.
+//! [`RecordShare`] records what an adversary there would see. What keeps volumes is the crate
+//! `oblivio-share`: the port is here, so that a client knows no server and no line to one.
 
-mod books;
 mod call;
 mod codec;
-mod desk;
 mod error;
-mod folder;
 mod ids;
-mod keeper;
-mod lease;
 mod limits;
-mod memory;
-mod notices;
-mod objects;
 mod port;
 mod record;
 mod records;
-mod shared;
-mod stored;
 
 pub use call::{Call, Reply};
 pub use codec::{decode, encode};
 pub use error::{Result, ShareError};
-pub use folder::{Tables, private_database};
 pub use ids::{Arrival, AskId, Number, Object, Seq, Session, Spot, TableId, Term};
-pub use lease::{Clock, LEASE};
 pub use limits::{
     MOST_ANSWERS, MOST_ASK_BYTES, MOST_ENTRY_BYTES, MOST_FETCHES, MOST_HEAD_BYTES,
     MOST_HEADER_BYTES, MOST_OF_SESSION, MOST_PENDING, MOST_PIECE_BYTES, MOST_READ_BYTES,
     MOST_SLOT_BYTES, MOST_SPOTS,
 };
-pub use memory::MemoryShare;
-pub use port::Share;
+pub use port::{Clock, LEASE, Share};
 pub use record::{RecordShare, Seen};
 pub use records::{
     Answer, Ask, Checkpoint, Entry, Fetch, Notice, Parameters, Show, Status, Stored, Switch, Tell,
 };
-pub use stored::StoredShare;

@@ -7,6 +7,12 @@ use super::records::{Answer, Ask, Checkpoint, Entry, Notice, Parameters, Status,
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How long a scribe that says nothing stays the scribe.
+pub const LEASE: Duration = Duration::from_secs(2);
+
+/// Tells the time since some moment before.
+pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
+
 /// A volume of many clients.
 ///
 /// A call that was carried out, but whose result was lost, may be made again with the same

@@ -1,4 +1,4 @@
-//! The stores of a computer, and those of shared volumes at a server.
+//! The stores of a computer.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod conformance;
@@ -6,4 +6,3 @@ mod local;
 mod memory;
 mod partition;
 mod retry;
-mod share;

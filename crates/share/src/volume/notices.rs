@@ -1,9 +1,8 @@
 //! The newest notices: what each batch changed. They are in memory only. A client that misses one
 //! sees that, and forgets all that it has in its caches.
 
-use super::ids::Number;
-use super::limits::{MOST_ANSWERS, MOST_NOTICES};
-use super::records::Notice;
+use super::limits::MOST_NOTICES;
+use oblivio_store::share::{MOST_ANSWERS, Notice, Number};
 use std::collections::VecDeque;
 
 /// The notices, by their records.

@@ -1,12 +1,11 @@
 //! Where the tables and checkpoints of a folder are: in it, or in a store somewhere else.
 
-use super::super::error::Result;
-use super::super::ids::Object;
 use super::super::keeper::Catalog;
 use super::elsewhere::{Elsewhere, PART_BYTES};
 use super::files::Files;
 use super::notes::Owner;
-use crate::{Objects, StoreError};
+use oblivio_store::share::{Object, Result};
+use oblivio_store::{Objects, StoreError};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;

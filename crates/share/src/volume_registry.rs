@@ -6,7 +6,8 @@ use crate::devices::{Device, Devices, SecretHash, number};
 use crate::error::{Doing, Error, Result};
 use crate::identity::random;
 use crate::line::Writer;
-use oblivio_store::share::{Clock, Share, ShareError, StoredShare, Tables};
+use crate::volume::{StoredShare, Tables};
+use oblivio_store::share::{Clock, Share, ShareError};
 use oblivio_store::{Objects, StoreError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -29,7 +30,7 @@ pub struct Volume {
 }
 
 /// The folder of a server, opened.
-pub struct Hub {
+pub struct VolumeRegistry {
     dir: PathBuf,
     clock: Clock,
     tables: Option<TablesOf>,
@@ -61,7 +62,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Hub {
+impl VolumeRegistry {
     /// Opens a folder with all volumes in it, or makes it. Their tables are in it, or where the
     /// caller says.
     ///
@@ -81,7 +82,7 @@ impl Hub {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&volumes);
         made.doing(volumes.display())?;
         let devices = Devices::open(&dir.join("devices"))?;
-        let mut hub = Self {
+        let mut registry = Self {
             dir: dir.into(),
             clock,
             tables,
@@ -93,16 +94,16 @@ impl Hub {
         for entry in fs::read_dir(&volumes).doing(volumes.display())? {
             let entry = entry.doing(volumes.display())?;
             if let Some(name) = entry.file_name().to_str().filter(|name| check_name(name).is_ok()) {
-                match hub.open_volume(name) {
+                match registry.open_volume(name) {
                     busy @ Err(Error::Share(ShareError::Store(StoreError::Busy))) => busy?,
                     Err(Error::Share(error)) => {
-                        hub.damaged.insert(name.into(), error.to_string());
+                        registry.damaged.insert(name.into(), error.to_string());
                     }
                     opened => opened?,
                 }
             }
         }
-        Ok(hub)
+        Ok(registry)
     }
 
     /// Opens a volume, or makes an empty one.
@@ -204,7 +205,7 @@ impl Hub {
     }
 
     /// Takes note of a connection, unless its device is not known (any more) for this volume.
-    /// It counts until [`Hub::leave`] of the number.
+    /// It counts until [`VolumeRegistry::leave`] of the number.
     pub fn enter(&self, hash: SecretHash, volume: &str, line: &Writer) -> Option<Entered> {
         self.connections.enter(&self.devices, hash, volume, line)
     }

@@ -12,11 +12,10 @@ mod segments;
 mod tables;
 mod torn;
 
-use super::error::{Result, ShareError};
-use super::ids::{Number, Object};
 use super::keeper::{Change, Keeper, Kept};
-use crate::StoreError;
 use catalog::CatalogFile;
+use oblivio_store::StoreError;
+use oblivio_store::share::{Number, Object, Result, ShareError};
 use segments::Segments;
 use std::fs::DirBuilder;
 use std::io;

@@ -3,7 +3,7 @@
 
 use super::durable::sync_parent;
 use super::framing::{RECORD_HEAD, checksum};
-use crate::share::MOST_ENTRY_BYTES;
+use oblivio_store::share::MOST_ENTRY_BYTES;
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;

@@ -9,13 +9,11 @@
 //! of which nobody knows that it is durable. What it tore is set aside, in a file beside the
 //! others; what no crash explains is left as it is, and the volume is not opened.
 
-use super::super::error::{Result, ShareError};
-use super::super::ids::Number;
-use super::super::limits::MOST_ENTRY_BYTES;
 use super::durable::sync_parent;
 use super::framing::{RECORD_HEAD, checksum};
 use super::torn;
-use crate::StoreError;
+use oblivio_store::StoreError;
+use oblivio_store::share::{MOST_ENTRY_BYTES, Number, Result, ShareError};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io;

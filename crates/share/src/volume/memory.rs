@@ -1,12 +1,8 @@
 //! [`MemoryShare`]: a shared volume in memory, for tests and simulation.
 
-use super::call::{Call, Reply};
-use super::error::{Result, ShareError};
-use super::ids::{Number, Object};
 use super::keeper::{Catalog, Change, Keeper};
-use super::lease::Clock;
-use super::port::Share;
 use super::shared::Shared;
+use oblivio_store::share::{Call, Clock, Number, Object, Reply, Result, Share, ShareError};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -30,7 +26,11 @@ impl MemoryShare {
 
     /// Passes the bytes of a table to `change`, as a tampering adversary would. False if there is
     /// no such table.
-    pub fn tamper(&self, table: super::TableId, change: impl FnOnce(&mut Vec<u8>)) -> bool {
+    pub fn tamper(
+        &self,
+        table: oblivio_store::share::TableId,
+        change: impl FnOnce(&mut Vec<u8>),
+    ) -> bool {
         let mut held = self.0.keeper().held();
         held.objects.get_mut(&Object::Table(table)).map(change).is_some()
     }

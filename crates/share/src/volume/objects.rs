@@ -1,9 +1,7 @@
 //! Tables and checkpoints: which are being stored, which are in use, and which may go.
 
-use super::error::{Result, ShareError};
-use super::ids::{Number, Object, Spot, TableId};
 use super::keeper::Change;
-use super::records::Switch;
+use oblivio_store::share::{Number, Object, Result, ShareError, Spot, Switch, TableId};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

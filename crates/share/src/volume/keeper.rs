@@ -1,8 +1,6 @@
 //! Where a shared volume keeps its bytes: the little that memory and a folder do differently.
 
-use super::error::Result;
-use super::ids::{Number, Object, TableId, Term};
-use super::records::{Checkpoint, Parameters};
+use oblivio_store::share::{Checkpoint, Number, Object, Parameters, Result, TableId, Term};
 use std::collections::BTreeMap;
 
 /// What stays small, and is changed as a whole.

@@ -3,19 +3,17 @@
 //! Each device has its own bounds. If those of many devices together are too much, the newest ask
 //! of the device that has most makes room.
 
-use super::error::{Result, ShareError};
-use super::ids::{Arrival, AskId, Seq, Session};
-use super::limits::{
-    MOST_ANSWERS, MOST_BYTES_OF_DEVICE, MOST_OF_DEVICE, MOST_OF_SESSION, MOST_PENDING,
-    MOST_PENDING_BYTES, MOST_READ_BYTES, MOST_REFUSED,
+use super::limits::{MOST_BYTES_OF_DEVICE, MOST_OF_DEVICE, MOST_PENDING_BYTES, MOST_REFUSED};
+use oblivio_store::share::{
+    Answer, Arrival, Ask, AskId, MOST_ANSWERS, MOST_OF_SESSION, MOST_PENDING, MOST_READ_BYTES,
+    Result, Seq, Session, ShareError,
 };
-use super::records::{Answer, Ask};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
 /// The asks.
 #[derive(Debug, Default)]
-pub(super) struct Desk {
+pub(super) struct RequestQueue {
     asks: BTreeMap<Arrival, Ask>,
     by_id: BTreeMap<AskId, Arrival>,
     next: Arrival,
@@ -40,7 +38,7 @@ fn all_of(device: u16) -> RangeInclusive<AskId> {
     end(0, 0)..=end(u64::MAX, u64::MAX)
 }
 
-impl Desk {
+impl RequestQueue {
     /// Arrivals of the server's start of this number: later than all before.
     pub fn of_start(start: u64) -> Self {
         Self { next: Arrival(start << 40), ..Self::default() }
@@ -171,19 +169,19 @@ mod tests {
 
     #[test]
     fn asks_wait_in_order_and_once() {
-        let mut desk = Desk::of_start(2);
+        let mut queue = RequestQueue::of_start(2);
         for it in [ask(2, 0, 1), ask(1, 0, 2), ask(1, 0, 2)] {
-            desk.take(&it).unwrap();
+            queue.take(&it).unwrap();
         }
-        assert!(matches!(desk.take(&ask(1, 0, 3)), Err(ShareError::OtherAsk(_))));
-        let (asks, next) = desk.since(Arrival(0));
+        assert!(matches!(queue.take(&ask(1, 0, 3)), Err(ShareError::OtherAsk(_))));
+        let (asks, next) = queue.since(Arrival(0));
         assert_eq!(asks, [ask(2, 0, 1), ask(1, 0, 2)]);
         assert_eq!(next, Arrival((2 << 40) + 2));
-        assert!(desk.since(next).0.is_empty());
-        desk.remove(asks[0].id);
-        assert_eq!(desk.since(Arrival(0)).0, [ask(1, 0, 2)]);
-        desk.remove(ask(1, 0, 2).id);
-        assert_eq!(desk.len(), 0);
+        assert!(queue.since(next).0.is_empty());
+        queue.remove(asks[0].id);
+        assert_eq!(queue.since(Arrival(0)).0, [ask(1, 0, 2)]);
+        queue.remove(ask(1, 0, 2).id);
+        assert_eq!(queue.len(), 0);
     }
 
     /// Four devices have as much as they may, and all together as much as there may be. A fifth
@@ -191,31 +189,31 @@ mod tests {
     #[test]
     fn who_has_most_makes_room() {
         let of = |device, at: u64| ask(Session::of(device, at / 1024).0, at % 1024, 0);
-        let mut desk = Desk::default();
+        let mut queue = RequestQueue::default();
         for device in 1..=4 {
-            (0..MOST_OF_DEVICE as u64).for_each(|at| desk.take(&of(device, at)).unwrap());
+            (0..MOST_OF_DEVICE as u64).for_each(|at| queue.take(&of(device, at)).unwrap());
             let more = of(device, MOST_OF_DEVICE as u64);
-            assert!(matches!(desk.take(&more), Err(ShareError::Busy)));
+            assert!(matches!(queue.take(&more), Err(ShareError::Busy)));
         }
-        assert_eq!(desk.len(), MOST_PENDING);
-        (0..100).for_each(|at| desk.take(&of(5, at)).unwrap());
-        assert_eq!(desk.len(), MOST_PENDING);
-        assert!((0..100).all(|at| desk.get(of(5, at).id).is_some()));
-        assert!((1..=4).all(|device| desk.get(of(device, 0).id).is_some()), "the newest ones go");
-        desk.forget_device(1);
-        let left = desk.waiting();
+        assert_eq!(queue.len(), MOST_PENDING);
+        (0..100).for_each(|at| queue.take(&of(5, at)).unwrap());
+        assert_eq!(queue.len(), MOST_PENDING);
+        assert!((0..100).all(|at| queue.get(of(5, at).id).is_some()));
+        assert!((1..=4).all(|device| queue.get(of(device, 0).id).is_some()), "the newest ones go");
+        queue.forget_device(1);
+        let left = queue.waiting();
         assert!(left.iter().all(|(device, _)| *device != 1) && left.last() == Some(&(5, 100)));
-        assert_eq!(desk.len() as u64, left.iter().map(|it| it.1).sum::<u64>());
+        assert_eq!(queue.len() as u64, left.iter().map(|it| it.1).sum::<u64>());
     }
 
     #[test]
     fn a_session_has_its_limit() {
-        let mut desk = Desk::default();
+        let mut queue = RequestQueue::default();
         for seq in 0..MOST_OF_SESSION as u64 {
-            desk.take(&ask(1, seq, 0)).unwrap();
+            queue.take(&ask(1, seq, 0)).unwrap();
         }
-        assert!(matches!(desk.take(&ask(1, u64::MAX, 0)), Err(ShareError::Busy)));
-        desk.take(&ask(1, 0, 0)).unwrap();
-        desk.take(&ask(2, 0, 0)).unwrap();
+        assert!(matches!(queue.take(&ask(1, u64::MAX, 0)), Err(ShareError::Busy)));
+        queue.take(&ask(1, 0, 0)).unwrap();
+        queue.take(&ask(2, 0, 0)).unwrap();
     }
 }

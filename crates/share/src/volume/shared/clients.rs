@@ -1,15 +1,13 @@
 //! What any client may ask.
 
-use super::super::books::AnswerPlace;
-use super::super::codec::decode;
-use super::super::error::{Result, ShareError};
-use super::super::ids::{Number, Seq, Session};
+use super::super::history_index::AnswerPlace;
 use super::super::keeper::{Change, Keeper};
-use super::super::limits::{
-    MOST_ASK_BYTES, MOST_FETCHES, MOST_HEADER_BYTES, MOST_READ_BYTES, MOST_SLOT_BYTES,
-};
-use super::super::records::{Answer, Ask, Entry, Notice, Parameters, Status, Stored};
 use super::{Shared, State, lock};
+use oblivio_store::share::{
+    Answer, Ask, Entry, MOST_ASK_BYTES, MOST_FETCHES, MOST_HEADER_BYTES, MOST_READ_BYTES,
+    MOST_SLOT_BYTES, Notice, Number, Parameters, Result, Seq, Session, ShareError, Status, Stored,
+    decode,
+};
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -45,8 +43,8 @@ impl<K: Keeper> Shared<K> {
                 return Err(ShareError::invalid("the ask is too long"));
             }
             // The answer to one that is in a batch is there, or comes.
-            if !state.books.is_ordered(ask.id) {
-                state.desk.take(ask)?;
+            if !state.index.is_ordered(ask.id) {
+                state.queue.take(ask)?;
             }
         }
         drop(state);
@@ -56,12 +54,12 @@ impl<K: Keeper> Shared<K> {
 
     /// How many asks of each device wait.
     pub fn waiting(&self) -> Vec<(u16, u64)> {
-        self.state().desk.waiting()
+        self.state().queue.waiting()
     }
 
     /// Removes the asks of a device that is gone.
     pub fn forget_device(&self, device: u16) {
-        self.state().desk.forget_device(device);
+        self.state().queue.forget_device(device);
     }
 
     pub(super) fn answers(
@@ -71,8 +69,9 @@ impl<K: Keeper> Shared<K> {
         wait: Duration,
     ) -> Result<Vec<Answer>> {
         let mut state = self.state();
-        let find =
-            |state: &State| (state.books.answers(session, from), state.desk.refused(session, from));
+        let find = |state: &State| {
+            (state.index.answers(session, from), state.queue.refused(session, from))
+        };
         let is_none = |found: &(Vec<_>, Vec<_>)| found.0.is_empty() && found.1.is_empty();
         let mut found = find(&state);
         if is_none(&found) && !wait.is_zero() {
@@ -85,7 +84,7 @@ impl<K: Keeper> Shared<K> {
         // An answer names the newest record. No crash may take back what a client has seen: it
         // would hold an honest server for one that goes back.
         let newest = places.iter().map(|(_, place)| Number(place.number.0 + 1)).max();
-        let seen = if refused.is_empty() { newest } else { Some(state.books.next()) };
+        let seen = if refused.is_empty() { newest } else { Some(state.index.next()) };
         drop(state);
         seen.map_or(Ok(()), |seen| self.sync_before(seen))?;
         let read = |(id, place): (_, AnswerPlace)| {
@@ -102,7 +101,7 @@ impl<K: Keeper> Shared<K> {
         let mut state = self.state();
         state.usable()?;
         // No crash may take back what a client heard of: another notice would take its place.
-        let find = |state: &State| state.books.notices.of(from, state.synced);
+        let find = |state: &State| state.index.notices.of(from, state.synced);
         let mut found = find(&state);
         if found.is_empty() && !wait.is_zero() {
             let none = |state: &mut State| find(state).is_empty() && !state.failed;
@@ -122,15 +121,15 @@ impl<K: Keeper> Shared<K> {
         let next = {
             let mut state = self.state();
             state.usable()?;
-            if from >= state.books.next() && !wait.is_zero() {
+            if from >= state.index.next() && !wait.is_zero() {
                 let none = |state: &mut State| from >= state.synced && !state.failed;
                 let waited = self.records_came.wait_timeout_while(state, wait, none);
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
-            if from < state.books.first() {
-                return Err(ShareError::Gone(state.books.first()));
+            if from < state.index.first() {
+                return Err(ShareError::Gone(state.index.first()));
             }
-            state.books.next()
+            state.index.next()
         };
         // A client may take a record for the newest only if no crash takes it back.
         self.sync_before(next)?;
@@ -151,11 +150,11 @@ impl<K: Keeper> Shared<K> {
         Status {
             term: state.lease.term(),
             lease_left: state.lease.left((self.clock)()),
-            pending: state.desk.len() as u64,
-            unanswered: state.books.unanswered(),
-            first: state.books.first(),
-            next: state.books.next(),
-            tables: state.books.objects.tables(),
+            pending: state.queue.len() as u64,
+            unanswered: state.index.unanswered(),
+            first: state.index.first(),
+            next: state.index.next(),
+            tables: state.index.objects.tables(),
             used_bytes: self.used(&state),
             quota_bytes: state.catalog.quota,
         }
@@ -173,11 +172,10 @@ fn stored(number: Number, entry: Entry) -> Stored {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::ids::{AskId, Term};
     use super::super::super::keeper::Catalog;
     use super::super::super::memory::Memory;
-    use super::super::super::records::{Fetch, Show, Tell};
     use super::*;
+    use oblivio_store::share::{AskId, Fetch, Show, Tell, Term};
     use std::sync::Arc;
 
     #[test]
@@ -189,7 +187,7 @@ mod tests {
         let ask = |seq| Ask { id: AskId { session: Session(1), seq: Seq(seq) }, sealed: vec![1] };
         let answer = |seq| Answer { id: ask(seq).id, sealed: vec![2] };
         shared.ask(&[ask(0), ask(1)]).unwrap();
-        let first = shared.state().books.next();
+        let first = shared.state().index.next();
         let fetches = vec![Fetch { ask: ask(0).id, spots: Vec::new() }];
         let show = Entry::Show(Show { intent: vec![3], own: Vec::new(), fetches });
         shared.append(term, first, &show).unwrap();
@@ -205,7 +203,7 @@ mod tests {
         assert_eq!(shared.state().synced, Number(second.0 + 1));
         assert_eq!(notices(), [Notice { number: second, sealed: vec![6] }]);
         // A refusal names the newest record too.
-        let third = shared.state().books.next();
+        let third = shared.state().index.next();
         shared.append(term, third, &Entry::Note(vec![5])).unwrap();
         shared.refuse(term, &[answer(1)]).unwrap();
         assert_eq!(shared.answers(Session(1), Seq(1), Duration::ZERO).unwrap(), [answer(1)]);

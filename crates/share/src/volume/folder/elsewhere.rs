@@ -10,11 +10,10 @@
 //! stays in memory, and its repeat sends the same part. Deletions wait in a thread of their own, so
 //! that nothing else waits for them.
 
-use super::super::error::{Result, ShareError};
-use super::super::ids::Object;
 use super::notes::{Note, Notes, Owner};
 use super::runs::{Run, is_part};
-use crate::{Objects, PutMode, ReadAt, StoreError};
+use oblivio_store::share::{Object, Result, ShareError};
+use oblivio_store::{Objects, PutMode, ReadAt, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,9 +1,8 @@
 //! Tables and checkpoints as files. One that is not whole has a name of its own.
 
-use super::super::error::{Result, ShareError};
-use super::super::ids::{Number, Object, TableId};
 use super::durable::sync_parent;
-use crate::StoreError;
+use oblivio_store::StoreError;
+use oblivio_store::share::{Number, Object, Result, ShareError, TableId};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -1,6 +1,6 @@
 //! Names of the parts of a table or checkpoint in a store somewhere else.
 
-use super::super::ids::Object;
+use oblivio_store::share::Object;
 
 /// A run of parts, all of which have this length, the last one excepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +38,8 @@ pub(super) fn is_part(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::ids::{Number, TableId};
     use super::*;
+    use oblivio_store::share::{Number, TableId};
 
     #[test]
     fn only_parts_are_ever_deleted() {
@@ -47,7 +47,11 @@ mod tests {
         for object in [Object::Table(TableId(u64::MAX)), Object::Checkpoint(Number(0))] {
             let names: Vec<_> = run.parts(object, 17).collect();
             assert_eq!(names.iter().map(|it| it.1).collect::<Vec<_>>(), [8, 8, 1]);
-            assert!(names.iter().all(|(name, _)| is_part(name) && crate::check_name(name).is_ok()));
+            assert!(
+                names
+                    .iter()
+                    .all(|(name, _)| is_part(name) && oblivio_store::check_name(name).is_ok())
+            );
         }
         for other in ["owner", "header", "t-1", "s-1-2-3-4", "t-1-2-3-x", "b-0-1-2"] {
             assert!(!is_part(other), "{other}");

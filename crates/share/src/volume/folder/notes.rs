@@ -1,12 +1,11 @@
 //! What the server's folder says of tables that are in a store somewhere else: a small file for
 //! each of them, and one that says whose the store is.
 
-use super::super::error::{Result, ShareError};
-use super::super::ids::Object;
 use super::durable::sync_parent;
 use super::files::{PARTIAL, name, object};
 use super::runs::Run;
-use crate::{Objects, PutMode, ReadAt, StoreError};
+use oblivio_store::share::{Object, Result, ShareError};
+use oblivio_store::{Objects, PutMode, ReadAt, StoreError};
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The connections, in order of arrival.
-pub struct Strangers {
+pub struct PendingConnections {
     inside: Mutex<(u64, BTreeMap<u64, Stream>)>,
     most: usize,
 }
 
-impl Strangers {
+impl PendingConnections {
     /// At most `most` of them.
     pub fn new(most: usize) -> Self {
         Self { inside: Mutex::default(), most }

@@ -1,11 +1,8 @@
 //! [`StoredShare`]: a shared volume in a folder, whatever ends its process.
 
-use super::call::{Call, Reply};
-use super::error::Result;
 use super::folder::{self, Folder, Tables};
-use super::lease::Clock;
-use super::port::Share;
 use super::shared::Shared;
+use oblivio_store::share::{Call, Clock, Reply, Result, Share};
 use std::path::Path;
 
 /// A shared volume in a folder. One process has it at a time.

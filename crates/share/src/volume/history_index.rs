@@ -1,16 +1,14 @@
 //! What a shared volume knows of its history and objects, without their bytes.
 
-use super::codec::{answer_places, encode};
-use super::desk::Desk;
-use super::error::{Result, ShareError};
-use super::ids::{AskId, Number, Seq, Session, Spot, TableId};
-use super::limits::{
-    MOST_ANSWERS, MOST_ASK_BYTES, MOST_ENTRY_BYTES, MOST_FETCHES, MOST_NOTICE_BYTES,
-    MOST_READ_BYTES, MOST_SPOTS, MOST_UNANSWERED,
-};
+use super::limits::{MOST_NOTICE_BYTES, MOST_UNANSWERED};
 use super::notices::Notices;
 use super::objects::Objects;
-use super::records::{Entry, Fetch, Show, Switch, Tell};
+use super::request_queue::RequestQueue;
+use oblivio_store::share::{
+    Answer, AskId, Entry, Fetch, MOST_ANSWERS, MOST_ASK_BYTES, MOST_ENTRY_BYTES, MOST_FETCHES,
+    MOST_READ_BYTES, MOST_SPOTS, Number, Result, Seq, Session, ShareError, Show, Spot, Switch,
+    TableId, Tell, encode,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -29,9 +27,9 @@ struct Batch {
     told: Option<Number>,
 }
 
-/// The books.
+/// What is known.
 #[derive(Debug, Default)]
-pub(super) struct Books {
+pub(super) struct HistoryIndex {
     first: Number,
     /// One for each record that is kept.
     digests: VecDeque<[u8; 32]>,
@@ -52,11 +50,23 @@ fn digest(entry: &Entry) -> [u8; 32] {
     *blake3::hash(&bytes).as_bytes()
 }
 
+/// Where the answers of an encoded `Tell` stand: their asks, offsets and lengths.
+fn answer_places(encoded: &[u8], tell: &Tell) -> Vec<(AskId, u32, u32)> {
+    let answers: usize = tell.answers.iter().map(|answer| answer.sealed.len()).sum();
+    let mut at = encoded.len().saturating_sub(answers) as u32;
+    let place = |answer: &Answer| {
+        let len = answer.sealed.len() as u32;
+        at += len;
+        (answer.id, at - len, len)
+    };
+    tell.answers.iter().map(place).collect()
+}
+
 fn all_of(session: Session, from: Seq) -> std::ops::RangeInclusive<AskId> {
     AskId { session, seq: from }..=AskId { session, seq: Seq(u64::MAX) }
 }
 
-impl Books {
+impl HistoryIndex {
     /// Those of a history that begins here, with these objects.
     pub fn new(first: Number, objects: Objects) -> Self {
         Self { first, objects, ..Self::default() }
@@ -98,9 +108,9 @@ impl Books {
     }
 
     /// Whether a new record may be appended.
-    pub fn check(&self, entry: &Entry, desk: &Desk, slot_bytes: u32) -> Result<()> {
+    pub fn check(&self, entry: &Entry, queue: &RequestQueue, slot_bytes: u32) -> Result<()> {
         match entry {
-            Entry::Show(show) => self.check_show(show, desk, slot_bytes),
+            Entry::Show(show) => self.check_show(show, queue, slot_bytes),
             Entry::Tell(tell) => self.check_tell(tell),
             Entry::Switch(switch) => self.check_switch(switch),
             Entry::Note(_) => Ok(()),
@@ -111,7 +121,7 @@ impl Books {
         }
     }
 
-    fn check_show(&self, show: &Show, desk: &Desk, slot_bytes: u32) -> Result<()> {
+    fn check_show(&self, show: &Show, queue: &RequestQueue, slot_bytes: u32) -> Result<()> {
         if self.batches.len() >= MOST_UNANSWERED {
             return Err(ShareError::Busy);
         }
@@ -133,7 +143,7 @@ impl Books {
             if self.is_ordered(fetch.ask) {
                 return Err(ShareError::invalid("an ask that is in an earlier batch"));
             }
-            match (desk.get(fetch.ask), own.get(&fetch.ask)) {
+            match (queue.get(fetch.ask), own.get(&fetch.ask)) {
                 (None, None) => return Err(ShareError::NoAsk(fetch.ask)),
                 (Some(waiting), Some(own)) if waiting.sealed != *own => {
                     return Err(ShareError::OtherAsk(fetch.ask));
@@ -182,7 +192,7 @@ impl Books {
         self.objects.check_switch(switch)
     }
 
-    /// Takes a new record into the books. `encoded` has the asks of a batch.
+    /// Takes a new record into the index. `encoded` has the asks of a batch.
     pub fn take(&mut self, entry: &Entry, encoded: &[u8]) {
         let number = self.next();
         self.digests.push_back(digest(entry));
@@ -262,5 +272,23 @@ impl Books {
         self.first = before;
         self.ordered.retain(|_, number| *number >= before);
         self.answered.retain(|_, place| place.number >= before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_places_of_answers_are_right() {
+        let id = |seq| AskId { session: Session(7 << 40), seq: Seq(seq) };
+        let answer = |seq| Answer { id: id(seq), sealed: vec![seq as u8; 3] };
+        let (settle, notice, answers) = (vec![2; 30], vec![6; 7], vec![answer(2), answer(3)]);
+        let tell = Tell { batch: Number(9), settle, notice, answers };
+        let bytes = encode(&Entry::Tell(tell.clone()));
+        for ((id, at, len), answer) in answer_places(&bytes, &tell).into_iter().zip(&tell.answers) {
+            assert_eq!(id, answer.id);
+            assert_eq!(bytes[at as usize..][..len as usize], *answer.sealed);
+        }
     }
 }

@@ -1,13 +1,13 @@
 //! What the scribe does to the history.
 
-use super::super::codec::encode;
-use super::super::desk::Desk;
-use super::super::error::{Result, ShareError};
-use super::super::ids::{Arrival, Number, Object, Spot, Term};
 use super::super::keeper::{Change, Keeper};
-use super::super::limits::{BEYOND_QUOTA, MOST_ASK_BYTES, MOST_ENTRY_BYTES, MOST_READ_BYTES};
-use super::super::records::{Answer, Ask, Entry, Show};
+use super::super::limits::BEYOND_QUOTA;
+use super::super::request_queue::RequestQueue;
 use super::{Shared, State, lock};
+use oblivio_store::share::{
+    Answer, Arrival, Ask, Entry, MOST_ASK_BYTES, MOST_ENTRY_BYTES, MOST_READ_BYTES, Number, Object,
+    Result, ShareError, Show, Spot, Term, encode,
+};
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -19,14 +19,14 @@ impl<K: Keeper> Shared<K> {
         let (term, next) = {
             let state = self.state();
             state.usable()?;
-            (state.lease.next(previous, now)?, state.books.next())
+            (state.lease.next(previous, now)?, state.index.next())
         };
         self.sync_before(next)?;
         self.commit(&Change::Term(term))?;
         let unnamed = {
             let mut state = self.state();
             state.lease.take(term, (self.clock)());
-            state.books.objects.take_unnamed()
+            state.index.objects.take_unnamed()
         };
         self.asks_came.notify_all();
         unnamed.into_iter().try_for_each(|object| self.keeper.delete(object))?;
@@ -41,33 +41,33 @@ impl<K: Keeper> Shared<K> {
     ) -> Result<(Vec<Ask>, Arrival)> {
         let state = self.admit(term)?;
         let idle =
-            |state: &mut State| state.lease.term() == term && state.desk.since(from).0.is_empty();
+            |state: &mut State| state.lease.term() == term && state.queue.since(from).0.is_empty();
         let waited = self.asks_came.wait_timeout_while(state, wait, idle);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
         state.admit(term, (self.clock)())?;
-        Ok(state.desk.since(from))
+        Ok(state.queue.since(from))
     }
 
     pub(super) fn append(&self, term: Term, number: Number, entry: &Entry) -> Result<()> {
         let mut state = self.admit(term)?;
-        if state.books.is_repeat(number, entry)? {
+        if state.index.is_repeat(number, entry)? {
             return Ok(());
         }
         let slot_bytes = state.slot_bytes()?;
-        state.books.check(entry, &state.desk, slot_bytes)?;
+        state.index.check(entry, &state.queue, slot_bytes)?;
         let beyond = if matches!(entry, Entry::Show(_)) { 0 } else { BEYOND_QUOTA };
         self.within(&state, beyond)?;
         let encoded = match entry {
-            Entry::Show(show) => encode(&with_asks(show, &state.desk)),
+            Entry::Show(show) => encode(&with_asks(show, &state.queue)),
             _ => encode(entry),
         };
         if encoded.len() > MOST_ENTRY_BYTES {
             return Err(ShareError::invalid("the record is too long"));
         }
         self.keeper.append(number, &encoded)?;
-        state.books.take(entry, &encoded);
+        state.index.take(entry, &encoded);
         if let Entry::Show(show) = entry {
-            show.fetches.iter().for_each(|fetch| state.desk.remove(fetch.ask));
+            show.fetches.iter().for_each(|fetch| state.queue.remove(fetch.ask));
         }
         drop(state);
         if matches!(entry, Entry::Tell(_)) {
@@ -81,7 +81,7 @@ impl<K: Keeper> Shared<K> {
         if answers.iter().any(|answer| answer.sealed.len() > MOST_ASK_BYTES) {
             return Err(ShareError::invalid("an answer is too long"));
         }
-        answers.iter().for_each(|answer| state.desk.refuse(answer));
+        answers.iter().for_each(|answer| state.queue.refuse(answer));
         drop(state);
         self.answers_came.notify_all();
         Ok(())
@@ -89,7 +89,7 @@ impl<K: Keeper> Shared<K> {
 
     pub(super) fn durable(&self, term: Term, number: Number) -> Result<()> {
         let state = self.admit(term)?;
-        let next = state.books.next();
+        let next = state.index.next();
         drop(state);
         if number >= next {
             return Err(ShareError::Gap(next));
@@ -99,7 +99,7 @@ impl<K: Keeper> Shared<K> {
 
     pub(super) fn sums(&self, term: Term, number: Number) -> Result<Vec<u8>> {
         let state = self.admit(term)?;
-        let (fetches, slot_bytes) = (state.books.fetches(number)?, state.slot_bytes()?);
+        let (fetches, slot_bytes) = (state.index.fetches(number)?, state.slot_bytes()?);
         drop(state);
         self.sync_before(Number(number.0 + 1))?;
         let bytes = slot_bytes as usize;
@@ -155,14 +155,14 @@ impl<K: Keeper> Shared<K> {
 
     pub(super) fn slots(&self, term: Term, after: Number, spots: &[Spot]) -> Result<Vec<u8>> {
         let state = self.admit(term)?;
-        let (slot_bytes, next) = (state.slot_bytes()?, state.books.next());
+        let (slot_bytes, next) = (state.slot_bytes()?, state.index.next());
         if spots.len().saturating_mul(slot_bytes as usize) > MOST_READ_BYTES {
             return Err(ShareError::invalid("too many slots at once"));
         }
         if after > next {
             return Err(ShareError::Gap(next));
         }
-        spots.iter().try_for_each(|spot| state.books.objects.check_slot(*spot, slot_bytes))?;
+        spots.iter().try_for_each(|spot| state.index.objects.check_slot(*spot, slot_bytes))?;
         drop(state);
         self.sync_before(after)?;
         let mut slots = vec![0; spots.len() * slot_bytes as usize];
@@ -172,11 +172,11 @@ impl<K: Keeper> Shared<K> {
 }
 
 /// A batch with all of its asks.
-fn with_asks(show: &Show, desk: &Desk) -> Entry {
+fn with_asks(show: &Show, queue: &RequestQueue) -> Entry {
     let own: BTreeMap<_, _> = show.own.iter().map(|ask| (ask.id, ask)).collect();
     let asks = show
         .fetches
         .iter()
-        .filter_map(|fetch| desk.get(fetch.ask).or_else(|| own.get(&fetch.ask).copied()).cloned());
+        .filter_map(|fetch| queue.get(fetch.ask).or_else(|| own.get(&fetch.ask).copied()).cloned());
     Entry::Show(Show { own: asks.collect(), ..show.clone() })
 }

@@ -1,15 +1,7 @@
 //! Who is the scribe: terms, and the time for which each is left alone.
 
-use super::error::{Result, ShareError};
-use super::ids::Term;
-use std::sync::Arc;
+use oblivio_store::share::{LEASE, Result, ShareError, Term};
 use std::time::Duration;
-
-/// How long a scribe that says nothing stays the scribe.
-pub const LEASE: Duration = Duration::from_secs(2);
-
-/// Tells the time since some moment before.
-pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
 /// The newest term, and until when nobody else may claim.
 #[derive(Clone, Copy, Debug, Default)]

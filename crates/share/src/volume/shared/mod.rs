@@ -8,18 +8,16 @@ mod building;
 mod clients;
 mod scribe;
 
-use super::books::Books;
-use super::call::{Call, Reply};
-use super::codec::decode;
-use super::desk::Desk;
-use super::error::{Result, ShareError};
-use super::ids::{Number, Object, TableId, Term};
+use super::history_index::HistoryIndex;
 use super::keeper::{Catalog, Change, Keeper, Kept};
-use super::lease::{Clock, Lease};
+use super::lease::Lease;
 use super::limits::{BEYOND_QUOTA, LEAST_FREE};
 use super::objects::Objects;
-use super::records::Entry;
-use crate::StoreError;
+use super::request_queue::RequestQueue;
+use oblivio_store::StoreError;
+use oblivio_store::share::{
+    Call, Clock, Entry, Number, Object, Reply, Result, ShareError, TableId, Term, decode,
+};
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -38,8 +36,8 @@ pub(super) struct Shared<K> {
 
 struct State {
     lease: Lease,
-    desk: Desk,
-    books: Books,
+    queue: RequestQueue,
+    index: HistoryIndex,
     catalog: Catalog,
     /// Records before this one are durable.
     synced: Number,
@@ -82,7 +80,7 @@ impl State {
 impl<K: Keeper> Shared<K> {
     /// An empty one.
     pub fn new(keeper: K, catalog: Catalog, clock: Clock) -> Self {
-        Self::with(keeper, catalog, Books::default(), clock)
+        Self::with(keeper, catalog, HistoryIndex::default(), clock)
     }
 
     /// Opens what a keeper has.
@@ -99,29 +97,29 @@ impl<K: Keeper> Shared<K> {
             };
             held.add(object, len, named);
         }
-        let mut books = Books::new(catalog.first, held);
+        let mut index = HistoryIndex::new(catalog.first, held);
         for number in catalog.first.0..next.0 {
             let encoded = keeper.record(Number(number))?;
             let entry = decode(&encoded)?;
             match &entry {
                 // The catalog has it already.
-                Entry::Switch(_) if number < catalog.applied.0 => books.take_applied(&entry),
-                _ => books.take(&entry, &encoded),
+                Entry::Switch(_) if number < catalog.applied.0 => index.take_applied(&entry),
+                _ => index.take(&entry, &encoded),
             }
         }
-        let needed: Vec<TableId> = books.needed().into_iter().collect();
-        needed.into_iter().for_each(|table| books.objects.is_replaced(table));
-        let shared = Self::with(keeper, catalog, books, clock);
+        let needed: Vec<TableId> = index.needed().into_iter().collect();
+        needed.into_iter().for_each(|table| index.objects.is_replaced(table));
+        let shared = Self::with(keeper, catalog, index, clock);
         shared.sync_before(next)?;
         Ok(shared)
     }
 
     /// What was read may not be durable yet, so nothing counts as durable before a sync.
-    fn with(keeper: K, catalog: Catalog, books: Books, clock: Clock) -> Self {
+    fn with(keeper: K, catalog: Catalog, index: HistoryIndex, clock: Clock) -> Self {
         let lease = Lease::resumed(catalog.term, clock());
-        let desk = Desk::of_start(catalog.starts);
+        let queue = RequestQueue::of_start(catalog.starts);
         let synced = catalog.first;
-        let state = State { lease, desk, books, catalog, synced, failed: false };
+        let state = State { lease, queue, index, catalog, synced, failed: false };
         Self {
             keeper,
             clock,
@@ -141,7 +139,7 @@ impl<K: Keeper> Shared<K> {
 
     /// Makes all records so far durable.
     pub fn settle(&self) -> Result<()> {
-        let next = self.state().books.next();
+        let next = self.state().index.next();
         self.sync_before(next)
     }
 
@@ -156,7 +154,7 @@ impl<K: Keeper> Shared<K> {
     }
 
     fn used(&self, state: &State) -> u64 {
-        self.keeper.record_bytes() + state.books.objects.bytes()
+        self.keeper.record_bytes() + state.index.objects.bytes()
     }
 
     /// Refuses what does not fit: more than the quota and `beyond`, or than the disk has room for.
@@ -194,10 +192,10 @@ impl<K: Keeper> Shared<K> {
         let next = {
             let state = self.state();
             state.usable()?;
-            state.books.next()
+            state.index.next()
         };
         let switches = match self.keeper.sync() {
-            Ok(()) => self.state().books.objects.take_switches(next),
+            Ok(()) => self.state().index.objects.take_switches(next),
             Err(error) => {
                 self.state().failed = true;
                 return Err(error);
@@ -212,7 +210,7 @@ impl<K: Keeper> Shared<K> {
         let gone = {
             let mut state = self.state();
             state.synced = next;
-            state.books.durable(next)
+            state.index.durable(next)
         };
         self.records_came.notify_all();
         gone.into_iter().try_for_each(|table| self.keeper.delete(Object::Table(table)))

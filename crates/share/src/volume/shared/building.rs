@@ -1,11 +1,11 @@
 //! What the scribe stores in pieces: tables and checkpoints.
 
-use super::super::error::{Result, ShareError};
-use super::super::ids::{Number, Object, Term};
 use super::super::keeper::{Change, Keeper};
-use super::super::limits::{BEYOND_QUOTA, MOST_PARTIAL, MOST_PIECE_BYTES, MOST_READ_BYTES};
-use super::super::records::Checkpoint;
+use super::super::limits::{BEYOND_QUOTA, MOST_PARTIAL};
 use super::{Shared, lock};
+use oblivio_store::share::{
+    Checkpoint, MOST_PIECE_BYTES, MOST_READ_BYTES, Number, Object, Result, ShareError, Term,
+};
 
 impl<K: Keeper> Shared<K> {
     pub(super) fn upload(
@@ -20,7 +20,7 @@ impl<K: Keeper> Shared<K> {
         }
         let _building = lock(&self.building);
         let state = self.admit(term)?;
-        let (len, partial) = (state.books.objects.len(object), state.books.objects.partial(object));
+        let (len, partial) = (state.index.objects.len(object), state.index.objects.partial(object));
         self.within(&state, BEYOND_QUOTA)?;
         drop(state);
         let end = offset.checked_add(piece.len() as u64).ok_or(ShareError::NoObject(object))?;
@@ -33,11 +33,11 @@ impl<K: Keeper> Shared<K> {
         if partial != Some(offset) {
             return Err(ShareError::NoObject(object));
         }
-        if len.is_none() && self.state().books.objects.partials() >= MOST_PARTIAL {
+        if len.is_none() && self.state().index.objects.partials() >= MOST_PARTIAL {
             return Err(ShareError::Busy);
         }
         self.keeper.write(object, offset, piece)?;
-        self.state().books.objects.grow(object, piece.len() as u64);
+        self.state().index.objects.grow(object, piece.len() as u64);
         Ok(())
     }
 
@@ -49,14 +49,14 @@ impl<K: Keeper> Shared<K> {
             Object::Checkpoint(_) => 1,
         };
         let (held, partial) =
-            (state.books.objects.len(object), state.books.objects.partial(object));
+            (state.index.objects.len(object), state.index.objects.partial(object));
         drop(state);
         if len == 0 || held != Some(len) || !len.is_multiple_of(unit) {
             return Err(ShareError::NoObject(object));
         }
         if partial.is_some() {
             self.keeper.finish(object)?;
-            self.state().books.objects.finished(object);
+            self.state().index.objects.finished(object);
         }
         Ok(())
     }
@@ -68,24 +68,24 @@ impl<K: Keeper> Shared<K> {
             return Ok(());
         }
         let object = Object::Checkpoint(at);
-        let len = state.books.objects.len(object).unwrap_or(0);
-        if !state.books.objects.is_finished(object) {
+        let len = state.index.objects.len(object).unwrap_or(0);
+        if !state.index.objects.is_finished(object) {
             return Err(ShareError::NoObject(object));
         }
-        let (first, next) = (state.books.first(), state.books.next());
+        let (first, next) = (state.index.first(), state.index.next());
         drop(state);
         if at > next || keep_from > at || keep_from < first {
             return Err(ShareError::invalid("a checkpoint of records that are not here"));
         }
         self.sync_before(at)?;
-        if !self.state().books.may_forget(keep_from) {
+        if !self.state().index.may_forget(keep_from) {
             return Err(ShareError::invalid("a batch without answers would go"));
         }
         self.commit(&Change::Checkpoint { checkpoint: Checkpoint { at, len }, first: keep_from })?;
         let others = {
             let mut state = self.state();
-            state.books.forget(keep_from);
-            state.books.objects.name_checkpoint(at)
+            state.index.forget(keep_from);
+            state.index.objects.name_checkpoint(at)
         };
         others.into_iter().try_for_each(|object| self.keeper.delete(object))?;
         self.keeper.forget(keep_from)

@@ -1,10 +1,8 @@
 //! The catalog: small numbers and names, changed in transactions of redb.
 
-use super::super::error::Result;
-use super::super::ids::{Number, TableId, Term};
 use super::super::keeper::{Catalog, Change};
-use super::super::records::{Checkpoint, Parameters};
-use crate::StoreError;
+use oblivio_store::StoreError;
+use oblivio_store::share::{Checkpoint, Number, Parameters, Result, TableId, Term};
 use redb::backends::InMemoryBackend;
 use redb::{
     Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, StorageError,

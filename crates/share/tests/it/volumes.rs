@@ -1,7 +1,8 @@
 //! Every shared volume keeps the promises of the port: see `oblivio_testkit::share`.
+use oblivio_share::{MemoryShare, StoredShare, Tables};
 use oblivio_store::share::{
-    Ask, Clock, Entry, LEASE, MemoryShare, Number, Object, RecordShare, Seen, Seq, Session, Share,
-    ShareError, Spot, StoredShare, TableId, Tables,
+    Ask, Clock, Entry, LEASE, Number, Object, RecordShare, Seen, Seq, Session, Share, ShareError,
+    Spot, TableId,
 };
 use oblivio_store::{Held, MemoryStore, Objects, PutMode, Store};
 use oblivio_testkit::eventually;
