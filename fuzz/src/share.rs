@@ -6,10 +6,10 @@ use std::sync::OnceLock;
 
 /// A client's ask: refused, or the same when it is written and read again.
 pub fn share_ask(data: &[u8]) {
-    let Some((ask, head)) = fuzzing::ask(data) else { return };
+    let Some((ask, part, head)) = fuzzing::ask(data) else { return };
     // It may be of a volume with larger blocks.
-    if let Ok(bytes) = fuzzing::ask_bytes(&ask, head) {
-        assert_eq!(fuzzing::ask(&bytes), Some((ask, head)));
+    if let Ok(bytes) = fuzzing::ask_bytes(&ask, part, head) {
+        assert_eq!(fuzzing::ask(&bytes), Some((ask, part, head)));
     }
 }
 
@@ -19,7 +19,10 @@ pub fn share_answer(data: &[u8]) {
     let bytes = fuzzing::answer_bytes(&answer, head);
     if bytes.len() >= data.len() {
         let again = fuzzing::answer(&bytes).expect("it was written");
-        assert_eq!((again.0.done, again.0.refusal, again.1), (answer.done, answer.refusal, head));
+        assert_eq!(
+            (again.0.answer.done, again.0.refusal, again.1),
+            (answer.answer.done, answer.refusal, head)
+        );
     }
 }
 

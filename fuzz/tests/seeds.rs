@@ -6,7 +6,7 @@ use oblivio_crypto::Attempt;
 use oblivio_crypto::{KdfParams, KeySlots, MasterKey, Passphrase, SeededEntropy, Tag, VolumeId};
 use oblivio_engine::Action;
 use oblivio_engine::pyramid::share::fuzzing as share;
-use oblivio_engine::pyramid::share::{Answer, Ask, Compare, Head, Refusal, Seq, Session};
+use oblivio_engine::pyramid::share::{Answer, Ask, Compare, Head, Outcome, Refusal, Seq, Session};
 use oblivio_engine::pyramid::{
     Effect, Event, Home, Intent, Left, Merged, Name, Operation, Seed, Settle,
 };
@@ -366,7 +366,9 @@ fn share_asks() -> Vec<Ask> {
 
 fn share_ask_seeds() -> Vec<Vec<u8>> {
     let asks = share_asks();
-    asks.iter().map(|ask| share::ask_bytes(ask, Head::default()).expect("it fits")).collect()
+    asks.iter()
+        .map(|ask| share::ask_bytes(ask, share::Part::ALONE, Head::default()).expect("it fits"))
+        .collect()
 }
 
 fn share_notice_seeds() -> Vec<Vec<u8>> {
@@ -376,7 +378,11 @@ fn share_notice_seeds() -> Vec<Vec<u8>> {
 }
 
 fn share_answer_seeds() -> Vec<Vec<u8>> {
-    let answer = |done, refusal, content| Answer { done, refusal, content, live_blocks: 77 };
+    let answer = |done, refusal, content| Outcome {
+        answer: Answer { done, content },
+        refusal,
+        live_blocks: 77,
+    };
     let answers = [
         answer(true, None, None),
         answer(true, None, Some(vec![1; 64])),

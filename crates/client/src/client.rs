@@ -8,7 +8,7 @@ use crate::pump;
 use crate::role;
 use crate::session::{Desk, Key, MOST_OPEN, may_ask_again};
 use crate::volume::Keyed;
-use oblivio_engine::pyramid::share::{Answer, Ask, Change, Head, Refusal, Session};
+use oblivio_engine::pyramid::share::{Answer, Ask, Change, Head, Outcome, Refusal, Session};
 use oblivio_store::share::{Number, Share, ShareError};
 use oblivio_volume::{Error, Result};
 use std::io::ErrorKind;
@@ -300,9 +300,9 @@ fn away(desk: &Desk) -> Error {
 }
 
 /// The answers of a transaction; none if it must be asked again.
-fn judge(answers: Vec<Answer>) -> Result<Option<Vec<Answer>>> {
-    match answers.iter().find_map(|answer| answer.refusal) {
-        None => Ok(Some(answers)),
+fn judge(outcomes: Vec<Outcome>) -> Result<Option<Vec<Answer>>> {
+    match outcomes.iter().find_map(|outcome| outcome.refusal) {
+        None => Ok(Some(outcomes.into_iter().map(|outcome| outcome.answer).collect())),
         Some(refusal) if may_ask_again(refusal) => Ok(None),
         Some(Refusal::Full) => Err(Error::Full("the volume has as many blocks as it can".into())),
         Some(Refusal::Crowded) => {

@@ -2,16 +2,14 @@
 
 use crate::client::Client;
 use crate::presence;
-use oblivio_engine::pyramid::share as engine;
-use oblivio_engine::pyramid::{Name, Operation};
-use oblivio_privatefs as fs;
+use oblivio_privatefs::{self as fs, Answer, Ask, Session};
 use std::sync::{Mutex, PoisonError};
 
 /// A client's transactions as the file system wants them.
 pub struct Files {
     client: Client,
     /// The newest session that has its block.
-    present: Mutex<Option<engine::Session>>,
+    present: Mutex<Option<Session>>,
 }
 
 fn below(error: oblivio_volume::Error) -> fs::Error {
@@ -19,50 +17,6 @@ fn below(error: oblivio_volume::Error) -> fs::Error {
         oblivio_volume::Error::Full(_) => fs::Error::Full("more blocks"),
         other => fs::Error::Below(Box::new(other)),
     }
-}
-
-fn session_of(session: &fs::Session) -> engine::Session {
-    engine::Session(session.first_chunk().map_or(0, |word| u64::from_le_bytes(*word)))
-}
-
-fn name(name: fs::Name) -> Name {
-    Name { owner: name.owner, index: name.index }
-}
-
-fn ask(ask: &fs::Ask) -> engine::Ask {
-    let mut and_read = ask.and_read;
-    let action = match &ask.action {
-        fs::Action::Read => {
-            and_read = true;
-            oblivio_engine::Action::Read
-        }
-        fs::Action::Write(bytes) => oblivio_engine::Action::Write(bytes.clone()),
-        fs::Action::Patch { at, bytes } => {
-            oblivio_engine::Action::Patch { offset: *at, bytes: bytes.clone() }
-        }
-        fs::Action::Remove => oblivio_engine::Action::Remove,
-        fs::Action::Forget => return engine::Ask::forget(name(ask.name)).only_if(compare(ask)),
-    };
-    engine::Ask::new(name(ask.name), Operation { action, and_read }).only_if(compare(ask))
-}
-
-fn compare(ask: &fs::Ask) -> engine::Compare {
-    match &ask.compare {
-        fs::Compare::Always => engine::Compare::Always,
-        fs::Compare::Absent => engine::Compare::Absent,
-        fs::Compare::Exists => engine::Compare::Exists,
-        fs::Compare::Bytes(at, bytes) => engine::Compare::Bytes(*at, bytes.clone()),
-    }
-}
-
-fn change(change: engine::Change) -> fs::Change {
-    let name = fs::Name { owner: change.name.owner, index: change.name.index };
-    if change.and_later { fs::Change::Forgotten(name) } else { fs::Change::Block(name) }
-}
-
-fn answers(answers: Vec<engine::Answer>) -> Vec<fs::Answer> {
-    let one = |answer: engine::Answer| fs::Answer { done: answer.done, content: answer.content };
-    answers.into_iter().map(one).collect()
 }
 
 impl Files {
@@ -105,37 +59,30 @@ impl Files {
 }
 
 impl fs::Transactions for Files {
-    fn carry_out(&self, asks: &[fs::Ask]) -> fs::Result<Vec<fs::Answer>> {
-        let asks: Vec<engine::Ask> = asks.iter().map(ask).collect();
-        let done = self.client.carry_out(&asks).map_err(below)?;
+    fn carry_out(&self, asks: &[Ask]) -> fs::Result<Vec<Answer>> {
+        let done = self.client.carry_out(asks).map_err(below)?;
         self.be_present().map_err(below)?;
-        Ok(answers(done))
+        Ok(done)
     }
 
-    fn carry_out_many(&self, transactions: Vec<Vec<fs::Ask>>) -> fs::Result<Vec<Vec<fs::Answer>>> {
-        let asks: Vec<Vec<engine::Ask>> =
-            transactions.iter().map(|asks| asks.iter().map(ask).collect()).collect();
-        let done = self.client.carry_out_many(&asks).map_err(below)?;
+    fn carry_out_many(&self, transactions: Vec<Vec<Ask>>) -> fs::Result<Vec<Vec<Answer>>> {
+        let done = self.client.carry_out_many(&transactions).map_err(below)?;
         self.be_present().map_err(below)?;
-        Ok(done.into_iter().map(answers).collect())
+        Ok(done)
     }
 
     fn carry_out_in(
         &self,
-        session: fs::Session,
-        transactions: Vec<Vec<fs::Ask>>,
-    ) -> fs::Result<Option<Vec<Vec<fs::Answer>>>> {
-        let asks: Vec<Vec<engine::Ask>> =
-            transactions.iter().map(|asks| asks.iter().map(ask).collect()).collect();
-        let done = self.client.carry_out_in(session_of(&session), &asks).map_err(below)?;
+        session: Session,
+        transactions: Vec<Vec<Ask>>,
+    ) -> fs::Result<Option<Vec<Vec<Answer>>>> {
+        let done = self.client.carry_out_in(session, &transactions).map_err(below)?;
         self.be_present().map_err(below)?;
-        Ok(done.map(|done| done.into_iter().map(answers).collect()))
+        Ok(done)
     }
 
     fn changed(&self) -> fs::Changes {
-        let changed = self.client.changed();
-        let known = changed.map(|changes| changes.into_iter().map(change).collect());
-        known.map_or(fs::Changes::Unknown, fs::Changes::Known)
+        self.client.changed().map_or(fs::Changes::Unknown, fs::Changes::Known)
     }
 
     fn block_bytes(&self) -> usize {
@@ -152,17 +99,14 @@ impl fs::Transactions for Files {
         Ok(())
     }
 
-    fn session(&self) -> fs::Session {
+    fn session(&self) -> Session {
         // One without its block would be taken for ended.
         let present = *self.present.lock().unwrap_or_else(PoisonError::into_inner);
-        let session = present.unwrap_or_else(|| self.client.session());
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&session.0.to_le_bytes());
-        bytes
+        present.unwrap_or_else(|| self.client.session())
     }
 
-    fn is_live(&self, session: &fs::Session) -> fs::Result<bool> {
-        let session = session_of(session);
+    fn is_live(&self, session: &Session) -> fs::Result<bool> {
+        let session = *session;
         if session == self.client.session() {
             return Ok(true);
         }

@@ -7,7 +7,7 @@ use crate::volume::Keyed;
 use oblivio_crypto::{Entropy, OsEntropy};
 use oblivio_engine::Result as EngineResult;
 use oblivio_engine::pyramid::share::{
-    Answer, AnswerRecord, Ask, Change, Follower, Head, Refusal, Seq, Session,
+    Answer, AnswerRecord, Ask, Change, Follower, Head, Outcome, Refusal, Seq, Session,
 };
 use oblivio_store::share as port;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,7 @@ pub struct Desk {
     unsent: Vec<port::Ask>,
     /// Those whose caller still waits.
     wanted: BTreeSet<Key>,
-    answers: BTreeMap<Key, Answer>,
+    answers: BTreeMap<Key, Outcome>,
     /// Blocks that exist, as the newest answer says.
     live_blocks: u64,
     /// The line broke: the server may have lost asks that it had.
@@ -155,8 +155,8 @@ impl Desk {
         for ask in self.follower.open_asks() {
             let key = (ask.session, ask.seq);
             if self.wanted.remove(&key) {
-                let answer = Answer { done: false, refusal, content: None, live_blocks };
-                self.answers.insert(key, answer);
+                let answer = Answer { done: false, content: None };
+                self.answers.insert(key, Outcome { answer, refusal, live_blocks });
             }
         }
         self.unsent.clear();
@@ -253,7 +253,7 @@ impl Desk {
     }
 
     /// The answers to these asks, once all are there.
-    pub fn answered(&mut self, keys: &[Key]) -> Option<Vec<Answer>> {
+    pub fn answered(&mut self, keys: &[Key]) -> Option<Vec<Outcome>> {
         let all = keys.iter().all(|key| self.answers.contains_key(key));
         all.then(|| keys.iter().filter_map(|key| self.answers.remove(key)).collect())
     }

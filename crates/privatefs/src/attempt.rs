@@ -5,7 +5,7 @@ use crate::cache::Block;
 use crate::error::{Error, Result};
 use crate::inode::Inode;
 use crate::layout;
-use crate::transactions::{Action, Answer, Ask, MOST_ASKS, Name, Owner, Session, TOGETHER};
+use crate::transactions::{Action, Answer, Ask, Does, MOST_ASKS, Name, Owner, Session, TOGETHER};
 use crate::types::Kind;
 use std::collections::BTreeMap;
 
@@ -149,7 +149,7 @@ impl<'a> Attempt<'a> {
             let known = answer.filter(|_| matches!(done, Ok(true)));
             let known = known.and_then(|answer| after(ask, answer, fs.block_bytes));
             cache.end(ask.name, true, known);
-            if ask.action == Action::Forget {
+            if ask.does == Does::Forget {
                 cache.forget_from(ask.name);
             }
         }
@@ -160,16 +160,24 @@ impl<'a> Attempt<'a> {
 
 /// What a block holds after an ask, if that is known.
 fn after(ask: &Ask, answer: &Answer, block_bytes: usize) -> Option<Option<Block>> {
-    let mut block = match &ask.action {
-        Action::Write(bytes) => bytes.clone(),
-        Action::Patch { .. } if ask.and_read => answer.content.clone().unwrap_or_default(),
-        Action::Remove | Action::Forget => return Some(None),
-        Action::Patch { .. } | Action::Read => return None,
+    let (action, and_read) = match &ask.does {
+        Does::Block(operation) => (&operation.action, operation.and_read),
+        Does::Forget => return Some(None),
+        Does::End(_) => return None,
+    };
+    let mut block = match action {
+        Action::Write(_) => Vec::new(),
+        Action::Patch { .. } | Action::Patches(_) if and_read => {
+            answer.content.clone().unwrap_or_default()
+        }
+        Action::Remove => return Some(None),
+        _ => return None,
     };
     block.resize(block_bytes, 0);
-    if let Action::Patch { at, bytes } = &ask.action {
-        block.get_mut(*at..at + bytes.len())?.copy_from_slice(bytes);
+    if action.end() > block_bytes {
+        return None;
     }
+    action.write_to(&mut block);
     Some(Some(Block::from(block)))
 }
 

@@ -135,20 +135,16 @@ impl Base {
             return;
         };
         for change in changes {
-            let Name { owner, index } = match change {
-                Change::Block(name) => {
-                    cache.forget(name);
-                    name
-                }
-                Change::Forgotten(from) => {
-                    cache.forget_from(from);
-                    from
-                }
-            };
+            let Change { name, and_later, .. } = change;
+            match and_later {
+                true => cache.forget_from(name),
+                false => cache.forget(name),
+            }
+            let Name { owner, index } = name;
             if index == 0 {
                 notices.insert(Notice::Inode(owner));
             }
-            if index >= layout::DATA || matches!(change, Change::Forgotten(_)) {
+            if index >= layout::DATA || and_later {
                 notices.insert(Notice::Blocks(owner));
             }
         }

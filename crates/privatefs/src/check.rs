@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::inode::Inode;
 use crate::layout::{self, MOVES, ORPHANS, ROOT};
 use crate::listed::Listed;
-use crate::transactions::{Action, Ask, Compare, Owner};
+use crate::transactions::{Ask, Owner};
 use crate::types::Kind;
 use std::collections::btree_map::Entry as BTreeEntry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -263,7 +263,7 @@ impl PrivateFs {
                 Problem::WrongLinks { id, found, .. } => self.set_links(*id, *found)?,
                 Problem::Unreachable(id) => {
                     let name = layout::inode(*id);
-                    let forget = Ask::change(name, Action::Forget, Compare::Always);
+                    let forget = Ask::forget(name);
                     self.transactions.carry_out(&[forget])?;
                 }
                 Problem::Orphan(_) => continue,

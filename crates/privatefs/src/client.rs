@@ -62,8 +62,8 @@ impl PrivateFs {
     /// # Errors
     /// Those of the transactions.
     pub fn create_root_unless(&self, other: Name, node: NewNode) -> Result<bool> {
-        let root = Ask { and_read: true, ..self.new_root(node) };
-        let other = Ask { compare: Compare::Absent, ..Ask::read(other) };
+        let root = self.new_root(node).and_read();
+        let other = Ask::read(other).only_if(Compare::Absent);
         let answers = self.transactions.carry_out(&[root, other])?;
         crate::base::lock(&self.cache).forget(layout::inode(ROOT));
         Ok(answers.first().is_some_and(|root| root.done || root.content.is_some()))

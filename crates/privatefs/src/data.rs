@@ -180,7 +180,7 @@ impl PrivateFs {
                 taken = 0;
             } else {
                 for (page, part, from) in pieces(begin, taken, self.block_bytes) {
-                    let action = Action::Patch { at: part.start, bytes: data[from].to_vec() };
+                    let action = Action::Patch { offset: part.start, bytes: data[from].to_vec() };
                     let name = layout::data(id, page);
                     attempt.ask(Ask::change(name, action, Compare::Always));
                 }

@@ -75,7 +75,7 @@ impl PrivateFs {
 
     /// Pages were written to a file that another client removed: nobody else knows of them.
     fn forget_lost(&self, id: Owner) {
-        let forget = Ask::change(layout::inode(id), Action::Forget, Compare::Absent);
+        let forget = Ask::forget(layout::inode(id)).only_if(Compare::Absent);
         // If it fails, a check finds them.
         let _ = self.transactions.carry_out(&[forget]);
     }
@@ -158,7 +158,7 @@ impl PrivateFs {
 fn actions(page: &Page) -> impl Iterator<Item = Action> + '_ {
     page.parts.iter().map(|part| match part.len() == page.bytes.len() {
         true => Action::Write(page.bytes.clone()),
-        false => Action::Patch { at: part.start, bytes: page.bytes[part.clone()].to_vec() },
+        false => Action::Patch { offset: part.start, bytes: page.bytes[part.clone()].to_vec() },
     })
 }
 

@@ -70,9 +70,9 @@ impl Inode {
         let mut at = Reader(block);
         let mut holders = Vec::new();
         for _ in 0..HOLDERS {
-            holders.push(at.array::<16>()?);
+            holders.push(Session::from_bytes(at.array()?));
         }
-        holders.retain(|holder| *holder != [0; 16]);
+        holders.retain(|holder| *holder != Session(0));
         let holders_stamp = at.array()?;
         let stamp = at.array()?;
         let (mtime, ctime) = (time(&mut at)?, time(&mut at)?);
@@ -152,7 +152,7 @@ impl Inode {
     }
 
     fn encode_holders(&self) -> Vec<u8> {
-        let mut bytes = self.holders.concat();
+        let mut bytes: Vec<u8> = self.holders.iter().flat_map(|it| it.to_bytes()).collect();
         bytes.resize(HOLDERS_STAMP, 0);
         bytes.extend(self.holders_stamp);
         bytes
@@ -184,35 +184,35 @@ impl Inode {
     /// that was read.
     pub fn replace(&self, old: [u8; 16], block_bytes: usize) -> Ask {
         let bytes = self.encode(block_bytes).split_off(STAMP);
-        let action = Action::Patch { at: STAMP, bytes };
+        let action = Action::Patch { offset: STAMP, bytes };
         let compare = Compare::Bytes(STAMP, old.to_vec());
-        Ask { and_read: true, ..Ask::change(layout::inode(self.id), action, compare) }
+        Ask::change(layout::inode(self.id), action, compare).and_read()
     }
 
     /// Writes the holders, if no others came or went.
     pub fn replace_holders(&self, old: [u8; 8]) -> Ask {
-        let action = Action::Patch { at: 0, bytes: self.encode_holders() };
+        let action = Action::Patch { offset: 0, bytes: self.encode_holders() };
         let compare = Compare::Bytes(HOLDERS_STAMP, old.to_vec());
-        Ask { and_read: true, ..Ask::change(layout::inode(self.id), action, compare) }
+        Ask::change(layout::inode(self.id), action, compare).and_read()
     }
 
     /// As [`Self::replace_holders`], if nothing else changed either: who goes last must know it.
     pub fn release(&self, old: [u8; 8]) -> Ask {
-        Ask { compare: unchanged(old, self.stamp), ..self.replace_holders(old) }
+        self.replace_holders(old).only_if(unchanged(old, self.stamp))
     }
 
     /// As [`Self::replace`], if no holders came or went either: of who takes the last name and who
     /// goes last, one must know of the other.
     pub fn orphan(&self, old: [u8; 16], block_bytes: usize) -> Ask {
         let compare = unchanged(self.holders_stamp, old);
-        Ask { compare, ..self.replace(old, block_bytes) }
+        self.replace(old, block_bytes).only_if(compare)
     }
 
     /// Writes a directory's times, whatever other names come and go in it.
     pub fn touch_directory(&self) -> Ask {
-        let action = Action::Patch { at: STAMP, bytes: self.encode_touched() };
+        let action = Action::Patch { offset: STAMP, bytes: self.encode_touched() };
         let compare = Compare::Bytes(GUARD, self.guard.to_vec());
-        Ask { and_read: true, ..Ask::change(layout::inode(self.id), action, compare) }
+        Ask::change(layout::inode(self.id), action, compare).and_read()
     }
 
     /// Writes a directory's times and links. `old` are the links that were read.
@@ -220,17 +220,17 @@ impl Inode {
         let mut bytes = self.encode_touched();
         bytes.extend(self.guard);
         bytes.extend(self.nlink.to_le_bytes());
-        let action = Action::Patch { at: STAMP, bytes };
+        let action = Action::Patch { offset: STAMP, bytes };
         let mut compared = self.guard.to_vec();
         compared.extend(old.to_le_bytes());
         let compare = Compare::Bytes(GUARD, compared);
-        Ask { and_read: true, ..Ask::change(layout::inode(self.id), action, compare) }
+        Ask::change(layout::inode(self.id), action, compare).and_read()
     }
 
     /// Removes the inode and all its blocks, if nobody opened or changed it.
     pub fn forget(&self) -> Ask {
         let compare = unchanged(self.holders_stamp, self.stamp);
-        Ask::change(layout::inode(self.id), Action::Forget, compare)
+        Ask::forget(layout::inode(self.id)).only_if(compare)
     }
 
     /// Something but data changed.

@@ -53,8 +53,8 @@ pub use error::{Error, Result};
 pub use layout::ROOT;
 pub use locks::{Lock, LockKind, LockOwner};
 pub use transactions::{
-    Action, Answer, Ask, Change, Changes, Compare, MOST_ASKS, MOST_COMPARED, Name, Owner, Session,
-    Space, Transactions,
+    Action, Answer, Ask, Change, Changes, Compare, Does, MOST_ASKS, MOST_COMPARED, Name, Operation,
+    Owner, Session, Space, Transactions,
 };
 pub use types::{
     Attr, Entry, Kind, LINK_BYTES, MAX_FILE, NAME_BYTES, NewNode, RenameMode, SetAttr, Timestamp,

@@ -303,7 +303,7 @@ fn read(attempt: &mut Attempt<'_>, id: Owner) -> Result<Table> {
     let mut at = Reader(&block);
     let (stamp, count) = (Some(at.array()?), at.u16()?);
     let entry = |_| {
-        let (session, number) = (at.array()?, at.u64()?);
+        let (session, number) = (Session::from_bytes(at.array()?), at.u64()?);
         let (start, end, pid, bits) = (at.u64()?, at.u64()?, at.u32()?, at.u8()?);
         let exclusive = bits & WRITE != 0;
         let kind = if exclusive { LockKind::Exclusive } else { LockKind::Shared };
@@ -318,7 +318,7 @@ fn encode(entries: &[Entry], stamp: [u8; 16]) -> Vec<u8> {
     let mut block = stamp.to_vec();
     block.extend((entries.len() as u16).to_le_bytes());
     for Entry { session, owner, lock } in entries {
-        block.extend(session);
+        block.extend(session.to_bytes());
         for number in [owner.number, lock.start, lock.end] {
             block.extend(number.to_le_bytes());
         }

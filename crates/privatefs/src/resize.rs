@@ -57,11 +57,11 @@ fn plan_pages(attempt: &mut Attempt<'_>, inode: &mut Inode, size: u64) {
 }
 
 fn forget(attempt: &mut Attempt<'_>, id: Owner, from: u64) {
-    attempt.ask(Ask::change(layout::data(id, from), Action::Forget, Compare::Always));
+    attempt.ask(Ask::forget(layout::data(id, from)));
 }
 
 fn zero(attempt: &mut Attempt<'_>, id: Owner, page: u64, part: std::ops::Range<usize>) {
-    let action = Action::Patch { at: part.start, bytes: vec![0; part.len()] };
+    let action = Action::Patch { offset: part.start, bytes: vec![0; part.len()] };
     attempt.ask(Ask::change(layout::data(id, page), action, Compare::Always));
 }
 
@@ -158,7 +158,7 @@ impl PrivateFs {
             let name = layout::data(id, page);
             let action = match part.len() == self.block_bytes {
                 true => Action::Remove,
-                false => Action::Patch { at: part.start, bytes: vec![0; part.len()] },
+                false => Action::Patch { offset: part.start, bytes: vec![0; part.len()] },
             };
             asks.push(vec![Ask::change(name, action, Compare::Always)]);
             if asks.len() == TOGETHER {

@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::transactions::{
-    Action, Answer, Ask, Change, Changes, Compare, MOST_ASKS, MOST_COMPARED, Name, Owner, Session,
-    Space, Transactions,
+    Action, Answer, Ask, Change, Changes, Compare, Does, MOST_ASKS, MOST_COMPARED, Name, Owner,
+    Session, Space, Transactions,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -144,12 +144,16 @@ impl State {
         check(asks, block_bytes)?;
         let done = asks.iter().all(|ask| holds(self.blocks.get(&ask.name), &ask.compare));
         let answer = |ask: &Ask| {
-            let asked = ask.and_read || ask.action == Action::Read;
+            let asked = matches!(&ask.does, Does::Block(operation) if operation.and_read);
             let content = self.blocks.get(&ask.name).filter(|_| asked).cloned();
             Answer { done, content }
         };
         let answers = asks.iter().map(answer).collect();
-        let grows = |ask: &Ask| matches!(ask.action, Action::Write(_) | Action::Patch { .. });
+        let keeps = |action: &Action| matches!(action, Action::Read | Action::Remove);
+        let grows = |ask: &Ask| match &ask.does {
+            Does::Block(operation) => !keeps(&operation.action),
+            _ => false,
+        };
         let full = self.full || self.blocks.len() as u64 >= MOST_BLOCKS;
         if full && asks.iter().any(|ask| grows(ask) && !self.blocks.contains_key(&ask.name)) {
             return Err(Error::Full("more blocks"));
@@ -162,29 +166,25 @@ impl State {
 
     fn apply(&mut self, ask: &Ask, by: &Session, block_bytes: usize) {
         let name = ask.name;
-        let change = match &ask.action {
-            Action::Read => return,
-            Action::Forget => {
+        match &ask.does {
+            Does::Block(operation) => match &operation.action {
+                Action::Read => return,
+                Action::Remove => drop(self.blocks.remove(&name)),
+                action => {
+                    let block = self.blocks.entry(name).or_insert_with(|| vec![0; block_bytes]);
+                    action.write_to(block);
+                }
+            },
+            Does::Forget => {
                 self.blocks
                     .retain(|known, _| known.owner != name.owner || known.index < name.index);
-                Change::Forgotten(name)
             }
-            Action::Remove => {
-                self.blocks.remove(&name);
-                Change::Block(name)
+            Does::End(session) => {
+                self.ended.insert(*session);
+                return;
             }
-            Action::Write(bytes) => {
-                let mut block = bytes.clone();
-                block.resize(block_bytes, 0);
-                self.blocks.insert(name, block);
-                Change::Block(name)
-            }
-            Action::Patch { at, bytes } => {
-                let block = self.blocks.entry(name).or_insert_with(|| vec![0; block_bytes]);
-                block[*at..at + bytes.len()].copy_from_slice(bytes);
-                Change::Block(name)
-            }
-        };
+        }
+        let change = Change { session: *by, name, and_later: ask.does == Does::Forget };
         for (session, changes) in &mut self.changes {
             if session == by {
                 continue;
@@ -204,10 +204,9 @@ fn check(asks: &[Ask], block_bytes: usize) -> Result<()> {
         return Err(Error::Invalid("a transaction"));
     }
     for ask in asks {
-        let end = match &ask.action {
-            Action::Write(bytes) => bytes.len(),
-            Action::Patch { at, bytes } => at + bytes.len(),
-            Action::Read | Action::Remove | Action::Forget => 0,
+        let end = match &ask.does {
+            Does::Block(operation) => operation.action.end(),
+            _ => 0,
         };
         let compared = match &ask.compare {
             Compare::Bytes(at, bytes) if bytes.len() <= MOST_COMPARED => at + bytes.len(),

@@ -5,8 +5,20 @@ use crate::error::Result;
 /// The owner of blocks: the file, directory or table that they belong to.
 pub type Owner = [u8; 16];
 
-/// A client's stay, from its start to its end.
-pub type Session = [u8; 16];
+/// A client's time with a volume, from its start to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Session(pub u64);
+
+impl Session {
+    /// As it stands in blocks.
+    pub(crate) fn to_bytes(self) -> [u8; 16] {
+        u128::from(self.0).to_le_bytes()
+    }
+
+    pub(crate) fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(u128::from_le_bytes(bytes) as u64)
+    }
+}
 
 /// The most asks of a transaction.
 pub const MOST_ASKS: usize = 8;
@@ -14,34 +26,88 @@ pub const MOST_ASKS: usize = 8;
 /// The most bytes of a comparison.
 pub const MOST_COMPARED: usize = 64;
 
-/// The name of a block.
+/// The name of a block. No store sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
-    /// What it belongs to.
+    /// What it belongs to: all blocks of an owner can be forgotten at once.
     pub owner: Owner,
     /// Which of its owner's blocks it is.
     pub index: u64,
 }
 
-/// What an ask does to its block.
+/// An action on a block. No store can tell them apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing.
+    /// Return the block's content.
     Read,
-    /// Replaces the content. Zeros pad it to a block.
+    /// Replace the whole content. Zeros pad shorter data to a block.
     Write(Vec<u8>),
-    /// Replaces a part. An absent block counts as zeros.
+    /// Replace a part of the content. An absent block counts as zeros.
     Patch {
         /// Offset in the block.
-        at: usize,
+        offset: usize,
         /// The bytes.
         bytes: Vec<u8>,
     },
-    /// Makes the block absent.
+    /// Replace several parts, in order.
+    Patches(Vec<(usize, Vec<u8>)>),
+    /// Make the block absent. Later reads find it absent.
     Remove,
-    /// Makes all blocks of the owner absent whose index is not smaller. The comparison is with
-    /// the named block itself.
+}
+
+impl Action {
+    /// End of the furthest byte written, as an offset in the block.
+    pub fn end(&self) -> usize {
+        let end = |offset: usize, bytes: &[u8]| offset.saturating_add(bytes.len());
+        match self {
+            Action::Read | Action::Remove => 0,
+            Action::Write(bytes) => bytes.len(),
+            Action::Patch { offset, bytes } => end(*offset, bytes),
+            Action::Patches(patches) => {
+                patches.iter().map(|(offset, bytes)| end(*offset, bytes)).max().unwrap_or(0)
+            }
+        }
+    }
+
+    /// Applies a write or patch to a block; other actions leave the block alone. The block must
+    /// reach to [`Self::end`].
+    pub fn write_to(&self, block: &mut [u8]) {
+        let mut patch = |offset: usize, bytes: &[u8]| {
+            block[offset..offset + bytes.len()].copy_from_slice(bytes);
+        };
+        match self {
+            Action::Read | Action::Remove => {}
+            Action::Write(bytes) => {
+                patch(0, bytes);
+                block[bytes.len()..].fill(0);
+            }
+            Action::Patch { offset, bytes } => patch(*offset, bytes),
+            Action::Patches(patches) => {
+                patches.iter().for_each(|(offset, bytes)| patch(*offset, bytes));
+            }
+        }
+    }
+}
+
+/// What to do with a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// The change, if any.
+    pub action: Action,
+    /// Whether the answer is the content before the change: with a write, the test-and-set of
+    /// PrivateFS.
+    pub and_read: bool,
+}
+
+/// What an ask does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Does {
+    /// Something with its block.
+    Block(Operation),
+    /// It removes its block and all later ones of its owner. They read as absent from then on.
     Forget,
+    /// It ends a session, its own or a silent one. Later asks of that session are refused.
+    End(Session),
 }
 
 /// What must hold of a block before a transaction.
@@ -62,23 +128,52 @@ pub enum Compare {
 pub struct Ask {
     /// Its block.
     pub name: Name,
-    /// The change.
-    pub action: Action,
-    /// Whether the answer has the content before the change. That of a read always has.
-    pub and_read: bool,
-    /// What must hold.
+    /// What to do.
+    pub does: Does,
+    /// What must hold of its block before.
     pub compare: Compare,
 }
 
 impl Ask {
+    /// An operation on a block.
+    pub fn new(name: Name, operation: Operation) -> Self {
+        Self { name, does: Does::Block(operation), compare: Compare::Always }
+    }
+
     /// Reads a block.
     pub fn read(name: Name) -> Self {
-        Self { name, action: Action::Read, and_read: true, compare: Compare::Always }
+        Self::new(name, Operation { action: Action::Read, and_read: true })
     }
 
     /// A change, if the comparison holds.
     pub fn change(name: Name, action: Action, compare: Compare) -> Self {
-        Self { name, action, and_read: false, compare }
+        Self::new(name, Operation { action, and_read: false }).only_if(compare)
+    }
+
+    /// Removes a block and all later ones of its owner.
+    pub fn forget(first: Name) -> Self {
+        Self { name: first, does: Does::Forget, compare: Compare::Always }
+    }
+
+    /// Ends a session. It is no part of a transaction. It shows a slot as any other.
+    pub fn end_of(session: Session) -> Self {
+        let name = Name { owner: [0xff; 16], index: session.0 };
+        Self { name, does: Does::End(session), compare: Compare::Always }
+    }
+
+    /// With something that must hold of its block before.
+    #[must_use]
+    pub fn only_if(self, compare: Compare) -> Self {
+        Self { compare, ..self }
+    }
+
+    /// The answer has the content before the change.
+    #[must_use]
+    pub fn and_read(mut self) -> Self {
+        if let Does::Block(operation) = &mut self.does {
+            operation.and_read = true;
+        }
+        self
     }
 }
 
@@ -91,13 +186,15 @@ pub struct Answer {
     pub content: Option<Vec<u8>>,
 }
 
-/// A change by another client.
+/// A block that a client changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// Of one block.
-    Block(Name),
-    /// Of all blocks of this owner from this index on.
-    Forgotten(Name),
+pub struct Change {
+    /// Whose ask it was.
+    pub session: Session,
+    /// The block.
+    pub name: Name,
+    /// Whether all later blocks of its owner are gone too.
+    pub and_later: bool,
 }
 
 /// Transactions that are in flight together, if they do not depend on each other: blocks of 4 KiB

@@ -10,7 +10,8 @@ const LAYERS: [(&str, &[&str]); 19] = [
     ("store", &[]),
     // Stores on a network, and the only async code. It never sees a key of a volume either.
     ("online", &["store"]),
-    ("engine", &["crypto"]),
+    // What transactions are made of is the file system's, which needs nothing.
+    ("engine", &["crypto", "privatefs"]),
     ("splitmix", &[]),
     ("audit", &["splitmix"]),
     ("volume", &["crypto", "engine", "store"]),

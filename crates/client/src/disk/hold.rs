@@ -8,7 +8,7 @@
 //! A computer that slept finds its session ended. It goes on in a new one if the block still names
 //! it: then nobody wrote in between.
 
-use super::names::{HOLDER, change, read};
+use super::names::{HOLDER, change};
 use crate::client::Client;
 use crate::presence;
 use oblivio_crypto::{Entropy, OsEntropy};
@@ -121,7 +121,7 @@ impl Hold {
     /// Makes the block name this process, if `may` allows it for the holder before.
     fn be_named(&self, client: &Client, may: impl Fn(&Holder) -> Result<()>) -> Result<Session> {
         for _ in 0..MOST_TRIES {
-            let before = client.carry_out(&[read(HOLDER)])?.pop();
+            let before = client.carry_out(&[Ask::read(HOLDER)])?.pop();
             let compare = match before.and_then(|answer| answer.content) {
                 None => Compare::Absent,
                 Some(block) => {

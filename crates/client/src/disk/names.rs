@@ -8,23 +8,17 @@
 //! ```
 
 use crate::client::Client;
-use oblivio_engine::Action;
-use oblivio_engine::pyramid::share::{Ask, Compare};
-use oblivio_engine::pyramid::{Name, Operation};
+use oblivio_privatefs::{Action, Ask, Compare, Name};
 use oblivio_volume::{Error, Result};
 
 /// The owner of all its blocks.
 const DISK: [u8; 16] = *b"oblivio disk\0\0\0\0";
 /// The block that says that a volume holds a disk, and of which size.
-pub const ROOT: oblivio_privatefs::Name = oblivio_privatefs::Name { owner: DISK, index: 0 };
+pub const ROOT: Name = Name { owner: DISK, index: 0 };
 /// Who has the disk.
 pub const HOLDER: Name = Name { owner: DISK, index: 1 };
 /// Which regions were ever written.
 pub const REGIONS: Name = Name { owner: DISK, index: 2 };
-
-fn root() -> Name {
-    Name { owner: ROOT.owner, index: ROOT.index }
-}
 
 /// The block that says that a volume holds files.
 fn root_of_files() -> Name {
@@ -35,12 +29,9 @@ pub fn data(block: u64) -> Name {
     Name { owner: DISK, index: (1 << 32) + block }
 }
 
-pub fn read(name: Name) -> Ask {
-    Ask::new(name, Operation { action: Action::Read, and_read: true })
-}
-
+/// A change, whatever the block holds.
 pub fn change(name: Name, action: Action) -> Ask {
-    Ask::new(name, Operation { action, and_read: false })
+    Ask::change(name, action, Compare::Always)
 }
 
 /// Whether a volume holds a disk.
@@ -48,13 +39,13 @@ pub fn change(name: Name, action: Action) -> Ask {
 /// # Errors
 /// Those of the line.
 pub fn is_in(client: &Client) -> Result<bool> {
-    let found = client.carry_out(&[read(root())])?;
+    let found = client.carry_out(&[Ask::read(ROOT)])?;
     Ok(found.first().is_some_and(|answer| answer.content.is_some()))
 }
 
 /// The root of a volume that holds a disk.
 pub fn stored_root(client: &Client) -> Result<Vec<u8>> {
-    let asks = [root(), root_of_files()].map(|name| vec![read(name)]);
+    let asks = [ROOT, root_of_files()].map(|name| vec![Ask::read(name)]);
     let mut found = client.carry_out_many(&asks)?.into_iter().flatten();
     let mut content = || found.next().and_then(|answer| answer.content);
     match (content(), content()) {
@@ -81,9 +72,8 @@ fn unframed(block: &[u8]) -> Option<Vec<u8>> {
 /// Stores a root in a volume that holds nothing.
 pub fn claim(client: &Client, root_bytes: &[u8]) -> Result<()> {
     let asks = [
-        Ask::new(root(), Operation { action: Action::Write(framed(root_bytes)), and_read: true })
-            .only_if(Compare::Absent),
-        read(root_of_files()).only_if(Compare::Absent),
+        Ask::change(ROOT, Action::Write(framed(root_bytes)), Compare::Absent).and_read(),
+        Ask::read(root_of_files()).only_if(Compare::Absent),
     ];
     let answers = client.carry_out(&asks)?;
     match &answers[..] {

@@ -5,7 +5,7 @@
 
 use super::change::{Change, Waiting};
 use super::hold::Hold;
-use super::names::{REGIONS, change, claim, data, read};
+use super::names::{REGIONS, change, claim, data};
 use super::regions::Regions;
 use crate::client::Client;
 use oblivio_engine::pyramid::share::{Answer, Ask};
@@ -55,7 +55,7 @@ impl Space {
 
     /// Learns which regions were ever written.
     pub fn learn_regions(&self) -> Result<()> {
-        let answers = self.carry_out(&[vec![read(REGIONS)]])?;
+        let answers = self.carry_out(&[vec![Ask::read(REGIONS)]])?;
         if let Some(bits) = answers.into_iter().next().and_then(|answer| answer.content) {
             lock(&self.regions).set(bits);
         }
@@ -100,7 +100,7 @@ impl Space {
         drop(waiting);
         let known = |changes: &[Change]| changes.iter().any(Change::is_whole);
         let missing = blocks.iter().zip(&changes).filter(|(_, changes)| !known(changes));
-        let asks: Vec<_> = missing.map(|(id, _)| vec![read(data(id.0))]).collect();
+        let asks: Vec<_> = missing.map(|(id, _)| vec![Ask::read(data(id.0))]).collect();
         let mut found = Vec::with_capacity(asks.len());
         for part in asks.chunks(TOGETHER) {
             found.extend(self.carry_out(part)?);

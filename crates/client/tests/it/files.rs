@@ -4,7 +4,6 @@ use super::{Line, World, clock, eventually, passphrase};
 use oblivio_client::files::Files;
 use oblivio_client::{NewShared, Options as Hearing, create, disk};
 use oblivio_crypto::{Entropy, KdfParams, OsEntropy};
-use oblivio_engine::pyramid::{self as engine, Operation, share};
 use oblivio_privatefs::{Action, Ask, Compare, Name, Transactions};
 use oblivio_privatefs::{
     Environment, Error, NewNode, Options, PrivateFs, ROOT, RenameMode, Timestamp,
@@ -121,9 +120,9 @@ fn locks_are_those_of_the_session_that_lives() {
     one.write(file, 0, first.as_bytes()).unwrap();
     // As a scribe does with a session that is silent.
     let old = one_files.client().session();
-    let block = engine::Name { owner: *b"oblivio sessions", index: old.0 };
-    let remove = Operation { action: oblivio_engine::Action::Remove, and_read: false };
-    two_files.client().carry_out(&[share::Ask::new(block, remove)]).unwrap();
+    let block = Name { owner: *b"oblivio sessions", index: old.0 };
+    let remove = Ask::change(block, Action::Remove, Compare::Always);
+    two_files.client().carry_out(&[remove]).unwrap();
     two_files.client().end(old).unwrap();
     // What it held is given up, and it does not know that its session is over.
     two.lock(file, owner, lock).unwrap();

@@ -1,13 +1,6 @@
 //! Newtypes of the pyramid engine's numbers.
 
-/// The name of a block. The store never sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name {
-    /// What it belongs to, a file perhaps. All blocks of an owner can be forgotten at once.
-    pub owner: [u8; 16],
-    /// Its number there.
-    pub index: u64,
-}
+pub use oblivio_privatefs::Name;
 
 /// The running number of an ask, in the order of all batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

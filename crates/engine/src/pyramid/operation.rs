@@ -1,16 +1,7 @@
 //! What an ask does to its block.
 
 use crate::Action;
-
-/// What to do with a block.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Operation {
-    /// The change, if any.
-    pub action: Action,
-    /// Whether the answer is the content before the change: with a write, the paper's
-    /// test-and-set.
-    pub and_read: bool,
-}
+pub use oblivio_privatefs::Operation;
 
 /// What an ask may do to the existence of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,12 +14,12 @@ pub enum Effect {
     Forgets,
 }
 
-impl Action {
-    /// What it may do to the existence of its block.
-    pub fn effect(&self) -> Effect {
-        match self {
-            Action::Read | Action::Remove => Effect::Keeps,
-            Action::Write(_) | Action::Patch { .. } | Action::Patches(_) => Effect::Creates,
+impl Effect {
+    /// What an action may do to the existence of its block.
+    pub fn of(action: &Action) -> Self {
+        match action {
+            Action::Read | Action::Remove => Self::Keeps,
+            Action::Write(_) | Action::Patch { .. } | Action::Patches(_) => Self::Creates,
         }
     }
 }

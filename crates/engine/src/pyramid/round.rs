@@ -3,6 +3,7 @@
 
 use super::history::{Intent, Merged, Settle};
 use super::ids::{Home, Name, Slot, Spot};
+use super::operation::Effect;
 use super::oram::PyramidOram;
 use super::shown::Round;
 use crate::{
@@ -61,7 +62,7 @@ impl PyramidOram {
             return Ok(None);
         }
         let first = ops.iter().take(self.asks_allowed() as usize);
-        let asks: Vec<_> = first.map(|op| (Name::from(op.id), op.action.effect())).collect();
+        let asks: Vec<_> = first.map(|op| (Name::from(op.id), Effect::of(&op.action))).collect();
         let groups = vec![1; asks.len()];
         let Some(round) = self.show_round(asks, &groups) else { return Ok(None) };
         let round = round.clone();

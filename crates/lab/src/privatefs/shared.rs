@@ -269,12 +269,12 @@ impl Shared {
 
     fn answer(&mut self, record: &AnswerRecord, work: &mut dyn Work) -> Result<()> {
         let follower = self.followers.get_mut(&record.session).context("no such session")?;
-        let (seq, answer) = follower.answer(record)?.context("an answer came twice")?;
+        let (seq, outcome) = follower.answer(record)?.context("an answer came twice")?;
         let mut lanes = self.lanes.iter_mut().filter(|(session, _)| *session == record.session);
         let asked = lanes.find_map(|(_, asked)| asked.take_if(|(number, ..)| *number == seq));
         let (_, wish, began) = asked.context("nobody asked")?;
         let expected = content(wish.block, self.config.block_bytes);
-        let right = answer.content.as_ref().is_none_or(|before| *before == expected);
+        let right = outcome.answer.content.as_ref().is_none_or(|before| *before == expected);
         ensure!(right, "block {} is not what it was", wish.block);
         self.served.push(Served { began, ended: self.net.now() });
         work.answered(wish);

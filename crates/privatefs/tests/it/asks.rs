@@ -3,7 +3,8 @@
 use super::common::{BLOCK, Client, NODE, client};
 use oblivio_privatefs::testing::Memory;
 use oblivio_privatefs::{
-    Action, Ask, Kind, Lock, LockKind, LockOwner, ROOT, RenameMode, SetAttr, XattrMode,
+    Action, Ask, Does, Kind, Lock, LockKind, LockOwner, Operation, ROOT, RenameMode, SetAttr,
+    XattrMode,
 };
 
 /// The asks of an operation, and how many transactions they are.
@@ -108,8 +109,10 @@ fn a_listing_asks_for_each_bucket_once_and_a_split_for_three_blocks() {
     for number in 0..2000 {
         a.fs.mknod(d, format!("file {number:05}").as_bytes(), Kind::File, 0, NODE).unwrap();
     }
-    let guards = |ask: &Ask| match &ask.action {
-        Action::Patch { bytes, .. } => bytes.len() > 200 && ask.name.owner == d,
+    let guards = |ask: &Ask| match &ask.does {
+        Does::Block(Operation { action: Action::Patch { bytes, .. }, .. }) => {
+            bytes.len() > 200 && ask.name.owner == d
+        }
         _ => false,
     };
     let log = a.line.take_log();

@@ -1,6 +1,7 @@
 //! Several clients: what each sees of the others, and what is left when one ends.
 
 use super::common::{BLOCK, NODE, assert_sound, client};
+use oblivio_privatefs::Session;
 use oblivio_privatefs::testing::Memory;
 use oblivio_privatefs::{
     Error, Kind, Lock, LockKind, LockOwner, Name, Notice, ROOT, RenameMode, SetAttr,
@@ -50,7 +51,7 @@ fn an_ended_session_holds_nothing() {
     let file = a.fs.create(ROOT, b"f", NODE).unwrap().id;
     let kept = a.fs.create(ROOT, b"kept", NODE).unwrap().id;
     b.fs.unlink(ROOT, b"f").unwrap();
-    memory.end([1; 16]);
+    memory.end(Session(1));
     assert!(matches!(a.fs.attr(kept), Ok(_) | Err(Error::Below(_))));
     let found = client(&memory, 3, false).fs.check().unwrap();
     assert!(found.problems.len() == 1 && found.problems[0].is_left_over());
@@ -70,7 +71,7 @@ fn a_seventeenth_holder_takes_the_place_of_an_ended_one() {
     for other in &others {
         other.fs.open(file).unwrap();
     }
-    memory.end([9; 16]);
+    memory.end(Session(9));
     let last = client(&memory, 17, false);
     last.fs.open(file).unwrap();
     first.fs.unlink(ROOT, b"f").unwrap();
@@ -152,7 +153,7 @@ fn locks_meet_across_clients_and_end_with_their_session() {
     let wanted = lock(shared, 0, u64::MAX);
     let way = a.fs.lock_in_the_way(file, owner, wanted).unwrap().unwrap();
     assert_eq!((way.kind, way.start, way.end), (exclusive, 90, 95));
-    memory.end([2; 16]);
+    memory.end(Session(2));
     assert_eq!(a.fs.lock_in_the_way(file, owner, wanted).unwrap(), None);
     a.fs.lock(file, owner, lock(exclusive, 0, u64::MAX)).unwrap();
 }
@@ -185,7 +186,7 @@ fn what_lies_beyond_the_end_never_comes_to_light() {
     dying.fs.write(file, 3 * BLOCK as u64 - 10, &[9; 5 * BLOCK]).unwrap();
     dying.line.die_after(6);
     dying.fs.flush(file).unwrap_err();
-    memory.end([2; 16]);
+    memory.end(Session(2));
     let size = |size| SetAttr { size: Some(size), ..SetAttr::default() };
     a.fs.set_attr(file, size(9 * BLOCK as u64)).unwrap();
     let read = a.fs.read(file, 3 * BLOCK as u64, 10 * BLOCK).unwrap();

@@ -2,6 +2,7 @@
 
 use super::common::work::{ATOMIC, LONGER, Work, seen, stage};
 use super::common::{BLOCK, assert_sound, client};
+use oblivio_privatefs::Session;
 use oblivio_privatefs::testing::Memory;
 use oblivio_privatefs::{Error, Lock, LockKind, LockOwner, Problem, ROOT, SetAttr};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ fn dies(work: Work, after: u64, atomic: bool) -> bool {
     dying.line.take_log();
     dying.line.die_after(after);
     let died = matches!(work(&dying.fs, at), Err(Error::Below(_)));
-    memory.end([1; 16]);
+    memory.end(Session(1));
 
     let next = client(&memory, 2, false);
     let found = next.fs.check().unwrap();
@@ -53,7 +54,7 @@ fn a_session_that_ends_without_repair_is_cleaned_up_by_the_next() {
     dying.fs.unlink(ROOT, b"x").unwrap();
     let found = client(&memory, 2, false).fs.check().unwrap();
     assert_eq!((found.held, found.problems), (1, vec![]));
-    memory.end([1; 16]);
+    memory.end(Session(1));
     assert_eq!(client(&memory, 2, false).fs.clean_up().unwrap(), 1);
     assert_sound(&memory, 3);
 }
@@ -67,8 +68,8 @@ fn a_client_that_was_silent_for_long_holds_and_locks_in_its_next_session() {
     let lock = Lock { kind: LockKind::Exclusive, start: 0, end: 9, pid: 1 };
     silent.fs.open(at.x).unwrap();
     silent.fs.lock(at.x, owner, lock).unwrap();
-    memory.end([1; 16]);
-    silent.line.goes_on_as([9; 16]);
+    memory.end(Session(1));
+    silent.line.goes_on_as(Session(9));
     // The lock of before is given up.
     other.fs.lock(at.x, owner, lock).unwrap();
     other.fs.unlock_all(at.x, None).unwrap();
@@ -103,14 +104,14 @@ fn what_was_written_under_a_lost_lock_never_lands() {
                 silent.fs.lock(at.x, owner, lock).unwrap();
                 silent.fs.write(at.x, 0, &[3; 10]).unwrap();
                 silent.fs.flush(at.x).unwrap();
-                silent.line.goes_on_as([9; 16]);
+                silent.line.goes_on_as(Session(9));
                 // Its session ends before one of its transactions, and the other one takes its
                 // turn.
                 let turn = Arc::new(AtomicUsize::new(after));
                 let (counted, ends) = (Arc::clone(&turn), Arc::clone(&memory));
                 silent.line.before_each(Box::new(move || {
                     if counted.fetch_sub(1, Ordering::SeqCst) == 0 {
-                        ends.end([1; 16]);
+                        ends.end(Session(1));
                         other.fs.open(at.x).unwrap();
                         other.fs.lock(at.x, owner, lock).unwrap();
                         let new = SetAttr { size: Some(0), ..SetAttr::default() };
@@ -163,8 +164,8 @@ fn what_waits_without_a_lock_outlives_the_session() {
     silent.fs.unlock(at.x, owner, (0, 9)).unwrap();
     silent.fs.unlock_all(at.x, Some(owner)).unwrap();
     silent.fs.write(at.x, 0, b"waits").unwrap();
-    memory.end([1; 16]);
-    silent.line.goes_on_as([9; 16]);
+    memory.end(Session(1));
+    silent.line.goes_on_as(Session(9));
     silent.fs.fsync(at.x).unwrap();
     silent.fs.check_handle(at.x, handle).unwrap();
     silent.fs.close(at.x).unwrap();

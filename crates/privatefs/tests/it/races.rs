@@ -1,6 +1,7 @@
 //! Four clients at once on few names, of which one is killed.
 
 use super::common::{NODE, assert_sound, client};
+use oblivio_privatefs::Session;
 use oblivio_privatefs::testing::Memory;
 use oblivio_privatefs::{Error, Kind, Owner, PrivateFs, ROOT, RenameMode};
 use oblivio_testkit::SplitMix64;
@@ -56,7 +57,7 @@ fn racing_clients_leave_a_sound_file_system() {
                     match one(&by.fs, dirs, &mut rng) {
                         Ok(()) => drop(done.fetch_add(1, Ordering::Relaxed)),
                         Err(Error::Below(_)) if number == 4 => {
-                            memory.end([number; 16]);
+                            memory.end(Session(number.into()));
                             return;
                         }
                         Err(

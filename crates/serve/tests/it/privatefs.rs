@@ -22,7 +22,7 @@ struct Stage {
 
 fn client(memory: &Arc<Memory>, number: u8, strict: bool) -> Arc<PrivateFs> {
     let options = ClientOptions { strict, ..ClientOptions::default() };
-    let line = memory.client([number; 16]);
+    let line = memory.client(oblivio_privatefs::Session(number.into()));
     let fs = PrivateFs::new(line, environment(), options).unwrap();
     let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     fs.create_root(NewNode { mode: 0o755, uid, gid }).unwrap();

@@ -9,8 +9,8 @@
 //! for the first one. So no answer of another history takes its place between those of one.
 
 use super::head::{Head, StoredHead};
-use crate::BlockAnswer;
 use oblivio_crypto::{TAG_BYTES, Tag};
+use oblivio_privatefs::Answer;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -50,37 +50,36 @@ pub enum Refusal {
 const REFUSALS: [Refusal; 6] =
     [Refusal::Full, Refusal::Ended, Refusal::Gone, Refusal::Old, Refusal::Crowded, Refusal::Forked];
 
-/// The answer to an ask.
+/// What became of an ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// Whether it was carried out: all comparisons of its transaction held.
-    pub done: bool,
-    /// Why it was refused, if it was.
+pub struct Outcome {
+    /// The answer.
+    pub answer: Answer,
+    /// Why it was refused, if it was. Then it was not carried out.
     pub refusal: Option<Refusal>,
-    /// The content that it asked for.
-    pub content: BlockAnswer,
     /// Blocks of the volume that exist.
     pub live_blocks: u64,
 }
 
-impl Answer {
+impl Outcome {
     /// That of an ask that was refused.
     pub(super) fn refused(refusal: Refusal, live_blocks: u64) -> Self {
-        Self { done: false, refusal: Some(refusal), content: None, live_blocks }
+        Self { answer: Answer { done: false, content: None }, refusal: Some(refusal), live_blocks }
     }
 
     /// As in a record.
     pub(super) fn encode(&self, head: Head, before: Tag, block_bytes: usize) -> Vec<u8> {
+        let Answer { done, content } = &self.answer;
         let fixed = Fixed {
             head: head.into(),
             before: before.0,
-            done: U32::new(self.done.into()),
-            found: U32::new(self.content.is_some().into()),
+            done: U32::new((*done).into()),
+            found: U32::new(content.is_some().into()),
             refusal: U32::new(self.refusal.map_or(0, |refusal| refusal as u32)),
             zeros: U32::new(0),
             live_blocks: U64::new(self.live_blocks),
         };
-        let mut record = [fixed.as_bytes(), self.content.as_deref().unwrap_or_default()].concat();
+        let mut record = [fixed.as_bytes(), content.as_deref().unwrap_or_default()].concat();
         record.resize(size_of::<Fixed>() + block_bytes, 0);
         record
     }
@@ -102,8 +101,8 @@ impl Answer {
             return None;
         }
         let live_blocks = fixed.live_blocks.get();
-        let answer = Self { done, refusal, content, live_blocks };
-        Some((answer, fixed.head.into(), Tag(fixed.before)))
+        let outcome = Self { answer: Answer { done, content }, refusal, live_blocks };
+        Some((outcome, fixed.head.into(), Tag(fixed.before)))
     }
 }
 
@@ -114,22 +113,26 @@ mod tests {
     #[test]
     fn answers_have_one_length_and_are_read_as_they_were_written() {
         let (head, before) = (Head { number: 7, tag: Tag([3; 16]) }, Tag([4; 16]));
-        let served = |done, content| Answer { done, refusal: None, content, live_blocks: 12 };
+        let served = |done, content| Outcome {
+            answer: Answer { done, content },
+            refusal: None,
+            live_blocks: 12,
+        };
         let contents = [None, Some(vec![5; 64])];
         let served = contents
             .into_iter()
             .flat_map(|content| [served(true, content.clone()), served(false, content)]);
-        let refused = REFUSALS.into_iter().map(|refusal| Answer::refused(refusal, 3));
-        for answer in served.chain(refused) {
-            let record = answer.encode(head, before, 64);
+        let refused = REFUSALS.into_iter().map(|refusal| Outcome::refused(refusal, 3));
+        for outcome in served.chain(refused) {
+            let record = outcome.encode(head, before, 64);
             assert_eq!(record.len(), size_of::<Fixed>() + 64);
-            assert_eq!(Answer::decode(&record), Some((answer, head, before)));
-            assert_eq!(Answer::decode(&record[..size_of::<Fixed>() - 1]), None);
+            assert_eq!(Outcome::decode(&record), Some((outcome, head, before)));
+            assert_eq!(Outcome::decode(&record[..size_of::<Fixed>() - 1]), None);
             for at in 40..56 {
                 // Another answer, or none; never this one.
                 let mut changed = record.clone();
                 changed[at] ^= 1 << 6;
-                assert_eq!(Answer::decode(&changed), None, "byte {at}");
+                assert_eq!(Outcome::decode(&changed), None, "byte {at}");
             }
         }
     }

@@ -10,12 +10,12 @@
 //! many there are.
 
 use super::head::{Head, StoredHead};
-use super::records::{Seq, Session};
-use crate::pyramid::ids::Name;
-use crate::pyramid::operation::{Effect, Operation};
+use super::records::Seq;
+use crate::pyramid::operation::Effect;
 use crate::wire::{Reader, Writer};
 use crate::{Action, EngineError, Result};
 use oblivio_crypto::{Kind, Place, VolumeId};
+use oblivio_privatefs::{Ask, Compare, Does, MOST_ASKS, MOST_COMPARED, Name, Operation, Session};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -32,11 +32,6 @@ const ALWAYS: u32 = 0;
 const ABSENT: u32 = 1;
 const EXISTS: u32 = 2;
 const BYTES: u32 = 3;
-/// The most bytes of a comparison.
-pub const MOST_COMPARED: usize = 64;
-/// The most asks of a transaction.
-pub const MOST_PARTS: u32 = 8;
-
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct Fixed {
@@ -55,197 +50,130 @@ struct Fixed {
     compare_bytes: [u8; MOST_COMPARED],
 }
 
-/// What must hold of a block before a transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Compare {
-    /// Nothing.
-    Always,
-    /// It does not exist.
-    Absent,
-    /// It exists.
-    Exists,
-    /// It exists, and has these bytes at this offset.
-    Bytes(usize, Vec<u8>),
-}
-
 /// The place of an ask in its transaction: carried out together, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    pub index: u32,
-    pub of: u32,
+pub struct Part {
+    pub(super) index: u32,
+    pub(super) of: u32,
 }
 
-/// What an ask does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Does {
-    /// Something with its block.
-    Block(Operation),
-    /// It removes its block and all later ones of its owner. They read as absent from then on.
-    Forget,
-    /// It ends a session, its own or a silent one. Later asks of that session are refused.
-    End(Session),
+impl Part {
+    /// That of an ask of its own.
+    pub const ALONE: Self = Self { index: 0, of: 1 };
 }
 
-/// An ask.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
-    /// Its block.
-    pub name: Name,
-    /// What to do.
-    pub does: Does,
-    /// What must hold of its block before.
-    pub compare: Compare,
-    pub(super) part: Part,
+/// What an ask may do to the existence of blocks.
+pub(super) fn effect(ask: &Ask) -> Effect {
+    match &ask.does {
+        Does::Block(operation) => Effect::of(&operation.action),
+        Does::Forget => Effect::Forgets,
+        Does::End(_) => Effect::Keeps,
+    }
 }
 
-impl Ask {
-    /// An ask of its own.
-    pub fn new(name: Name, operation: Operation) -> Self {
-        Self::alone(name, Does::Block(operation))
-    }
+/// The session that an ask ends.
+pub(super) fn ends(ask: &Ask) -> Option<Session> {
+    if let Does::End(session) = ask.does { Some(session) } else { None }
+}
 
-    /// Ends a session. It is no part of a transaction. It shows a slot as any other.
-    pub fn end_of(session: Session) -> Self {
-        let name = Name { owner: [0xff; 16], index: session.0 };
-        Self::alone(name, Does::End(session))
+/// As in a record.
+///
+/// # Errors
+/// `Invalid` for data that does not fit a block.
+pub(super) fn encode(ask: &Ask, part: Part, head: Head, block_bytes: usize) -> Result<Vec<u8>> {
+    let too_long = || EngineError::Invalid("more bytes than a block has".into());
+    let mut block = Vec::with_capacity(block_bytes);
+    let (kind, offset, length) = encode_does(ask, &mut block);
+    let fits = match &ask.does {
+        Does::Block(operation) => operation.action.end() <= block_bytes,
+        Does::Forget => true,
+        Does::End(_) => part.of == 1,
+    };
+    if !fits || block.len() > block_bytes {
+        return Err(too_long());
     }
-
-    /// Removes a block and all later ones of its owner.
-    pub fn forget(first: Name) -> Self {
-        Self::alone(first, Does::Forget)
-    }
-
-    fn alone(name: Name, does: Does) -> Self {
-        Self { name, does, compare: Compare::Always, part: Part { index: 0, of: 1 } }
-    }
-
-    /// With something that must hold of its block before.
-    #[must_use]
-    pub fn only_if(self, compare: Compare) -> Self {
-        Self { compare, ..self }
-    }
-
-    /// What it may do to the existence of blocks.
-    pub(super) fn effect(&self) -> Effect {
-        match &self.does {
-            Does::Block(operation) => operation.action.effect(),
-            Does::Forget => Effect::Forgets,
-            Does::End(_) => Effect::Keeps,
+    block.resize(block_bytes, 0);
+    let (comparison, at, compared): (u32, usize, &[u8]) = match &ask.compare {
+        Compare::Always => (ALWAYS, 0, &[]),
+        Compare::Absent => (ABSENT, 0, &[]),
+        Compare::Exists => (EXISTS, 0, &[]),
+        Compare::Bytes(at, bytes) => (BYTES, *at, bytes),
+    };
+    let mut compare_bytes = [0; MOST_COMPARED];
+    match compare_bytes.get_mut(..compared.len()) {
+        Some(part) if at.saturating_add(compared.len()) <= block_bytes => {
+            part.copy_from_slice(compared);
         }
+        _ => return Err(EngineError::Invalid("too many bytes to compare".into())),
     }
+    let fixed = Fixed {
+        head: head.into(),
+        kind: U32::new(kind),
+        offset: U32::new(offset as u32),
+        length: U64::new(length as u64),
+        owner: ask.name.owner,
+        index: U64::new(ask.name.index),
+        part: U32::new(part.index),
+        of: U32::new(part.of),
+        comparison: U32::new(comparison),
+        compare_offset: U32::new(at as u32),
+        compare_length: U64::new(compared.len() as u64),
+        compare_bytes,
+    };
+    Ok([fixed.as_bytes(), &block].concat())
+}
 
-    pub(super) fn creates(&self) -> bool {
-        self.effect() == Effect::Creates
-    }
-
-    pub(super) fn forgets(&self) -> bool {
-        self.does == Does::Forget
-    }
-
-    /// The session that it ends.
-    pub(super) fn ends(&self) -> Option<Session> {
-        if let Does::End(session) = self.does { Some(session) } else { None }
-    }
-
-    /// As in a record.
-    ///
-    /// # Errors
-    /// `Invalid` for data that does not fit a block.
-    pub(super) fn encode(&self, head: Head, block_bytes: usize) -> Result<Vec<u8>> {
-        let too_long = || EngineError::Invalid("more bytes than a block has".into());
-        let mut block = Vec::with_capacity(block_bytes);
-        let (kind, offset, length) = self.encode_does(&mut block);
-        let fits = match &self.does {
-            Does::Block(operation) => operation.action.end() <= block_bytes,
-            Does::Forget => true,
-            Does::End(_) => self.part.of == 1,
-        };
-        if !fits || block.len() > block_bytes {
-            return Err(too_long());
+/// Appends the bytes to the block's; gives the kind, the offset and the length.
+fn encode_does(ask: &Ask, block: &mut Vec<u8>) -> (u32, usize, usize) {
+    let (action, and_read) = match &ask.does {
+        Does::Block(Operation { action, and_read }) => (action, and_read),
+        Does::Forget => return (FORGET, 0, 0),
+        Does::End(_) => return (END, 0, 0),
+    };
+    let mut out = Writer(block);
+    let (kind, offset, length) = match action {
+        Action::Read => (READ, 0, 0),
+        Action::Remove => (REMOVE, 0, 0),
+        Action::Write(bytes) => {
+            out.bytes(bytes);
+            (WRITE, 0, bytes.len())
         }
-        block.resize(block_bytes, 0);
-        let (comparison, at, compared): (u32, usize, &[u8]) = match &self.compare {
-            Compare::Always => (ALWAYS, 0, &[]),
-            Compare::Absent => (ABSENT, 0, &[]),
-            Compare::Exists => (EXISTS, 0, &[]),
-            Compare::Bytes(at, bytes) => (BYTES, *at, bytes),
-        };
-        let mut compare_bytes = [0; MOST_COMPARED];
-        match compare_bytes.get_mut(..compared.len()) {
-            Some(part) if at.saturating_add(compared.len()) <= block_bytes => {
-                part.copy_from_slice(compared);
-            }
-            _ => return Err(EngineError::Invalid("too many bytes to compare".into())),
+        Action::Patch { offset, bytes } => {
+            out.bytes(bytes);
+            (PATCH, *offset, bytes.len())
         }
-        let fixed = Fixed {
-            head: head.into(),
-            kind: U32::new(kind),
-            offset: U32::new(offset as u32),
-            length: U64::new(length as u64),
-            owner: self.name.owner,
-            index: U64::new(self.name.index),
-            part: U32::new(self.part.index),
-            of: U32::new(self.part.of),
-            comparison: U32::new(comparison),
-            compare_offset: U32::new(at as u32),
-            compare_length: U64::new(compared.len() as u64),
-            compare_bytes,
-        };
-        Ok([fixed.as_bytes(), &block].concat())
-    }
-
-    /// Appends the bytes to the block's; gives the kind, the offset and the length.
-    fn encode_does(&self, block: &mut Vec<u8>) -> (u32, usize, usize) {
-        let (action, and_read) = match &self.does {
-            Does::Block(Operation { action, and_read }) => (action, and_read),
-            Does::Forget => return (FORGET, 0, 0),
-            Does::End(_) => return (END, 0, 0),
-        };
-        let mut out = Writer(block);
-        let (kind, offset, length) = match action {
-            Action::Read => (READ, 0, 0),
-            Action::Remove => (REMOVE, 0, 0),
-            Action::Write(bytes) => {
+        Action::Patches(patches) => {
+            for (offset, bytes) in patches {
+                out.u64(*offset as u64 | (bytes.len() as u64) << 32);
                 out.bytes(bytes);
-                (WRITE, 0, bytes.len())
             }
-            Action::Patch { offset, bytes } => {
-                out.bytes(bytes);
-                (PATCH, *offset, bytes.len())
-            }
-            Action::Patches(patches) => {
-                for (offset, bytes) in patches {
-                    out.u64(*offset as u64 | (bytes.len() as u64) << 32);
-                    out.bytes(bytes);
-                }
-                (PATCHES, 0, patches.len())
-            }
-        };
-        (kind | if *and_read { AND_READ } else { 0 }, offset, length)
-    }
-
-    /// Reads a record; none if it makes no sense.
-    pub(super) fn decode(plain: &[u8]) -> Option<(Self, Head)> {
-        let (fixed, block) = Fixed::ref_from_prefix(plain).ok()?;
-        let does = decode_does(fixed, block)?;
-        let at = fixed.compare_offset.get() as usize;
-        let compared = usize::try_from(fixed.compare_length.get()).ok()?;
-        let compared = fixed.compare_bytes.get(..compared)?;
-        let compare = match fixed.comparison.get() {
-            ALWAYS => Compare::Always,
-            ABSENT => Compare::Absent,
-            EXISTS => Compare::Exists,
-            BYTES if at + compared.len() <= block.len() => Compare::Bytes(at, compared.to_vec()),
-            _ => return None,
-        };
-        let part = Part { index: fixed.part.get(), of: fixed.of.get() };
-        let alone = part.of == 1 || !matches!(does, Does::End(_));
-        if part.index >= part.of || part.of > MOST_PARTS || !alone {
-            return None;
+            (PATCHES, 0, patches.len())
         }
-        let name = Name { owner: fixed.owner, index: fixed.index.get() };
-        Some((Self { name, does, compare, part }, fixed.head.into()))
+    };
+    (kind | if *and_read { AND_READ } else { 0 }, offset, length)
+}
+
+/// Reads a record; none if it makes no sense.
+pub(super) fn decode(plain: &[u8]) -> Option<(Ask, Part, Head)> {
+    let (fixed, block) = Fixed::ref_from_prefix(plain).ok()?;
+    let does = decode_does(fixed, block)?;
+    let at = fixed.compare_offset.get() as usize;
+    let compared = usize::try_from(fixed.compare_length.get()).ok()?;
+    let compared = fixed.compare_bytes.get(..compared)?;
+    let compare = match fixed.comparison.get() {
+        ALWAYS => Compare::Always,
+        ABSENT => Compare::Absent,
+        EXISTS => Compare::Exists,
+        BYTES if at + compared.len() <= block.len() => Compare::Bytes(at, compared.to_vec()),
+        _ => return None,
+    };
+    let part = Part { index: fixed.part.get(), of: fixed.of.get() };
+    let alone = part.of == 1 || !matches!(does, Does::End(_));
+    if part.index >= part.of || part.of > MOST_ASKS as u32 || !alone {
+        return None;
     }
+    let name = Name { owner: fixed.owner, index: fixed.index.get() };
+    Some((Ask { name, does, compare }, part, fixed.head.into()))
 }
 
 fn decode_does(fixed: &Fixed, block: &[u8]) -> Option<Does> {
@@ -321,37 +249,35 @@ mod tests {
         ]
     }
 
-    fn ask() -> impl Strategy<Value = (Ask, Head)> {
+    fn ask() -> impl Strategy<Value = (Ask, Part, Head)> {
         let name = (any::<[u8; 16]>(), any::<u64>());
         let head = (any::<u64>(), any::<[u8; 16]>());
-        let part = (1u32..=MOST_PARTS).prop_flat_map(|of| (0..of, Just(of)));
+        let part = (1u32..=MOST_ASKS as u32).prop_flat_map(|of| (0..of, Just(of)));
         (name, does(), compare(), part, head).prop_map(|(name, does, compare, part, head)| {
             let name = Name { owner: name.0, index: name.1 };
             let part = Part { index: part.0, of: part.1 };
             let head = Head { number: head.0, tag: Tag(head.1) };
-            (Ask { name, does, compare, part }, head)
+            (Ask { name, does, compare }, part, head)
         })
     }
 
     proptest! {
         #[test]
         fn asks_have_one_length_and_are_read_as_they_were_written(
-            (ask, head) in ask(),
+            (ask, part, head) in ask(),
             at in any::<usize>(),
             flip in 1u8..,
         ) {
-            let record = ask.encode(head, BYTES).expect("it fits");
+            let record = encode(&ask, part, head, BYTES).expect("it fits");
             prop_assert_eq!(record.len(), size_of::<Fixed>() + BYTES);
-            let read = Ask::decode(&record).expect("it was written");
-            prop_assert_eq!(&read.0, &ask);
-            prop_assert_eq!(read.1, head);
+            prop_assert_eq!(decode(&record), Some((ask, part, head)));
             let mut changed = record.clone();
             changed[at % record.len()] ^= flip;
-            if let Some((other, head)) = Ask::decode(&changed) {
-                let again = other.encode(head, BYTES).expect("what was read fits");
-                prop_assert_eq!(Ask::decode(&again), Some((other, head)));
+            if let Some((other, part, head)) = decode(&changed) {
+                let again = encode(&other, part, head, BYTES).expect("what was read fits");
+                prop_assert_eq!(decode(&again), Some((other, part, head)));
             }
-            prop_assert!(Ask::decode(&record[..at % size_of::<Fixed>()]).is_none());
+            prop_assert!(decode(&record[..at % size_of::<Fixed>()]).is_none());
         }
     }
 
@@ -368,12 +294,14 @@ mod tests {
             of(Action::Patches(vec![(0, Vec::new()); BYTES / 8 + 1])),
             read.clone().only_if(Compare::Bytes(0, vec![0; MOST_COMPARED + 1])),
             read.only_if(Compare::Bytes(BYTES, vec![1])),
-            Ask { part: Part { index: 0, of: 2 }, ..Ask::end_of(Session(1)) },
         ];
+        let written = |ask: &Ask, part| encode(ask, part, Head::default(), BYTES);
         for ask in long {
-            assert!(ask.encode(Head::default(), BYTES).is_err(), "{ask:?}");
+            assert!(written(&ask, Part::ALONE).is_err(), "{ask:?}");
         }
-        let end = Ask::end_of(Session(9)).encode(Head::default(), BYTES).expect("it fits");
-        assert_eq!(Ask::decode(&end).map(|(ask, _)| ask.ends()), Some(Some(Session(9))));
+        let end = Ask::end_of(Session(9));
+        assert!(written(&end, Part { index: 0, of: 2 }).is_err());
+        let end = written(&end, Part::ALONE).expect("it fits");
+        assert_eq!(decode(&end).map(|(ask, ..)| ends(&ask)), Some(Some(Session(9))));
     }
 }

@@ -1,7 +1,7 @@
 //! Where asks come in: each is opened, and judged by its session and by the head that it names.
 
-use super::answer::{Answer, Refusal};
-use super::ask::{Ask, place};
+use super::answer::{Outcome, Refusal};
+use super::ask::{decode, ends, place};
 use super::chain::{Chain, Known};
 use super::groups::{Groups, Open};
 use super::head::Head;
@@ -136,9 +136,9 @@ impl Desk {
         let place = place(self.volume, Kind::Ask, *session, *seq);
         let plain = self.sealer.open_vec(&place, sealed);
         let plain = plain.map_err(|_| EngineError::State("an ask does not open"))?;
-        let ask = Ask::decode(&plain);
-        let (ask, head) = ask.ok_or(EngineError::State("an ask does not parse"))?;
-        Ok((Open { session: *session, seq: *seq, ask }, head))
+        let (ask, part, head) =
+            decode(&plain).ok_or(EngineError::State("an ask does not parse"))?;
+        Ok((Open { session: *session, seq: *seq, part, ask }, head))
     }
 
     /// Asks stand in a batch, whose record comes next.
@@ -158,7 +158,7 @@ impl Desk {
     /// The record of a batch is written: the sessions that it ends have ended.
     pub fn ordered(&mut self, opens: &[Open]) {
         let number = self.chain.head().number;
-        for session in opens.iter().filter_map(|open| open.ask.ends()) {
+        for session in opens.iter().filter_map(|open| ends(&open.ask)) {
             self.sessions.end(session, number);
             self.expected.remove(&session);
             let waiting = self.waiting.take_session(session);
@@ -189,20 +189,20 @@ impl Desk {
         &mut self,
         session: Session,
         seq: Seq,
-        answer: &Answer,
+        outcome: &Outcome,
     ) -> Result<AnswerRecord> {
         let before = self.sessions.answer(session, self.chain.head());
-        self.seal(session, seq, answer, before.tag)
+        self.seal(session, seq, outcome, before.tag)
     }
 
     fn seal(
         &mut self,
         session: Session,
         seq: Seq,
-        answer: &Answer,
+        outcome: &Outcome,
         before: Tag,
     ) -> Result<AnswerRecord> {
-        let plain = answer.encode(self.chain.head(), before, self.block_bytes);
+        let plain = outcome.encode(self.chain.head(), before, self.block_bytes);
         let place = place(self.volume, Kind::Answer, session, seq);
         Ok(AnswerRecord { session, seq, sealed: self.sealer.seal_vec(&place, &plain)? })
     }
@@ -211,9 +211,9 @@ impl Desk {
     ///
     /// # Errors
     /// Those of the sealer.
-    pub fn seal_notice(&mut self, opens: &[Open], answers: &[Answer]) -> Result<Vec<u8>> {
+    pub fn seal_notice(&mut self, opens: &[Open], outcomes: &[Outcome]) -> Result<Vec<u8>> {
         let head = self.chain.head();
-        let plain = notice::encode(head, self.noticed, opens, answers);
+        let plain = notice::encode(head, self.noticed, opens, outcomes);
         self.noticed = head.number;
         Ok(self.sealer.seal_vec(&notice::place(self.volume, head.number), &plain)?)
     }
@@ -226,7 +226,7 @@ impl Desk {
         let due = self.refused.extract_if(.., |_, (batch, _)| *batch <= answered);
         let due: Vec<_> = due.collect();
         let seal = |((session, seq), (_, refusal))| {
-            self.seal(session, seq, &Answer::refused(refusal, live_blocks), Tag::default())
+            self.seal(session, seq, &Outcome::refused(refusal, live_blocks), Tag::default())
         };
         due.into_iter().map(seal).collect()
     }

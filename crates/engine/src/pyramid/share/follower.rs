@@ -1,11 +1,12 @@
 //! A client that is not the scribe: it seals asks, and opens the answers.
 
-use super::answer::{Answer, Refusal};
-use super::ask::{Ask, MOST_PARTS, Part, place};
+use super::answer::{Outcome, Refusal};
+use super::ask::{Part, encode, place};
 use super::head::Head;
 use super::records::{AnswerRecord, AskRecord, Seq, Session};
 use crate::{EngineError, Result};
 use oblivio_crypto::{Kind, Sealer, Tag, VolumeId};
+use oblivio_privatefs::{Ask, MOST_ASKS};
 use std::collections::VecDeque;
 
 /// One session of a client.
@@ -64,19 +65,17 @@ impl Follower {
     /// Seals the asks of a transaction: they are carried out together, or not at all.
     ///
     /// # Errors
-    /// `Invalid` for none or more than [`MOST_PARTS`]; otherwise as [`Self::ask`].
+    /// `Invalid` for none or more than [`MOST_ASKS`]; otherwise as [`Self::ask`].
     pub fn transaction(&mut self, asks: &[Ask]) -> Result<Vec<AskRecord>> {
-        let of = asks.len() as u32;
-        if of == 0 || of > MOST_PARTS {
+        if asks.is_empty() || asks.len() > MOST_ASKS {
             return Err(EngineError::Invalid("a transaction has one to eight asks".into()));
         }
-        let part = |(index, ask): (u32, &Ask)| Ask { part: Part { index, of }, ..ask.clone() };
-        let parts: Vec<Ask> = (0..).zip(asks).map(part).collect();
+        let part = |index| Part { index, of: asks.len() as u32 };
         // All or none: a transaction that misses a part would hold up its session.
-        for ask in &parts {
-            ask.encode(self.head, self.block_bytes)?;
+        for (index, ask) in (0..).zip(asks) {
+            encode(ask, part(index), self.head, self.block_bytes)?;
         }
-        parts.iter().map(|ask| self.ask(ask)).collect()
+        (0..).zip(asks).map(|(index, ask)| self.ask_part(ask, part(index))).collect()
     }
 
     /// Seals an ask. To ask again, send the same record.
@@ -85,10 +84,14 @@ impl Follower {
     /// `Invalid` for an ask that does not fit; `Closed` once the session is over; those of the
     /// sealer.
     pub fn ask(&mut self, ask: &Ask) -> Result<AskRecord> {
+        self.ask_part(ask, Part::ALONE)
+    }
+
+    fn ask_part(&mut self, ask: &Ask, part: Part) -> Result<AskRecord> {
         if self.over.is_some() {
             return Err(EngineError::Closed);
         }
-        let plain = ask.encode(self.head, self.block_bytes)?;
+        let plain = encode(ask, part, self.head, self.block_bytes)?;
         let (session, seq) = (self.session, self.next);
         let place = place(self.volume, Kind::Ask, session, seq);
         let sealed = self.sealer.seal_vec(&place, &plain)?;
@@ -103,7 +106,7 @@ impl Follower {
     /// # Errors
     /// `State` for an answer of another session, out of order, or that does not open; `Forked` if
     /// it is of another history than the answers before it, or says that its ask was.
-    pub fn answer(&mut self, record: &AnswerRecord) -> Result<Option<(Seq, Answer)>> {
+    pub fn answer(&mut self, record: &AnswerRecord) -> Result<Option<(Seq, Outcome)>> {
         let AnswerRecord { session, seq, .. } = record;
         let expected = self.open.front().map_or(self.next, |ask| ask.seq);
         if *session == self.session && *seq < expected {
@@ -112,9 +115,9 @@ impl Follower {
         if *session != self.session || *seq != expected || self.open.is_empty() {
             return Err(EngineError::State("an answer to something that was not asked"));
         }
-        let (answer, head, before) = self.opened(record)?;
+        let (outcome, head, before) = self.opened(record)?;
         let same = head.number > self.head.number || head == self.head;
-        match answer.refusal {
+        match outcome.refusal {
             // The scribe does not know the head that the ask named.
             Some(Refusal::Forked) => return Err(EngineError::Forked),
             // It was sealed after answers that are yet to come.
@@ -139,7 +142,7 @@ impl Follower {
             }
         }
         self.open.pop_front();
-        Ok(Some((*seq, answer)))
+        Ok(Some((*seq, outcome)))
     }
 
     /// What an answer to an open ask says, before its record is durable: for the client that is
@@ -148,7 +151,7 @@ impl Follower {
     ///
     /// # Errors
     /// `State` for an answer to something else, or that does not open.
-    pub fn answer_early(&mut self, record: &AnswerRecord) -> Result<Answer> {
+    pub fn answer_early(&mut self, record: &AnswerRecord) -> Result<Outcome> {
         let is_open = |ask: &AskRecord| (ask.session, ask.seq) == (record.session, record.seq);
         if !self.open.iter().any(is_open) {
             return Err(EngineError::State("an answer to something that was not asked"));
@@ -156,11 +159,11 @@ impl Follower {
         Ok(self.opened(record)?.0)
     }
 
-    fn opened(&mut self, record: &AnswerRecord) -> Result<(Answer, Head, Tag)> {
+    fn opened(&mut self, record: &AnswerRecord) -> Result<(Outcome, Head, Tag)> {
         let AnswerRecord { session, seq, sealed } = record;
         let place = place(self.volume, Kind::Answer, *session, *seq);
         let plain = self.sealer.open_vec(&place, sealed);
         let plain = plain.map_err(|_| EngineError::State("an answer does not open"))?;
-        Answer::decode(&plain).ok_or(EngineError::State("an answer does not parse"))
+        Outcome::decode(&plain).ok_or(EngineError::State("an answer does not parse"))
     }
 }

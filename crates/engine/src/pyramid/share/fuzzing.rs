@@ -3,8 +3,9 @@
 //!
 //! **Not part of the API.** The targets state the properties of the outcome.
 
-use super::answer::Answer;
-use super::ask::Ask;
+use super::answer::Outcome;
+use super::ask;
+pub use super::ask::Part;
 use super::checkpoint::Saves;
 use super::desk::Desk;
 use super::follower::Follower;
@@ -12,7 +13,7 @@ use super::groups::Open;
 use super::head::Head;
 use super::history::{decode, encode_intent, encode_merged, encode_settle};
 use super::memory::MemoryServer;
-use super::notice::{self, Change};
+use super::notice;
 use super::records::{Duty, Seq, Session};
 use super::scribe::Scribe;
 use crate::pyramid::config::PyramidConfig;
@@ -22,6 +23,7 @@ use crate::pyramid::operation::Operation;
 use crate::pyramid::oram::{PyramidKeys, PyramidOram};
 use crate::{Action, Result};
 use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, Tag, VolumeId};
+use oblivio_privatefs::{Answer, Ask, Change};
 
 /// Bytes of a block in records and states.
 pub const BLOCK_BYTES: usize = 64;
@@ -31,23 +33,23 @@ const VOLUME: VolumeId = VolumeId([7; 16]);
 ///
 /// # Errors
 /// `Invalid` for one that does not fit.
-pub fn ask_bytes(ask: &Ask, head: Head) -> Result<Vec<u8>> {
-    ask.encode(head, BLOCK_BYTES)
+pub fn ask_bytes(ask: &Ask, part: Part, head: Head) -> Result<Vec<u8>> {
+    ask::encode(ask, part, head, BLOCK_BYTES)
 }
 
 /// Parses an ask.
-pub fn ask(plain: &[u8]) -> Option<(Ask, Head)> {
-    Ask::decode(plain)
+pub fn ask(plain: &[u8]) -> Option<(Ask, Part, Head)> {
+    ask::decode(plain)
 }
 
 /// An answer as in a record, with its head and the tag before.
-pub fn answer_bytes(answer: &Answer, (head, before): (Head, Tag)) -> Vec<u8> {
-    answer.encode(head, before, BLOCK_BYTES)
+pub fn answer_bytes(outcome: &Outcome, (head, before): (Head, Tag)) -> Vec<u8> {
+    outcome.encode(head, before, BLOCK_BYTES)
 }
 
 /// Parses an answer.
-pub fn answer(plain: &[u8]) -> Option<(Answer, (Head, Tag))> {
-    Answer::decode(plain).map(|(answer, head, before)| (answer, (head, before)))
+pub fn answer(plain: &[u8]) -> Option<(Outcome, (Head, Tag))> {
+    Outcome::decode(plain).map(|(outcome, head, before)| (outcome, (head, before)))
 }
 
 /// Bytes of a notice, before sealing, beside those of its asks.
@@ -57,11 +59,12 @@ pub const NOTICE_BYTES_EACH: usize = 40;
 
 /// The notice of a batch of these asks, all of which were carried out.
 pub fn notice_bytes(head: Head, before: u64, asks: &[Ask]) -> Vec<u8> {
-    let answer = Answer { done: true, refusal: None, content: None, live_blocks: 0 };
-    let open =
-        |(seq, ask): (u64, &Ask)| Open { session: Session(5), seq: Seq(seq), ask: ask.clone() };
+    let answer = Answer { done: true, content: None };
+    let outcome = Outcome { answer, refusal: None, live_blocks: 0 };
+    let (session, part) = (Session(5), Part::ALONE);
+    let open = |(seq, ask): (u64, &Ask)| Open { session, seq: Seq(seq), part, ask: ask.clone() };
     let opens: Vec<Open> = (0..).zip(asks).map(open).collect();
-    notice::encode(head, before, &opens, &vec![answer; asks.len()])
+    notice::encode(head, before, &opens, &vec![outcome; asks.len()])
 }
 
 /// Parses a notice: its head, the number of the head before, and what it says was changed.

@@ -1,9 +1,10 @@
 //! Asks that wait for a batch. Those of a transaction wait until all of them are there, and stand
 //! side by side in one batch. Meanwhile those of other sessions pass.
 
-use super::ask::Ask;
+use super::ask::Part;
 use super::records::{Seq, Session};
 use crate::{EngineError, Result};
+use oblivio_privatefs::Ask;
 use std::collections::{BTreeMap, VecDeque};
 
 /// An ask that was opened.
@@ -11,6 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) struct Open {
     pub session: Session,
     pub seq: Seq,
+    pub part: Part,
     pub ask: Ask,
 }
 
@@ -26,9 +28,9 @@ pub(super) struct Groups {
 impl Groups {
     /// Whether an ask is the next part of its transaction, or a new one's first.
     pub fn follows(&self, open: &Open) -> bool {
-        let (part, parts) = (open.ask.part, self.parts.get(&open.session));
+        let (part, parts) = (open.part, self.parts.get(&open.session));
         let last = parts.and_then(|parts| parts.last());
-        match last.map(|last| last.ask.part) {
+        match last.map(|last| last.part) {
             None => part.index == 0,
             Some(last) => part.index == last.index + 1 && part.of == last.of,
         }
@@ -42,7 +44,7 @@ impl Groups {
         if !self.follows(&open) {
             return Err(EngineError::State("a part of a transaction is out of order"));
         }
-        let (session, of) = (open.session, open.ask.part.of as usize);
+        let (session, of) = (open.session, open.part.of as usize);
         let parts = self.parts.entry(session).or_default();
         parts.push(open);
         if parts.len() == of {
@@ -97,13 +99,11 @@ mod tests {
     use crate::Action;
     use crate::pyramid::ids::Name;
     use crate::pyramid::operation::Operation;
-    use crate::pyramid::share::ask::Part;
 
     fn open(session: u64, seq: u64, index: u32, of: u32) -> Open {
         let read = Operation { action: Action::Read, and_read: false };
-        let ask =
-            Ask { part: Part { index, of }, ..Ask::new(Name { owner: [0; 16], index: 0 }, read) };
-        Open { session: Session(session), seq: Seq(seq), ask }
+        let ask = Ask::new(Name { owner: [0; 16], index: 0 }, read);
+        Open { session: Session(session), seq: Seq(seq), part: Part { index, of }, ask }
     }
 
     fn whole(groups: &Groups) -> Vec<(u64, u64)> {

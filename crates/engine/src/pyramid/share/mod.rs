@@ -31,17 +31,19 @@ mod sessions;
 mod tables;
 mod take_over;
 
-pub use answer::{Answer, Refusal};
-pub use ask::{Ask, Compare, Does, MOST_COMPARED, MOST_PARTS};
+pub use answer::{Outcome, Refusal};
 pub use desk::Taken;
 pub use follower::Follower;
 pub use head::Head;
 pub use memory::{MemoryServer, Recorded, Reply, SavedState};
-pub use notice::{Change, Heard, Notices};
+pub use notice::{Heard, Notices};
+pub use oblivio_privatefs::{
+    Answer, Ask, Change, Compare, Does, MOST_ASKS, MOST_COMPARED, Session,
+};
 pub use public_rules::{MOST_OF_BATCH, MOST_SESSIONS, PIECE_BYTES};
 pub use records::{
-    AnswerRecord, AskRecord, Batch, Build, Duty, Save, Seq, Session, Show, Stored, Switch, Tell,
-    Term, TurnRecord,
+    AnswerRecord, AskRecord, Batch, Build, Duty, Save, Seq, Show, Stored, Switch, Tell, Term,
+    TurnRecord,
 };
 pub use scribe::Scribe;
 pub use tables::TableId;

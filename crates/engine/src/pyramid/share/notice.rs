@@ -13,31 +13,18 @@
 //! A notice is no proof that nothing else changed: a server may hold it back. An answer names the
 //! head of its batch, and the notice with that head must come.
 
-use super::answer::Answer;
-use super::ask::Does;
+use super::answer::Outcome;
 use super::groups::Open;
 use super::head::{Head, StoredHead};
-use super::records::Session;
-use crate::pyramid::ids::Name;
 use crate::wire::{Reader, Writer};
 use crate::{Action, EngineError, Result};
 use oblivio_crypto::{Kind, Place, Sealer, VolumeId};
+use oblivio_privatefs::{Change, Does, Name, Session};
 use std::collections::VecDeque;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Heads of notices that are remembered, to compare them with those of answers that come later.
 const REMEMBERED: usize = 256;
-
-/// A block that somebody changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// Whose ask it was.
-    pub session: Session,
-    /// The block.
-    pub name: Name,
-    /// Whether all later blocks of its owner are gone too.
-    pub and_later: bool,
-}
 
 /// What a notice says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,13 +40,13 @@ pub(super) fn place(volume: VolumeId, index: u64) -> Place {
 }
 
 /// The notice of a batch, as it is sealed.
-pub(super) fn encode(head: Head, before: u64, asks: &[Open], answers: &[Answer]) -> Vec<u8> {
+pub(super) fn encode(head: Head, before: u64, asks: &[Open], outcomes: &[Outcome]) -> Vec<u8> {
     let mut bytes = StoredHead::from(head).as_bytes().to_vec();
     let mut out = Writer(&mut bytes);
     out.words(&[before, asks.len() as u64]);
-    for (open, answer) in asks.iter().zip(answers) {
+    for (open, outcome) in asks.iter().zip(outcomes) {
         let change = match &open.ask.does {
-            _ if !answer.done => 0,
+            _ if !outcome.answer.done => 0,
             Does::End(_) => 0,
             Does::Block(operation) => u64::from(operation.action != Action::Read),
             Does::Forget => 2,
@@ -174,11 +161,12 @@ impl Notices {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ask::Ask;
+    use super::super::ask::Part;
     use super::super::records::Seq;
     use super::*;
     use crate::pyramid::operation::Operation;
     use oblivio_crypto::{SealRoot, SeededEntropy, TAG_BYTES, Tag};
+    use oblivio_privatefs::{Answer, Ask};
 
     const VOLUME: VolumeId = VolumeId([7; 16]);
 
@@ -203,12 +191,13 @@ mod tests {
             Ask::forget(name(4)),
             Ask::end_of(Session(9)),
         ];
-        let open = |(seq, ask)| Open { session: Session(5), seq: Seq(seq), ask };
+        let open = |(seq, ask)| Open { session: Session(5), seq: Seq(seq), part: Part::ALONE, ask };
         (0..).zip(asks).map(open).collect()
     }
 
-    fn answers(done: bool) -> Vec<Answer> {
-        let one = |_| Answer { done, refusal: None, content: None, live_blocks: 0 };
+    fn answers(done: bool) -> Vec<Outcome> {
+        let answer = Answer { done, content: None };
+        let one = |_| Outcome { answer: answer.clone(), refusal: None, live_blocks: 0 };
         (0..5).map(one).collect()
     }
 

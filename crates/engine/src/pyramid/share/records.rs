@@ -2,10 +2,7 @@
 
 use super::tables::TableId;
 use crate::pyramid::ids::{Height, Home, Partition, Spot};
-
-/// A client's time with a volume. The server sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Session(pub u64);
+pub use oblivio_privatefs::Session;
 
 /// The running number of an ask in its session, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

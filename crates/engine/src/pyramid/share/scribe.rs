@@ -4,6 +4,7 @@
 //! Batches are shown before earlier ones are answered, and merges go on beside them. The answers of
 //! a batch wait for those of all earlier ones.
 
+use super::ask::effect;
 use super::checkpoint::Saves;
 use super::desk::{Desk, Taken};
 use super::groups::Open;
@@ -20,6 +21,7 @@ use crate::pyramid::oram::PyramidOram;
 use crate::pyramid::shown::Round;
 use crate::{EngineError, Result};
 use oblivio_crypto::Sealer;
+use oblivio_privatefs::Does;
 use std::collections::VecDeque;
 
 /// A batch that was shown and not answered.
@@ -178,7 +180,7 @@ impl Scribe {
         let sizes = self.desk.waiting.first(most);
         let asks = self.desk.waiting.iter().take(sizes.iter().sum());
         let asks: Vec<(Name, Effect)> =
-            asks.map(|open| (open.ask.name, open.ask.effect())).collect();
+            asks.map(|open| (open.ask.name, effect(&open.ask))).collect();
         let Some(round) = self.oram.show_round(asks, &sizes) else { return Ok(None) };
         let opens = self.desk.waiting.take(round.asks.len());
         self.desk.order(&opens)?;
@@ -278,7 +280,7 @@ impl Scribe {
             self.oram.open_sum(open.ask.name, shown, &mut sum)?;
         }
         let served = self.serve_batch(&opens, &round.shown);
-        let forgot = |at: usize| opens[at].ask.forgets() && served[at].done;
+        let forgot = |at: usize| opens[at].ask.does == Does::Forget && served[at].answer.done;
         let (_, settle) = self.oram.settle(forgot)?;
         let plain = encode_settle(&settle, self.oram.config.block_bytes);
         let settle = self.desk.chain.seal(&mut self.desk.sealer, &plain)?;

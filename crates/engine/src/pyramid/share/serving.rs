@@ -1,22 +1,23 @@
 //! Carrying out transactions, after what they show was read.
 
-use super::answer::{Answer, Refusal};
-use super::ask::{Compare, Does};
+use super::answer::{Outcome, Refusal};
+use super::ask::effect;
 use super::groups::Open;
 use super::scribe::Scribe;
 use crate::Action;
-use crate::pyramid::operation::Operation;
+use crate::pyramid::operation::{Effect, Operation};
 use crate::pyramid::shown::Shown;
+use oblivio_privatefs::{Answer, Compare, Does};
 use std::collections::BTreeSet;
 
 impl Scribe {
     /// Carries out the transactions of a batch, in order.
-    pub(super) fn serve_batch(&mut self, opens: &[Open], shown: &[Shown]) -> Vec<Answer> {
+    pub(super) fn serve_batch(&mut self, opens: &[Open], shown: &[Shown]) -> Vec<Outcome> {
         let mut served = Vec::with_capacity(opens.len());
         let asks: Vec<_> = opens.iter().zip(shown).collect();
         let mut rest = &asks[..];
         while let Some((first, _)) = rest.first() {
-            let (group, after) = rest.split_at((first.ask.part.of as usize).min(rest.len()));
+            let (group, after) = rest.split_at((first.part.of as usize).min(rest.len()));
             served.append(&mut self.serve(group));
             rest = after;
         }
@@ -24,14 +25,14 @@ impl Scribe {
     }
 
     /// Carries out a transaction. All comparisons see the state before it.
-    fn serve(&mut self, group: &[(&Open, &Shown)]) -> Vec<Answer> {
+    fn serve(&mut self, group: &[(&Open, &Shown)]) -> Vec<Outcome> {
         for (open, shown) in group {
             self.oram.age(open.ask.name, shown);
         }
         let done = group.iter().all(|(open, _)| self.holds(open));
         if done && !self.has_room(group) {
             let live_blocks = self.oram.live_blocks();
-            return group.iter().map(|_| Answer::refused(Refusal::Full, live_blocks)).collect();
+            return group.iter().map(|_| Outcome::refused(Refusal::Full, live_blocks)).collect();
         }
         group.iter().map(|(open, shown)| self.serve_one(open, shown, done)).collect()
     }
@@ -50,11 +51,12 @@ impl Scribe {
 
     /// Whether the blocks that a transaction makes find room in the volume.
     fn has_room(&self, group: &[(&Open, &Shown)]) -> bool {
-        let forgets = group.iter().filter(|(open, _)| open.ask.forgets()).count();
+        let forgets = group.iter().filter(|(open, _)| open.ask.does == Does::Forget).count();
         if !self.oram.may_forget(forgets) {
             return false;
         }
-        let made = group.iter().map(|(open, _)| open).filter(|open| open.ask.creates());
+        let made =
+            group.iter().map(|(open, _)| open).filter(|open| effect(&open.ask) == Effect::Creates);
         let made = made.filter(|open| self.oram.stash.content(open.ask.name).is_none());
         let names: BTreeSet<_> = made.map(|open| open.ask.name).collect();
         // Those that the engine knows without content may be counted as blocks that exist: then
@@ -63,7 +65,7 @@ impl Scribe {
             || self.oram.live_blocks() + names.len() as u64 <= self.oram.config.blocks()
     }
 
-    fn serve_one(&mut self, Open { ask, .. }: &Open, shown: &Shown, done: bool) -> Answer {
+    fn serve_one(&mut self, Open { ask, .. }: &Open, shown: &Shown, done: bool) -> Outcome {
         let content = match &ask.does {
             Does::Block(operation) if done => self.oram.serve_operation(ask.name, shown, operation),
             Does::Block(operation) if operation.and_read => {
@@ -76,6 +78,7 @@ impl Scribe {
             }
             _ => None,
         };
-        Answer { done, refusal: None, content, live_blocks: self.oram.live_blocks() }
+        let live_blocks = self.oram.live_blocks();
+        Outcome { answer: Answer { done, content }, refusal: None, live_blocks }
     }
 }

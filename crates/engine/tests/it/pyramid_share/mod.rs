@@ -10,8 +10,8 @@ mod takeover;
 use crate::seeds;
 use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_engine::pyramid::share::{
-    Answer, Ask, Compare, Does, Duty, Follower, Head, MemoryServer, Recorded, Scribe, Seq, Session,
-    Stored, TakeOver, Taken, Term,
+    Answer, Ask, Compare, Does, Duty, Follower, Head, MemoryServer, Outcome, Recorded, Scribe, Seq,
+    Session, Stored, TakeOver, Taken, Term,
 };
 use oblivio_engine::pyramid::{
     Home, Name, Operation, PyramidConfig, PyramidKeys, PyramidOram, Spot,
@@ -47,7 +47,7 @@ struct World {
     /// Each client's open asks.
     open: BTreeMap<(Session, Seq), Ask>,
     /// Each client's answers, in order.
-    answers: BTreeMap<Session, Vec<(Seq, Answer)>>,
+    answers: BTreeMap<Session, Vec<(Seq, Outcome)>>,
     /// The asks of each transaction, by its first.
     groups: BTreeMap<(Session, Seq), usize>,
     /// Replies of the server are late, by these numbers; none if they come at once.
@@ -232,7 +232,7 @@ fn any_group(rng: &mut SplitMix64, blocks: u64) -> Vec<Ask> {
 type Model = BTreeMap<Name, Vec<u8>>;
 
 /// The answers of a plain map to a transaction.
-fn expected(model: &mut Model, asks: &[&Ask]) -> Vec<Answer> {
+fn expected(model: &mut Model, asks: &[&Ask]) -> Vec<Outcome> {
     let done = asks.iter().all(|ask| match (&ask.compare, model.get(&ask.name)) {
         (Compare::Always, _) | (Compare::Absent, None) | (Compare::Exists, Some(_)) => true,
         (Compare::Bytes(at, bytes), Some(block)) => block[*at..*at + bytes.len()] == bytes[..],
@@ -256,13 +256,14 @@ fn expected(model: &mut Model, asks: &[&Ask]) -> Vec<Answer> {
             Does::End(_) => {}
         }
         // How many blocks exist is known when all forgotten ones are gone: tests look at it apart.
-        Answer { done, refusal: None, content: before.filter(|_| reads), live_blocks: 0 }
+        let answer = Answer { done, content: before.filter(|_| reads) };
+        Outcome { answer, refusal: None, live_blocks: 0 }
     };
     asks.iter().map(serve).collect()
 }
 
 /// Answers of a plain map to all asks, in the order of their batches.
-fn replay(world: &World) -> BTreeMap<Session, Vec<(Seq, Answer)>> {
+fn replay(world: &World) -> BTreeMap<Session, Vec<(Seq, Outcome)>> {
     let (mut model, mut answers) = (Model::new(), BTreeMap::new());
     let mut carried_out = BTreeSet::new();
     for recorded in &world.server.trace {

@@ -13,7 +13,7 @@ fn read(id: u64) -> Ask {
 
 impl World {
     /// The refusal of a client's last answer.
-    fn last(&self, client: u64) -> &Answer {
+    fn last(&self, client: u64) -> &Outcome {
         &self.answers[&Session(client)].last().expect("it was answered").1
     }
 }
@@ -27,7 +27,10 @@ fn a_session_ends_by_its_own_ask_or_by_another_clients() {
     world.ask(1, Ask::end_of(Session(1)));
     world.ask(2, Ask::end_of(Session(0)));
     world.settle().expect("honest");
-    assert!(world.last(1).done && world.last(2).done, "they are carried out like any others");
+    assert!(
+        world.last(1).answer.done && world.last(2).answer.done,
+        "they are carried out like any others"
+    );
     for client in [0, 1] {
         world.ask(client, read(2));
         world.settle().expect("honest");
@@ -37,7 +40,7 @@ fn a_session_ends_by_its_own_ask_or_by_another_clients() {
     }
     world.ask(2, read(0));
     world.settle().expect("honest");
-    assert_eq!(world.last(2).content, Some(vec![0; BYTES]), "others go on");
+    assert_eq!(world.last(2).answer.content, Some(vec![0; BYTES]), "others go on");
     // And a later scribe knows it too.
     world.kill().expect("honest");
     let first = world.records.iter().flat_map(|stored| &stored.asks).next().expect("an ask");
@@ -103,23 +106,23 @@ fn a_full_volume_refuses_new_blocks_and_shows_them_like_any_other() {
     world.ask(0, write(64));
     world.settle().expect("honest");
     let refused = world.last(0).clone();
-    assert_eq!((refused.done, refused.refusal), (false, Some(Refusal::Full)));
+    assert_eq!((refused.answer.done, refused.refusal), (false, Some(Refusal::Full)));
     assert_eq!(shown(&world), before + 1);
     // A transaction is refused as a whole.
     world.transaction(0, vec![ask(1, Action::Remove, false), write(70), write(71)]);
     world.settle().expect("honest");
-    assert!(world.answers[&Session(0)].iter().rev().take(3).all(|(_, it)| !it.done));
+    assert!(world.answers[&Session(0)].iter().rev().take(3).all(|(_, it)| !it.answer.done));
     world.ask(0, write(3));
     world.settle().expect("honest");
-    assert!(world.last(0).done, "it exists");
+    assert!(world.last(0).answer.done, "it exists");
     world.ask(0, ask(1, Action::Remove, false));
     world.ask(0, write(64));
     world.settle().expect("honest");
-    assert!(world.last(0).done, "one was removed");
+    assert!(world.last(0).answer.done, "one was removed");
     assert_eq!(world.live_blocks, 64);
     world.ask(0, read(71));
     world.settle().expect("honest");
-    assert_eq!(world.last(0).content, None);
+    assert_eq!(world.last(0).answer.content, None);
 }
 
 #[test]
@@ -155,12 +158,12 @@ fn an_ask_that_names_an_older_head_than_the_window_is_refused() {
     // One that was silent names the head of its last answer, and the scribe knows that.
     world.ask(1, read(0));
     world.settle().expect("honest");
-    assert!(world.last(1).done);
+    assert!(world.last(1).answer.done);
     // So does a later scribe.
     world.kill().expect("honest");
     world.ask(1, read(0));
     world.settle().expect("honest");
-    assert!(world.last(1).done);
+    assert!(world.last(1).answer.done);
 }
 
 #[test]

@@ -52,7 +52,8 @@ fn a_scribe_whose_term_is_over_does_nothing_more() {
     world.kill().expect("an honest server");
     assert!(world.server.carry_out(old, duty).is_err());
     world.settle().expect("the new one serves");
-    let done = Answer { done: true, refusal: None, content: None, live_blocks: 0 };
+    let answer = Answer { done: true, content: None };
+    let done = Outcome { answer, refusal: None, live_blocks: 0 };
     assert_eq!(world.answers[&Session(0)], [(Seq(0), done)]);
 }
 

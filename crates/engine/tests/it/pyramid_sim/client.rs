@@ -196,10 +196,10 @@ impl Client {
         self.early.insert(record.seq, record);
         while let Some(record) = self.early.remove(&self.expected) {
             let answer = self.follower.answer(&record).expect("an honest server");
-            let (seq, answer) = answer.expect("it is new");
+            let (seq, outcome) = answer.expect("it is new");
             self.records.remove(&seq);
             self.expected.0 += 1;
-            self.take(seq, glue::answer(answer), clock, history);
+            self.take(seq, glue::answer(outcome.answer), clock, history);
         }
     }
 

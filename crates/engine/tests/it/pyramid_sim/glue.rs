@@ -112,6 +112,6 @@ pub fn ask(part: &linear::Part) -> Ask {
 }
 
 /// An answer of the engine.
-pub fn answer(answer: Answer) -> linear::Answer {
-    linear::Answer { done: answer.done, content: answer.content }
+pub fn answer(Answer { done, content }: Answer) -> linear::Answer {
+    linear::Answer { done, content }
 }

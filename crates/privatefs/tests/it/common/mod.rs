@@ -1,5 +1,6 @@
 //! What the tests share.
 
+use oblivio_privatefs::Session;
 use oblivio_privatefs::testing::{Memory, MemoryClient};
 use oblivio_privatefs::{Environment, NewNode, Options, PrivateFs, Timestamp};
 use oblivio_testkit::SplitMix64;
@@ -35,7 +36,7 @@ pub struct Client {
 }
 
 pub fn client(memory: &Arc<Memory>, number: u8, strict: bool) -> Client {
-    let line = memory.client([number; 16]);
+    let line = memory.client(Session(number.into()));
     let options = Options { strict, ..Options::default() };
     let environment = environment(u64::from(number));
     let fs = PrivateFs::new(line.clone(), environment, options).unwrap();
