@@ -4,70 +4,11 @@
 //! looks at the answer. A new method of a port passes through all layers by itself. A layer has the
 //! ports that the store below has.
 
-use crate::ports::{Held, Hint, Lease, Log, Objects, PutMode, Slots, Store, allocate_in_parts};
-use crate::{Capabilities, ReadAt, Result, StoreError, WriteAt};
+use crate::ports::{
+    Answer, Call, Held, Hint, Lease, Log, Objects, PutMode, Slots, Store, allocate_in_parts,
+};
+use crate::{Capabilities, ReadAt, Result, WriteAt};
 use std::sync::Arc;
-
-/// A call to a store.
-#[derive(Debug)]
-#[expect(missing_docs, reason = "each is a method of a port, which says what it does")]
-pub enum Call<'c, 'n> {
-    Read(&'c mut [ReadAt<'n>]),
-    Len(&'c str),
-    Lens(&'c [&'n str]),
-    List,
-    ListUnder(&'c str),
-    WriteDurable(WriteAt<'c>),
-    Truncate(&'c str, u64),
-    Write(&'c [WriteAt<'n>]),
-    Sync(&'c [&'n str]),
-    Allocate(&'c str, u64),
-    Discard(&'c [(&'n str, u64, u64)]),
-    FreeBytes,
-    Hint(Hint<'c>),
-    Put(&'c str, &'c [u8], PutMode),
-    Begin(&'c [(&'n str, &'n [u8])]),
-    Settle(&'c [&'n str]),
-    Delete(&'c [&'n str]),
-    Lock,
-}
-
-/// What a call returns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// It was done.
-    Done,
-    /// A length, or the free space.
-    Number(Option<u64>),
-    /// The lengths of many objects.
-    Numbers(Vec<Option<u64>>),
-    /// Objects, with their lengths.
-    Objects(Vec<(String, u64)>),
-}
-
-impl From<()> for Answer {
-    fn from((): ()) -> Self {
-        Self::Done
-    }
-}
-
-impl From<Option<u64>> for Answer {
-    fn from(number: Option<u64>) -> Self {
-        Self::Number(number)
-    }
-}
-
-impl From<Vec<Option<u64>>> for Answer {
-    fn from(numbers: Vec<Option<u64>>) -> Self {
-        Self::Numbers(numbers)
-    }
-}
-
-impl From<Vec<(String, u64)>> for Answer {
-    fn from(objects: Vec<(String, u64)>) -> Self {
-        Self::Objects(objects)
-    }
-}
 
 impl Answer {
     fn number(self) -> Option<u64> {
@@ -84,64 +25,6 @@ impl Answer {
 }
 
 impl Call<'_, '_> {
-    /// Makes the call to `store`.
-    ///
-    /// # Errors
-    /// The store's.
-    pub fn on<S: Objects + ?Sized>(&mut self, store: &S) -> Result<Answer> {
-        store.answer(self)
-    }
-
-    /// Makes the call by the port [`Objects`]; no layer makes one of another port to such a store.
-    ///
-    /// # Errors
-    /// The store's; `Io` for a call of another port.
-    pub fn on_objects<S: Objects + ?Sized>(&mut self, store: &S) -> Result<Answer> {
-        match self {
-            Self::Read(reads) => store.read(reads).map(Answer::from),
-            Self::Len(object) => store.len(object).map(Answer::from),
-            Self::Lens(objects) => store.lens(objects).map(Answer::from),
-            Self::List => store.list().map(Answer::from),
-            Self::ListUnder(prefix) => store.list_under(prefix).map(Answer::from),
-            Self::FreeBytes => store.free_bytes().map(Answer::from),
-            Self::Hint(hint) => {
-                store.hint(*hint);
-                Ok(Answer::Done)
-            }
-            Self::Put(object, data, mode) => store.put(object, data, *mode).map(Answer::from),
-            Self::Begin(objects) => store.begin(objects).map(Answer::from),
-            Self::Settle(objects) => store.settle(objects).map(Answer::from),
-            Self::Delete(objects) => store.delete(objects).map(Answer::from),
-            // The sessions of a volume keep each other out.
-            Self::Lock => Ok(Answer::Done),
-            Self::WriteDurable(_)
-            | Self::Truncate(..)
-            | Self::Write(_)
-            | Self::Sync(_)
-            | Self::Allocate(..)
-            | Self::Discard(_) => Err(StoreError::refused("", "the store has whole objects only")),
-        }
-    }
-
-    /// Makes the call by all ports of a [`Store`].
-    ///
-    /// # Errors
-    /// The store's.
-    pub fn on_store<S: Store + ?Sized>(&mut self, store: &S) -> Result<Answer> {
-        match self {
-            Self::WriteDurable(it) => {
-                store.write_durable(it.object, it.offset, it.data).map(Answer::from)
-            }
-            Self::Truncate(object, len) => store.truncate(object, *len).map(Answer::from),
-            Self::Write(writes) => store.write(writes).map(Answer::from),
-            Self::Sync(objects) => store.sync(objects).map(Answer::from),
-            Self::Allocate(object, len) => store.allocate(object, *len).map(Answer::from),
-            Self::Discard(ranges) => store.discard(ranges).map(Answer::from),
-            Self::Lock => store.lock().map(Answer::from),
-            _ => self.on_objects(store),
-        }
-    }
-
     /// Makes a call of several parts to `store` part by part: a durable write as a write and a
     /// sync, an allocation by writing and extending. `None` for any other call. A layer that judges
     /// each part passes itself.

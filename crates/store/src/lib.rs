@@ -1,10 +1,10 @@
 //! The store is the adversary's view: whatever passes these traits is seen.
 //!
 //! A store is a flat set of named objects. Names are short ASCII words without `/`. What can be
-//! done with objects is in a few small [`ports`]: stores that have whole [`Objects`] only, and a
-//! [`Store`] that also writes over. [`AnyStore`] is one of both kinds. A [`Layer`] changes a store's
-//! calls: [`record`] keeps the trace an adversary would keep, and [`retry`] outlasts
-//! outages. [`waits`] says how long is waited.
+//! done with objects is in a few small [`ports`]: some stores have whole [`Objects`] only, a
+//! [`Store`] also writes over, and [`AnyStore`] is one of both kinds. A [`Layer`] changes a store's
+//! calls: [`record`] keeps the trace an adversary would keep, and [`retry`] outlasts outages.
+//! [`waits`] says how long is waited.
 //! Stores on a network are the crate `oblivio-online`.
 //! The port of a volume of many clients at a server is [`share`].
 //! Stores that crash, fail or lag on purpose are in the crate of test doubles, `oblivio-testkit`.
@@ -35,13 +35,15 @@ pub use any::AnyStore;
 pub use budget::Budget;
 pub use capabilities::{Capabilities, LeaseKind};
 pub use error::{Result, StoreError};
-pub use layer::{Answer, Call, Layer};
+pub use layer::Layer;
 pub use local::LocalStore;
 pub use medium::sync_directory;
 pub use memory::MemoryStore;
 pub use name::{MAX_NAME, TRIALS, check_name, is_of_trial};
 pub use partition::{Kind, PartitionStore, Place};
-pub use ports::{Guard, Held, Hint, Lease, Log, Objects, PutMode, Slots, Store, begin_by_writes};
+pub use ports::{
+    Answer, Call, Guard, Held, Hint, Lease, Log, Objects, PutMode, Slots, Store, begin_by_writes,
+};
 pub use range::{ReadAt, WriteAt};
 pub use record::RecordStore;
 pub use replace::replace_file;

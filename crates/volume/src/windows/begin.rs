@@ -1,7 +1,6 @@
 //! How a session on a volume begins: from which commit, as which computer.
 
 use super::header::way;
-use super::ledger::WindowOpening;
 use super::pending::stands;
 use super::records::parse_records;
 use super::state::Commit;
@@ -12,6 +11,9 @@ use crate::{Error, Opening, Result};
 use oblivio_crypto::{Sealer, digest};
 use oblivio_store::Objects;
 use std::sync::Arc;
+
+/// A volume about to be opened on whole objects.
+pub(super) type WindowOpening<'a> = Opening<'a, Arc<dyn Objects>>;
 
 /// The commit that a history begins with, once this computer's knowledge agrees.
 pub(super) fn base_of(history: &History, trust: &mut Trust, new: bool) -> Result<Option<Commit>> {
@@ -36,7 +38,7 @@ pub(super) fn session_of(
     trust: &Trust,
     new: bool,
 ) -> session::Opening {
-    let Opening { store, header, master, options } = opening;
+    let WindowOpening { store, header, master, options } = opening;
     let volume = header.volume();
     let randomness = Box::new(options.environment.randomness.clone());
     session::Opening {

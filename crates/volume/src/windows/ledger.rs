@@ -4,11 +4,11 @@
 //! What makes the engine's state current is in [`checkpoint`](super::checkpoint).
 
 use super::account::Account;
-use super::begin::{base_of, session_of};
+use super::begin::{WindowOpening, base_of, session_of};
 use super::cache::DiskCache;
 use super::header::{config, with_limit};
 use super::pending::{Commits, Past};
-use super::places::{Objects, Places};
+use super::places::{Places, WindowObjects};
 use super::policy::GROUP;
 use super::records::{Left, Log};
 use super::state::{Commit, Kept};
@@ -19,12 +19,12 @@ use crate::records::record::{INTENT, RESIZE, SYNC, push_intent, push_resize, pus
 use crate::records::writes::Writes;
 use crate::session::{self, FIRST_KIND, History, Session};
 use crate::trust::{LogMark, StoredAct, Trust};
-use crate::{Error, Opening, Result};
+use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, SEAL_OVERHEAD, Sealer, VolumeId, digest};
 use oblivio_engine::Level;
 use oblivio_engine::carry_out;
 use oblivio_engine::tree::{Intent, TreeJob, TreeKeys, TreeOram};
-use oblivio_store::ReadAt;
+use oblivio_store::{Objects, ReadAt};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
@@ -32,12 +32,9 @@ use zerocopy::IntoBytes;
 /// Parts read at a time.
 const PARTS_AT_ONCE: usize = 8;
 
-/// A volume about to be opened on objects.
-pub(super) type WindowOpening<'a> = Opening<'a, Arc<dyn oblivio_store::Objects>>;
-
 /// The engine and everything of it in the store.
 pub struct Ledger {
-    pub(super) store: Arc<dyn oblivio_store::Objects>,
+    pub(super) store: Arc<dyn Objects>,
     pub(super) session: Session,
     pub(super) engine: TreeOram,
     pub(super) places: Places,
@@ -67,7 +64,7 @@ impl Ledger {
     ) -> Result<(Self, Left)> {
         let on_wait = opening.options.on_wait.take();
         let opening = &*opening;
-        let Opening { store, header, master, options } = opening;
+        let WindowOpening { store, header, master, options } = opening;
         let volume = header.volume();
         let parameters = header.parameters();
         let randomness = &options.environment.randomness;
@@ -220,7 +217,7 @@ impl Ledger {
     /// Carries out a job of the engine.
     pub fn run(&mut self, job: &mut TreeJob) -> Result<()> {
         let (store, cache) = (&*self.store, self.cache.as_mut());
-        let mut objects = Objects { store, places: &mut self.places, cache };
+        let mut objects = WindowObjects { store, places: &mut self.places, cache };
         carry_out(job, &mut self.engine, &mut objects)
     }
 

@@ -12,7 +12,7 @@ use super::policy::MOST_PENDING;
 use crate::{Error, Result};
 use oblivio_engine::tree::{Spot, Windows};
 use oblivio_engine::{BucketId, Carrier, Level, Read, Write};
-use oblivio_store::ReadAt;
+use oblivio_store::{Objects, ReadAt};
 use std::collections::{BTreeMap, VecDeque};
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -190,8 +190,8 @@ impl Places {
 }
 
 /// The engine's storage during one job.
-pub(super) struct Objects<'a> {
-    pub store: &'a dyn oblivio_store::Objects,
+pub(super) struct WindowObjects<'a> {
+    pub store: &'a dyn Objects,
     pub places: &'a mut Places,
     pub cache: Option<&'a mut DiskCache>,
 }
@@ -218,11 +218,7 @@ impl Wanted<'_> {
 }
 
 /// Reads from the store. Objects of which all of `turns` buckets are wanted are read as a whole.
-fn fetch(
-    store: &dyn oblivio_store::Objects,
-    objects: &mut [(String, Wanted<'_>)],
-    turns: u64,
-) -> Result<()> {
+fn fetch(store: &dyn Objects, objects: &mut [(String, Wanted<'_>)], turns: u64) -> Result<()> {
     let mut whole: Vec<(&mut Wanted<'_>, Vec<u8>)> = Vec::new();
     let mut reads = Vec::new();
     let mut named = Vec::new();
@@ -247,14 +243,14 @@ fn fetch(
     whole.into_iter().try_for_each(|(wanted, bytes)| wanted.fill(&bytes))
 }
 
-impl Objects<'_> {
+impl WindowObjects<'_> {
     fn spot(&self, bucket: u64, done: u64) -> Result<Spot> {
         let spot = self.places.rule.spot(BucketId(bucket), done);
         spot.ok_or_else(|| Error::Closed("a bucket that no window wrote".into()))
     }
 }
 
-impl Carrier for Objects<'_> {
+impl Carrier for WindowObjects<'_> {
     type Error = Error;
 
     /// From memory, from the disk cache, and the rest from the store.

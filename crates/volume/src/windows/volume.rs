@@ -1,10 +1,10 @@
 //! A volume: a ledger, what waits for it, and when that is carried out.
 
 use super::account::Account;
-use super::begin::has_header;
+use super::begin::{WindowOpening, has_header};
 use super::header::{WindowOptions, check, config, parameters_of};
 use super::info::WindowInfo;
-use super::ledger::{Ledger, WindowOpening};
+use super::ledger::Ledger;
 use super::planted::{Leak, planted};
 use super::policy::{HEED_SECONDS, LOOK_SECONDS, SETTLE_SECONDS, VERIFIED_AT_ONCE};
 use crate::core::{Core, Ledger as _};
