@@ -162,7 +162,7 @@ impl Kept {
 
 impl Held for Unobserved {
     fn capabilities(&self) -> Capabilities {
-        Capabilities::MEMORY
+        Capabilities::OVER
     }
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {

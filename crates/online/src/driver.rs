@@ -24,10 +24,6 @@ pub(super) struct Traits {
     pub(super) prefixes: bool,
     /// Its folder has to be made.
     pub(super) folder: bool,
-    /// It keeps what it has answered, also without power.
-    pub(super) durable: bool,
-    /// A put replaces an object as a whole.
-    pub(super) atomic: bool,
 }
 
 /// A service. Names have been checked.

@@ -86,29 +86,19 @@ pub fn open(
 /// # Errors
 /// Hardly ever: when the library refuses to set itself up.
 pub fn in_memory(runtime: &Runtime) -> Opened<OnlineStore> {
-    let traits = Traits { durable: false, ..OBJECTS };
     let operator = operator(Memory::default())?;
-    Ok(OnlineStore::new(runtime, Box::new(Library::new(operator, traits))))
+    Ok(OnlineStore::new(runtime, Box::new(Library::new(operator, OBJECTS))))
 }
 
-const OBJECTS: Traits = Traits {
-    at_once: HTTP_AT_ONCE,
-    creates: true,
-    renames: false,
-    prefixes: true,
-    folder: false,
-    durable: true,
-    atomic: true,
-};
+const OBJECTS: Traits =
+    Traits { at_once: HTTP_AT_ONCE, creates: true, renames: false, prefixes: true, folder: false };
 
 /// Servers differ too much to be trusted with a condition, and some leave half of a put.
-const WEBDAV: Traits =
-    Traits { creates: false, prefixes: false, folder: true, atomic: false, ..OBJECTS };
+const WEBDAV: Traits = Traits { creates: false, prefixes: false, folder: true, ..OBJECTS };
 
 /// Bytes are synced to the server's disk, and names are not: no call does that.
 #[cfg(feature = "sftp")]
-const SFTP: Traits =
-    Traits { at_once: SFTP_AT_ONCE, renames: true, prefixes: false, durable: false, ..OBJECTS };
+const SFTP: Traits = Traits { at_once: SFTP_AT_ONCE, renames: true, prefixes: false, ..OBJECTS };
 
 fn setup(error: impl std::fmt::Display) -> OpenError {
     OpenError::Setup(error.to_string())

@@ -5,8 +5,7 @@ use super::driver::Driver;
 use super::failure::Failure;
 use super::runtime::Runtime;
 use oblivio_store::{
-    Answer, Call, Capabilities, Held, LeaseKind, Objects, PutMode, ReadAt, Result, StoreError,
-    check_name,
+    Answer, Call, Capabilities, Held, Objects, PutMode, ReadAt, Result, StoreError, check_name,
 };
 use opendal::Buffer;
 use std::fmt;
@@ -81,17 +80,8 @@ impl OnlineStore {
 
 impl Held for OnlineStore {
     fn capabilities(&self) -> Capabilities {
-        let traits = self.0.driver.traits();
-        Capabilities {
-            durable: traits.durable,
-            replaces_atomically: traits.atomic,
-            creates_exclusively: traits.creates,
-            writes_over: false,
-            frees_discarded: false,
-            reserves_space: false,
-            knows_free_space: false,
-            lease: LeaseKind::Granted,
-        }
+        let creates_exclusively = self.0.driver.traits().creates;
+        Capabilities { creates_exclusively, writes_over: false }
     }
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {

@@ -33,7 +33,7 @@ pub mod waits;
 
 pub use any::AnyStore;
 pub use budget::Budget;
-pub use capabilities::{Capabilities, LeaseKind};
+pub use capabilities::Capabilities;
 pub use error::{Result, StoreError};
 pub use layer::Layer;
 pub use local::LocalStore;

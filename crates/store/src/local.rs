@@ -11,9 +11,7 @@ mod temp;
 
 use crate::medium::{Lock, announce, sync_directory};
 use crate::ports::{Held, Hint, Lease, Log, Objects, PutMode, Slots, begin_by_writes};
-use crate::{
-    Answer, Call, Capabilities, LeaseKind, ReadAt, Result, StoreError, WriteAt, check_name,
-};
+use crate::{Answer, Call, Capabilities, ReadAt, Result, StoreError, WriteAt, check_name};
 use directory::Directory;
 use handles::{Handle, Handles};
 use runs::{joined, near, read_run, span};
@@ -117,19 +115,8 @@ impl LocalStore {
 }
 
 impl Held for LocalStore {
-    /// It asks the file system, by a temporary file.
     fn capabilities(&self) -> Capabilities {
-        let (reserves_space, frees_discarded) = temp::can(&self.directory);
-        Capabilities {
-            durable: true,
-            replaces_atomically: true,
-            creates_exclusively: true,
-            writes_over: true,
-            frees_discarded,
-            reserves_space,
-            knows_free_space: self.directory.free_bytes().is_ok(),
-            lease: LeaseKind::Process,
-        }
+        Capabilities::OVER
     }
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {

@@ -158,17 +158,6 @@ pub(crate) fn reserve(file: &File, len: u64) -> io::Result<()> {
     }
 }
 
-/// Whether the file system of this scratch file reserves space.
-pub(crate) fn can_reserve(file: &File) -> bool {
-    retry_on_intr(|| rustix::fs::fallocate(file, FallocateFlags::empty(), 0, 8192)).is_ok()
-}
-
-/// Whether the file system of this scratch file frees the space of holes.
-pub(crate) fn can_punch(file: &File) -> bool {
-    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    retry_on_intr(|| rustix::fs::fallocate(file, flags, 0, 4096)).is_ok()
-}
-
 /// For file systems that cannot reserve: slow, but then the space is taken.
 fn write_zeros(file: &File, from: u64, to: u64) -> io::Result<()> {
     let zeros = vec![0; 1 << 20];

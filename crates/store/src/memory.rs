@@ -83,7 +83,7 @@ impl Clone for MemoryStore {
 
 impl Held for MemoryStore {
     fn capabilities(&self) -> Capabilities {
-        Capabilities::MEMORY
+        Capabilities::OVER
     }
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {

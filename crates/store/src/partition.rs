@@ -20,7 +20,7 @@ mod tests;
 
 use crate::medium::Lock;
 use crate::ports::{self, Held, Hint, Lease, Log, PutMode, Slots};
-use crate::{Answer, Call, Capabilities, LeaseKind, ReadAt, Result, StoreError, WriteAt};
+use crate::{Answer, Call, Capabilities, ReadAt, Result, StoreError, WriteAt};
 use objects::Objects;
 pub use place::{Existing, Kind, Place, SMALL};
 use std::fs::File;
@@ -128,16 +128,7 @@ impl PartitionStore {
 
 impl Held for PartitionStore {
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            durable: true,
-            replaces_atomically: true,
-            creates_exclusively: true,
-            writes_over: true,
-            frees_discarded: self.discards,
-            reserves_space: true,
-            knows_free_space: true,
-            lease: LeaseKind::Process,
-        }
+        Capabilities::OVER
     }
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {

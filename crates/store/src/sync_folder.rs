@@ -11,9 +11,7 @@ mod online_only;
 
 use crate::medium::sync_directory;
 use crate::ports::{Held, Hint, Objects, PutMode};
-use crate::{
-    Answer, Call, Capabilities, LeaseKind, LocalStore, ReadAt, Result, StoreError, check_name,
-};
+use crate::{Answer, Call, Capabilities, LocalStore, ReadAt, Result, StoreError, check_name};
 use std::fs::{self, DirBuilder, File, FileTimes};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -237,16 +235,7 @@ impl Drop for Making {
 
 impl Held for SyncFolder {
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            durable: true,
-            replaces_atomically: true,
-            creates_exclusively: true,
-            writes_over: false,
-            frees_discarded: false,
-            reserves_space: false,
-            knows_free_space: true,
-            lease: LeaseKind::Granted,
-        }
+        Capabilities { creates_exclusively: true, writes_over: false }
     }
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {

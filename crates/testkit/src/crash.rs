@@ -92,7 +92,7 @@ impl CrashStore {
 
 impl Held for CrashStore {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { durable: true, ..Capabilities::MEMORY }
+        Capabilities::OVER
     }
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {

@@ -36,15 +36,8 @@ const LOOKS: u32 = 12;
 /// The first pause between two looks. Each is twice the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-const TRAITS: Traits = Traits {
-    at_once: AT_ONCE,
-    creates: true,
-    renames: false,
-    prefixes: false,
-    folder: false,
-    durable: true,
-    atomic: true,
-};
+const TRAITS: Traits =
+    Traits { at_once: AT_ONCE, creates: true, renames: false, prefixes: false, folder: false };
 
 pub(super) struct Dropbox {
     client: Client,

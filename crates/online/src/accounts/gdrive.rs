@@ -35,15 +35,8 @@ const PAGE: usize = 1_000;
 const REMEMBERED: usize = 100_000;
 const FOLDER: &str = "application/vnd.google-apps.folder";
 
-const TRAITS: Traits = Traits {
-    at_once: AT_ONCE,
-    creates: false,
-    renames: false,
-    prefixes: false,
-    folder: true,
-    durable: true,
-    atomic: true,
-};
+const TRAITS: Traits =
+    Traits { at_once: AT_ONCE, creates: false, renames: false, prefixes: false, folder: true };
 
 pub(super) struct GDrive {
     client: Client,

@@ -24,15 +24,8 @@ const LONGEST: usize = 250_000_000;
 /// Entries of a page of a list.
 const PAGE: usize = 1_000;
 
-const TRAITS: Traits = Traits {
-    at_once: AT_ONCE,
-    creates: true,
-    renames: false,
-    prefixes: false,
-    folder: true,
-    durable: true,
-    atomic: true,
-};
+const TRAITS: Traits =
+    Traits { at_once: AT_ONCE, creates: true, renames: false, prefixes: false, folder: true };
 
 pub(super) struct OneDrive {
     client: Client,

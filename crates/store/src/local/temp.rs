@@ -1,7 +1,7 @@
 //! Temporary files, so that `put` makes objects appear whole.
 
 use super::directory::Directory;
-use crate::medium::{can_punch, can_reserve, try_lock};
+use crate::medium::try_lock;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ pub(super) struct Temp<'a> {
     directory: &'a Directory,
     name: String,
     /// Open for its lock, which shows other processes that this is no orphan.
-    file: File,
+    _file: File,
     renamed: bool,
 }
 
@@ -24,7 +24,7 @@ impl<'a> Temp<'a> {
     pub(super) fn create(directory: &'a Directory, data: &[u8]) -> io::Result<Self> {
         let (name, mut file) = create_locked(directory)?;
         let written = file.write_all(data).and_then(|()| file.sync_all());
-        let temp = Self { directory, name, file, renamed: false };
+        let temp = Self { directory, name, _file: file, renamed: false };
         written.map(|()| temp)
     }
 
@@ -59,13 +59,6 @@ impl Drop for Temp<'_> {
             let _ = self.directory.unlink(&self.name);
         }
     }
-}
-
-/// Whether the file system reserves space, and whether it frees the space of holes.
-pub(super) fn can(directory: &Directory) -> (bool, bool) {
-    // A directory that takes no file takes neither.
-    let temp = Temp::create(directory, &[1; 4096]);
-    temp.map_or((false, false), |temp| (can_reserve(&temp.file), can_punch(&temp.file)))
 }
 
 /// A new file that `remove_orphans` cannot have taken in between.

@@ -1,8 +1,7 @@
 //! A store to copy from: objects in a map, 20 ms away. See `docs/adding.md`.
 
 use oblivio_store::{
-    Answer, Call, Capabilities, Held, LeaseKind, Objects, PutMode, ReadAt, Result, StoreError,
-    check_name,
+    Answer, Call, Capabilities, Held, Objects, PutMode, ReadAt, Result, StoreError, check_name,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,18 +30,8 @@ impl SlowMap {
 impl Held for SlowMap {
     /// Say what is true. A store on a network asks the service, and never assumes.
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            // The map ends with the process.
-            durable: false,
-            replaces_atomically: true,
-            // The lock of the map sees to it.
-            creates_exclusively: true,
-            writes_over: false,
-            frees_discarded: false,
-            reserves_space: false,
-            knows_free_space: false,
-            lease: LeaseKind::Granted,
-        }
+        // The lock of the map sees to it.
+        Capabilities { creates_exclusively: true, writes_over: false }
     }
 
     /// All ranges at once: a volume reads many objects side by side.
