@@ -5,7 +5,6 @@ use etcetera::base_strategy::Xdg;
 use oblivio_crypto::VolumeId;
 use oblivio_store::{Held, LocalStore};
 use oblivio_volume::CacheOptions;
-use std::fmt::Write;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -45,9 +44,7 @@ fn usual(store: &LocalStore) -> Option<u64> {
 }
 
 fn in_folder(folder: &Path, volume: VolumeId, bytes: Option<u64>) -> Option<CacheOptions> {
-    let mut name = String::new();
-    volume.0.iter().try_for_each(|byte| write!(name, "{byte:02x}")).ok()?;
-    let store = store(&folder.join(name))?;
+    let store = store(&folder.join(volume.to_string()))?;
     let bytes = bytes.or_else(|| usual(&store))?;
     Some(CacheOptions { store: Arc::new(store), bytes })
 }

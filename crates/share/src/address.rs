@@ -146,7 +146,8 @@ impl Token {
         Self::parse(&text)
     }
 
-    /// Stores it in a new file that only this user can read.
+    /// Stores it in a new file that only this user can read. It replaces none: that would be the
+    /// token of another user.
     ///
     /// # Errors
     /// Those of the system.

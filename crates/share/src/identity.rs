@@ -2,6 +2,7 @@
 //! fingerprint.
 
 use crate::error::{Doing, Error, Result};
+use oblivio_store::replace_file;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
@@ -10,9 +11,8 @@ use rustls::server::NoServerSessionStorage;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme, version,
 };
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -90,13 +90,7 @@ fn make(cert: &Path, key: &Path) -> Result<()> {
     let secret = Zeroizing::new(made.signing_key.serialize_pem());
     // The certificate is last: a key without one is made anew.
     for (path, text) in [(key, &*secret), (cert, &made.cert.pem())] {
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
-        let written = file.and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        });
-        written.doing(path.display())?;
+        replace_file(path, text.as_bytes()).doing(path.display())?;
     }
     Ok(())
 }

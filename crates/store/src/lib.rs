@@ -46,6 +46,6 @@ pub use ports::{
 };
 pub use range::{ReadAt, WriteAt};
 pub use record::RecordStore;
-pub use replace::replace_file;
+pub use replace::{UNFINISHED, replace_file};
 pub use retry::{Patience, RetryStore};
 pub use sync_folder::SyncFolder;

@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Tells the parts of one process from each other.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
+/// How the names of files end that are not whole yet. A crash may leave one.
+pub const UNFINISHED: &str = ".new";
+
 /// Puts a file of these bytes in the place of another one, or of none. A crash leaves the one or
 /// the other, whole. At no moment may others read it. A symbolic link is followed. Returns the new
 /// file, open for reading and writing.
@@ -21,7 +24,11 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<File> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut part = path.clone().into_os_string();
-    part.push(format!(".{}-{}.new", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+    part.push(format!(
+        ".{}-{}{UNFINISHED}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    ));
     // A process that was killed may have had this number.
     drop(fs::remove_file(&part));
     let mut options = OpenOptions::new();

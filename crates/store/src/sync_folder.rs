@@ -171,7 +171,8 @@ fn number_of(name: &str) -> Option<u64> {
     fits.then(|| u64::from_str_radix(number, 16).ok()).flatten()
 }
 
-/// A file that has no name in the folder yet. Removed on drop.
+/// A file that has no name in the folder yet. Removed on drop. No `replace_file`: a file of the
+/// folder is never replaced, and is made outside of it with a time that tells nothing.
 struct Making(PathBuf);
 
 impl Making {

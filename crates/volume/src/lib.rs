@@ -40,6 +40,6 @@ pub use options::{
 pub use passphrases::{add_passphrase, change_passphrase, read_header, remove_passphrase};
 pub use registry::{Cost, ENGINES, NewVolume, SeenBy};
 pub use session::is_of_session;
-pub use trust::{Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper};
+pub use trust::{Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper, notes};
 pub use volume::{ClosedVolume, Volume};
 pub use windows::{Collected, SessionStatus, Traffic, status};

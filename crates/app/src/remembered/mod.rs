@@ -5,22 +5,20 @@
 //! unreadable file is an error, not a first use. Only one session at a time has a volume, whatever
 //! happened to the lock in the volume's own folder.
 
-mod note;
-mod place;
 mod record;
 
 use etcetera::BaseStrategy;
 use etcetera::base_strategy::Xdg;
-use note::{forgotten, hex, unhex, unkept};
-use oblivio_crypto::{Entropy, OsEntropy, VolumeId, digest};
+use oblivio_crypto::{Entropy, OsEntropy, VolumeId, digest, hex, unhex};
+use oblivio_volume::notes::{PlaceNote, TwoNotes, lock, make_folder, unkept};
 use oblivio_volume::{ComputerId, Error, Keep, Keeper, Known, Result};
-use place::PlaceNote;
-use record::Record;
-use rustix::fs::{FlockOperation, flock};
-use std::fs::{DirBuilder, File};
+use record::Lines;
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+/// The first line of the note on a place; the number is the format's version.
+const PLACE_HEAD: &str = "oblivio-place 1\n";
 
 /// The memory of the volume at one place, for one session.
 pub struct Remembered {
@@ -39,7 +37,8 @@ pub struct Remembered {
 /// `Forgotten` when there is no home directory.
 pub fn state_folder() -> Result<PathBuf> {
     let xdg = Xdg::new().map_err(|_| {
-        forgotten("has no place: there is no home directory. Set HOME or XDG_STATE_HOME".into())
+        let why = "has no place: there is no home directory. Set HOME or XDG_STATE_HOME";
+        Error::Forgotten(why.into())
     })?;
     let state = xdg.state_dir().unwrap_or_else(|| xdg.home_dir().join(".local/state"));
     Ok(state.join("oblivio"))
@@ -47,7 +46,7 @@ pub fn state_folder() -> Result<PathBuf> {
 
 /// The volume of this session.
 struct Taken {
-    record: Record,
+    record: TwoNotes<Lines>,
     /// Locked while open.
     _lock: Option<File>,
     machine: Option<ComputerId>,
@@ -65,7 +64,9 @@ impl Remembered {
 
     /// The same with the memory in a folder of the caller's.
     pub fn in_folder(folder: PathBuf, place: &Path, any_volume: bool) -> Self {
-        let place = PlaceNote::of(&folder, place);
+        // One place has one name, however links lead there.
+        let place = place.canonicalize().unwrap_or_else(|_| place.to_owned());
+        let place = PlaceNote::new(&folder, place.as_os_str(), "", PLACE_HEAD);
         Self { folder, place, any_volume, unchanged: false, taken: None }
     }
 
@@ -80,13 +81,7 @@ impl Remembered {
     /// called.
     fn lock(&self, volume: VolumeId) -> Result<(File, ComputerId)> {
         let path = self.folder.join(format!("{volume}.lock"));
-        let file = File::options().create(true).read(true).append(true).mode(0o600).open(&path);
-        let mut file = file.map_err(|error| unkept(&path, &error))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(Error::Busy),
-            Err(error) => return Err(unkept(&path, &error.into())),
-        }
+        let mut file = lock(&path)?;
         let machine = machine_in(&mut file).map_err(|error| unkept(&path, &error))?;
         Ok((file, machine))
     }
@@ -109,21 +104,12 @@ fn machine_in(file: &mut File) -> io::Result<ComputerId> {
 
 impl Keeper for Remembered {
     fn take(&mut self, volume: VolumeId) -> Result<Option<Known>> {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
-        made.map_err(|error| unkept(&self.folder, &error))?;
+        make_folder(&self.folder).map_err(|error| unkept(&self.folder, &error))?;
         let lock = if self.unchanged { None } else { Some(self.lock(volume)?) };
         let (lock, machine) = lock.unzip();
-        match self.place.volume()? {
-            Some(other) if other != volume && !self.any_volume => {
-                return Err(Error::OtherVolume(format!(
-                    "{} was the place of volume {other} when this computer used it last, and now \
-                     holds volume {volume}",
-                    self.place.shown()
-                )));
-            }
-            _ => {}
-        }
-        let (record, known) = Record::open(&self.folder, volume)?;
+        self.place.check(volume, self.any_volume)?;
+        let path = self.folder.join(volume.to_string());
+        let (record, known) = TwoNotes::open(path, Lines(volume))?;
         self.taken = Some(Taken { record, _lock: lock, machine });
         Ok(known)
     }

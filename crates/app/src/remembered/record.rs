@@ -1,146 +1,54 @@
-//! The file for one volume: two notes that take turns. A note torn by a power failure leaves the
-//! previous one.
-//!
-//! Each is a few lines of text with a checksum, in 512 bytes. A note is one small write into an
-//! existing file, because a sync waits for it.
+//! What a note on a volume says, as a few lines of text with a checksum.
 
-use super::note::{hex, identity, unhex, unkept, unreadable};
-use oblivio_crypto::{Tag, VolumeId, digest};
-use oblivio_store::replace_file;
-use oblivio_volume::{Act, ComputerId, Keep, Known, LogMark, LogSeen, Result};
+use oblivio_crypto::{Tag, VolumeId, digest, hex, unhex};
+use oblivio_volume::notes::{NOTE_BYTES, NoteFormat, Parsed};
+use oblivio_volume::{Act, ComputerId, Known, LogMark, LogSeen};
 use std::fs::File;
-use std::io::{ErrorKind, Read};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::io::Read;
+use std::path::Path;
 
 /// The first line of a note; the number is the format's version.
 const MAGIC: &str = "oblivio-known 2";
 /// The first line of the file in versions before 2.
 const MAGIC_1: &str = "oblivio-seen 1";
-/// Bytes of a note.
-const NOTE: usize = 512;
 
-/// The parsed value, or why it is invalid.
-type Parsed<T> = std::result::Result<T, &'static str>;
+/// The form of the notes on one volume.
+pub(super) struct Lines(pub VolumeId);
 
-/// The file for one volume.
-pub(super) struct Record {
-    path: PathBuf,
-    volume: VolumeId,
-    /// `None` until the first note, if there is no file yet or one of an older version.
-    file: Option<File>,
-    /// Notes so far; the number modulo two gives a note's place.
-    count: u64,
-}
+impl NoteFormat for Lines {
+    type Note = Known;
 
-impl Record {
-    /// Opens the record of a volume.
-    pub(super) fn open(folder: &Path, volume: VolumeId) -> Result<(Self, Option<Known>)> {
-        let path = folder.join(volume.to_string());
-        let mut record = Self { path, volume, file: None, count: 0 };
-        let bytes = match File::options().read(true).write(true).open(&record.path) {
-            Ok(file) => {
-                let bytes = record.read(&file)?;
-                record.file = Some(file);
-                bytes
+    fn encode(&self, number: u64, known: &Known) -> [u8; NOTE_BYTES] {
+        let text = print(known, number);
+        debug_assert!(text.len() <= NOTE_BYTES, "every field has a bound");
+        let mut note = [b'\n'; NOTE_BYTES];
+        note[..text.len()].copy_from_slice(text.as_bytes());
+        note
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Parsed<Option<(u64, Known)>> {
+        parse(bytes, self.0)
+    }
+
+    /// Version 1: a commit, and in a file beside it the number of syncs on it.
+    fn decode_earlier(&self, path: &Path, bytes: &[u8]) -> Option<Parsed<Known>> {
+        let is_one = bytes.starts_with(MAGIC_1.as_bytes());
+        is_one.then(|| {
+            let text = std::str::from_utf8(bytes).map_err(|_| "it is no text")?;
+            let known = parse_1(text, self.0)?;
+            let mut line = String::new();
+            // A torn note of syncs says nothing.
+            if let Ok(file) = File::open(path.with_extension("syncs")) {
+                let _ = file.take(NOTE_BYTES as u64).read_to_string(&mut line);
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok((record, None)),
-            Err(error) => return Err(unreadable(&record.path, &error.to_string())),
-        };
-        if bytes.starts_with(MAGIC_1.as_bytes()) {
-            let known = record.version_1(&bytes)?;
-            record.file = None;
-            return Ok((record, Some(known)));
-        }
-        let (count, known) = newest(&bytes, volume).map_err(|why| record.unreadable(why))?;
-        record.count = count;
-        Ok((record, Some(known)))
-    }
-
-    /// Writes a note.
-    pub(super) fn write(&mut self, known: &Known, keep: Keep) -> Result<()> {
-        let note = print(known, self.count + 1);
-        let at = (self.count + 1) % 2 * NOTE as u64;
-        let written = match &self.file {
-            Some(file) => file.write_all_at(&note, at).and_then(|()| match keep {
-                Keep::Soon => Ok(()),
-                Keep::Durable => file.sync_data(),
-            }),
-            // Both places exist from the beginning; the other one is still empty.
-            None => {
-                let mut both = vec![b'\n'; 2 * NOTE];
-                both[at as usize..at as usize + NOTE].copy_from_slice(&note);
-                replace_file(&self.path, &both).map(|file| self.file = Some(file))
-            }
-        };
-        written.map_err(|error| unkept(&self.path, &error))?;
-        self.count += 1;
-        Ok(())
-    }
-
-    /// Whether the newest note is this one.
-    pub(super) fn holds(&self, known: &Known) -> Result<bool> {
-        let Some(file) = &self.file else { return Ok(false) };
-        let (count, kept) =
-            newest(&self.read(file)?, self.volume).map_err(|why| self.unreadable(why))?;
-        Ok(count == self.count && kept == *known)
-    }
-
-    fn read(&self, file: &File) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; 2 * NOTE];
-        let mut held = 0;
-        while held < bytes.len() {
-            match file.read_at(&mut bytes[held..], held as u64) {
-                Ok(0) => break,
-                Ok(read) => held += read,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.unreadable(&error.to_string())),
-            }
-        }
-        bytes.truncate(held);
-        Ok(bytes)
-    }
-
-    /// The note of a version before 2: a commit, and separately the number of syncs on it.
-    fn version_1(&self, bytes: &[u8]) -> Result<Known> {
-        let text = std::str::from_utf8(bytes).map_err(|_| self.unreadable("it is no text"))?;
-        let known = parse_1(text, self.volume).map_err(|why| self.unreadable(why))?;
-        let mut line = String::new();
-        // A torn note of syncs says nothing.
-        if let Ok(file) = File::open(self.path.with_extension("syncs")) {
-            let _ = file.take(NOTE as u64).read_to_string(&mut line);
-        }
-        let syncs = line.trim_end().rsplit(' ').next().and_then(|count| count.parse().ok());
-        let noted = syncs.filter(|syncs| syncs_line(&known, *syncs) == line).unwrap_or(0);
-        Ok(Known { log: LogSeen::Syncs(noted), ..known })
-    }
-
-    fn unreadable(&self, why: &str) -> oblivio_volume::Error {
-        unreadable(&self.path, why)
+            let syncs = line.trim_end().rsplit(' ').next().and_then(|count| count.parse().ok());
+            let noted = syncs.filter(|syncs| syncs_line(&known, *syncs) == line).unwrap_or(0);
+            Ok(Known { log: LogSeen::Syncs(noted), ..known })
+        })
     }
 }
 
-/// The newest valid note of the two, and its number.
-fn newest(bytes: &[u8], volume: VolumeId) -> Parsed<(u64, Known)> {
-    let notes = bytes.chunks(NOTE).map(|note| parse(note, volume));
-    let mut best = Err("neither of its two notes is whole");
-    for note in notes {
-        match note {
-            Ok((count, known)) => {
-                if best.as_ref().is_ok_and(|(before, _)| *before > count) {
-                    continue;
-                }
-                best = Ok((count, known));
-            }
-            // A whole note that is unusable is an error, never skipped.
-            Err(Some(why)) => return Err(why),
-            Err(None) => {}
-        }
-    }
-    best
-}
-
-fn print(known: &Known, count: u64) -> Vec<u8> {
+fn print(known: &Known, count: u64) -> String {
     let log = match known.log {
         LogSeen::Mark(LogMark { end, tag }) => format!("mark {end} {}", hex(&tag.0)),
         LogSeen::Syncs(count) => format!("syncs {count}"),
@@ -160,30 +68,25 @@ fn print(known: &Known, count: u64) -> Vec<u8> {
     );
     let sum = hex(&digest(note.as_bytes())[..16]);
     note.push_str(&format!("sum {sum}\n"));
-    let mut note = note.into_bytes();
-    debug_assert!(note.len() <= NOTE, "every field has a bound");
-    note.resize(NOTE, b'\n');
     note
 }
 
-/// Parses a note; `Err(None)` for a torn one.
-fn parse(note: &[u8], volume: VolumeId) -> std::result::Result<(u64, Known), Option<&'static str>> {
-    let text = std::str::from_utf8(note).map_err(|_| None)?;
-    let (body, sum) = text.rsplit_once("sum ").ok_or(None)?;
-    if sum.trim_end() != hex(&digest(body.as_bytes())[..16]) {
-        return Err(None);
-    }
+/// Parses a note; `None` for a torn one.
+fn parse(note: &[u8], volume: VolumeId) -> Parsed<Option<(u64, Known)>> {
+    let parts = std::str::from_utf8(note).ok().and_then(|text| text.rsplit_once("sum "));
+    let whole = |(body, sum): &(&str, &str)| sum.trim_end() == hex(&digest(body.as_bytes())[..16]);
+    let Some((body, _)) = parts.filter(whole) else { return Ok(None) };
     let mut lines = body.lines();
     if lines.next() != Some(MAGIC) {
-        return Err(Some("it is of a newer version"));
+        return Err("it is of a newer version");
     }
     let mut field = |name: &str| {
         let line = lines.next()?;
         line.strip_prefix(name)?.strip_prefix(' ')
     };
-    let of = field("volume").and_then(identity).ok_or(Some("it names no volume"))?;
-    if of != volume {
-        return Err(Some("it is about another volume"));
+    let of = field("volume").and_then(unhex).ok_or("it names no volume")?;
+    if VolumeId(of) != volume {
+        return Err("it is about another volume");
     }
     let mut rest = || {
         let count = field("note")?.parse().ok()?;
@@ -198,7 +101,7 @@ fn parse(note: &[u8], volume: VolumeId) -> std::result::Result<(u64, Known), Opt
         let ended = field("ended")? == "yes";
         Some((count, Known { volume, epoch, digest, log, newest, computer, ended }))
     };
-    rest().ok_or(Some("a line is not what it should be"))
+    rest().map(Some).ok_or("a line is not what it should be")
 }
 
 fn log(text: &str) -> Option<LogSeen> {
@@ -243,7 +146,10 @@ fn syncs_line(known: &Known, syncs: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use oblivio_volume::notes::TwoNotes;
+    use oblivio_volume::{Error, Keep, Result};
     use std::fs;
+    use std::path::PathBuf;
 
     fn known() -> Known {
         let log = LogSeen::Mark(LogMark { end: u64::MAX, tag: Tag([9; 16]) });
@@ -253,38 +159,48 @@ mod tests {
         Known { volume, epoch: u64::MAX, digest, log, newest, computer, ended: true }
     }
 
+    fn open(path: &Path) -> Result<(TwoNotes<Lines>, Option<Known>)> {
+        TwoNotes::open(path.to_owned(), Lines(known().volume))
+    }
+
+    fn place(dir: &tempfile::TempDir) -> PathBuf {
+        dir.path().join(known().volume.to_string())
+    }
+
     #[test]
     fn what_is_written_is_read() -> Result<()> {
         let dir = tempfile::tempdir().expect("a folder");
-        let (mut record, none) = Record::open(dir.path(), known().volume)?;
+        let path = place(&dir);
+        let (mut record, none) = open(&path)?;
         assert_eq!(none, None);
         for at in 0..5 {
             let now = Known { epoch: at, ended: at % 2 == 0, newest: None, ..known() };
             record.write(&now, if at == 2 { Keep::Durable } else { Keep::Soon })?;
             assert!(record.holds(&now)?);
-            assert_eq!(Record::open(dir.path(), known().volume)?.1, Some(now));
+            assert_eq!(open(&path)?.1, Some(now));
         }
         record.write(&known(), Keep::Soon)?;
-        assert_eq!(Record::open(dir.path(), known().volume)?.1, Some(known()));
-        assert_eq!(fs::metadata(&record.path).expect("there").len(), 2 * NOTE as u64);
+        assert_eq!(open(&path)?.1, Some(known()));
+        assert_eq!(fs::metadata(&path).expect("there").len(), 2 * NOTE_BYTES as u64);
         Ok(())
     }
 
     #[test]
     fn a_torn_note_leaves_the_one_before_it() -> Result<()> {
         let dir = tempfile::tempdir().expect("a folder");
-        let (mut record, _) = Record::open(dir.path(), known().volume)?;
+        let path = place(&dir);
+        let (mut record, _) = open(&path)?;
         let before = Known { epoch: 1, ..known() };
         record.write(&before, Keep::Soon)?;
         record.write(&known(), Keep::Soon)?;
-        let whole = fs::read(&record.path).expect("there");
-        let place = record.count as usize % 2 * NOTE;
-        let length = whole[place..place + NOTE].iter().rposition(|&b| b != b'\n').expect("text");
+        let whole = fs::read(&path).expect("there");
+        // The second note is in the first place.
+        let length = whole[..NOTE_BYTES].iter().rposition(|&b| b != b'\n').expect("text");
         for at in 0..=length {
             let mut torn = whole.clone();
-            torn[place + at..place + NOTE].fill(0);
-            fs::write(&record.path, &torn).expect("written");
-            assert_eq!(Record::open(dir.path(), known().volume)?.1, Some(before), "{at}");
+            torn[at..NOTE_BYTES].fill(0);
+            fs::write(&path, &torn).expect("written");
+            assert_eq!(open(&path)?.1, Some(before), "{at}");
         }
         Ok(())
     }
@@ -292,34 +208,52 @@ mod tests {
     #[test]
     fn anything_else_is_no_first_time() {
         let dir = tempfile::tempdir().expect("a folder");
-        let path = dir.path().join(known().volume.to_string());
-        let other = print(&Known { volume: VolumeId([8; 16]), ..known() }, 1);
-        let newer =
-            String::from_utf8(print(&known(), 1)).expect("text").replace("known 2", "known 3");
+        let path = place(&dir);
+        let other = print(&Known { volume: VolumeId([8; 16]), ..known() }, 1).into_bytes();
+        let newer = print(&known(), 1).replace("known 2", "known 3");
         let (body, _) = newer.rsplit_once("sum ").expect("a sum");
         let newer = format!("{body}sum {}\n", hex(&digest(body.as_bytes())[..16])).into_bytes();
-        for bytes in [vec![], vec![0; 2 * NOTE], b"oblivio-seen 1\nvolume".to_vec(), other, newer] {
+        let old = b"oblivio-seen 1\nvolume".to_vec();
+        for bytes in [vec![], vec![0; 2 * NOTE_BYTES], old, other, newer] {
             fs::write(&path, &bytes).expect("written");
-            let opened = Record::open(dir.path(), known().volume);
-            assert!(matches!(opened, Err(oblivio_volume::Error::Forgotten(_))));
+            assert!(matches!(open(&path), Err(Error::Forgotten(_))));
         }
     }
 
     #[test]
     fn what_version_1_noted_is_read_and_replaced() -> Result<()> {
         let dir = tempfile::tempdir().expect("a folder");
-        let path = dir.path().join(known().volume.to_string());
+        let path = place(&dir);
         let old = Known { epoch: 12, log: LogSeen::Syncs(0), newest: None, ..known() };
         let old = Known { computer: ComputerId::default(), ended: false, ..old };
         let digest = hex(&old.digest);
         let text = format!("{MAGIC_1}\nvolume {}\nepoch 12\ndigest {digest}\n", old.volume);
         fs::write(&path, &text).expect("written");
-        assert_eq!(Record::open(dir.path(), old.volume)?.1, Some(old));
+        assert_eq!(open(&path)?.1, Some(old));
         fs::write(path.with_extension("syncs"), syncs_line(&old, 7)).expect("written");
-        let (mut record, read) = Record::open(dir.path(), old.volume)?;
+        let (mut record, read) = open(&path)?;
         assert_eq!(read, Some(Known { log: LogSeen::Syncs(7), ..old }));
         record.write(&known(), Keep::Soon)?;
-        assert_eq!(Record::open(dir.path(), old.volume)?.1, Some(known()));
+        assert_eq!(open(&path)?.1, Some(known()));
         Ok(())
+    }
+
+    /// The bytes are those of docs/format.md, whatever wrote them.
+    #[test]
+    fn a_note_is_what_it_always_was() {
+        let text = format!(
+            "oblivio-known 2\nvolume {v}\nnote 3\ncommit {m} {a}\nlog mark {m} {n}\n\
+             newest {t} {m}\ncomputer {o}\nended yes\n",
+            m = u64::MAX,
+            v = "07".repeat(16),
+            a = "a5".repeat(32),
+            n = "09".repeat(16),
+            t = "03".repeat(16),
+            o = "01".repeat(16),
+        );
+        let sum = hex(&digest(text.as_bytes())[..16]);
+        let mut stored = format!("{text}sum {sum}\n").into_bytes();
+        stored.resize(NOTE_BYTES, b'\n');
+        assert_eq!(Lines(known().volume).encode(3, &known()).to_vec(), stored);
     }
 }

@@ -1,4 +1,7 @@
 //! Temporary files, so that `put` makes objects appear whole.
+//!
+//! No `replace_file`: a store stays in the directory that it opened, whatever happens to its path,
+//! may have to create exclusively, and finds what crashed sessions left by its locks.
 
 use super::directory::Directory;
 use crate::medium::try_lock;

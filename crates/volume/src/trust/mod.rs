@@ -9,6 +9,7 @@
 //!   computer knew of.
 
 mod known;
+pub mod notes;
 mod table;
 
 pub(crate) use known::StoredAct;

@@ -1,15 +1,13 @@
 //! What the server's folder says of tables that are in a store somewhere else: a small file for
 //! each of them, and one that says whose the store is.
 
-use super::durable::sync_parent;
 use super::files::{PARTIAL, name, object};
 use super::runs::Run;
 use oblivio_store::share::{Object, Result, ShareError};
-use oblivio_store::{Objects, PutMode, ReadAt, StoreError};
+use oblivio_store::{Objects, PutMode, ReadAt, StoreError, UNFINISHED, replace_file};
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -43,17 +41,6 @@ fn damaged(what: &str, why: &str) -> ShareError {
     failed(what, io::Error::new(ErrorKind::InvalidData, why))
 }
 
-/// Makes a new file, durably and as a whole.
-fn make(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
-    let partial = PathBuf::from(format!("{}{PARTIAL}", path.display()));
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
-    file.write_all(&parts.concat())?;
-    file.sync_all()?;
-    fs::rename(&partial, path)?;
-    sync_parent(path)
-}
-
 /// The notes in a folder.
 pub(super) struct Notes(PathBuf);
 
@@ -66,7 +53,8 @@ impl Notes {
             let entry = entry.map_err(fail)?;
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            if name.ends_with(PARTIAL) {
+            // What a crash left of a note; earlier versions called it a part.
+            if name.ends_with(UNFINISHED) || name.ends_with(PARTIAL) {
                 fs::remove_file(entry.path()).map_err(fail)?;
             } else if let Some(object) = object(&name) {
                 let bytes = fs::read(entry.path()).map_err(fail)?;
@@ -83,8 +71,9 @@ impl Notes {
         let stored = StoredNote { magic: MAGIC, start, begun, part_bytes, len };
         let name = name(object);
         let sum = blake3::hash(stored.as_bytes());
-        let made = make(&self.0.join(&name), &[stored.as_bytes(), sum.as_bytes()]);
-        made.map_err(|error| failed(&name, error))
+        let bytes = [stored.as_bytes(), sum.as_bytes()].concat();
+        let made = replace_file(&self.0.join(&name), &bytes);
+        made.map(drop).map_err(|error| failed(&name, error))
     }
 
     /// An object is no more.
@@ -128,7 +117,7 @@ impl Owner {
 
     /// Notes a new one, for a volume that has no tables yet.
     pub fn note(dir: &Path, random: [u8; 16]) -> Result<Self> {
-        make(&dir.join(OWNER), &[&random]).map_err(|error| failed(OWNER, error))?;
+        replace_file(&dir.join(OWNER), &random).map_err(|error| failed(OWNER, error))?;
         Ok(Self(random))
     }
 
