@@ -34,6 +34,18 @@ class HoldsDisk(NotAVolume):
     """The volume holds a disk, not files."""
 
 
+class HoldsFiles(NotAVolume):
+    """The volume holds files, not a disk."""
+
+
+class StillToCome(OblivioError):
+    """A sync client has not brought all files of the newest state into the folder yet."""
+
+
+class Parted(OblivioError):
+    """Two computers wrote apart from each other: each history can be looked at."""
+
+
 class Invalid(OblivioError, ValueError):
     """The request makes no sense, or asks for more than can be stored."""
 

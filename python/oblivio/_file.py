@@ -52,9 +52,11 @@ class RawFile(io.RawIOBase):
     def write(self, b, /) -> int:
         self._check(self.writable(), "not open for writing")
         data = bytes(memoryview(b).cast("B"))
-        if self._appends:
+        if data and self._appends:
+            # At the end wherever it is by then: other computers may append to the same file.
+            self._file.append(data)
             self._position = self._file.length()
-        if data:
+        elif data:
             self._file.write_at(self._position, data)
             self._position += len(data)
         return len(data)

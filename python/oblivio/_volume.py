@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import posixpath
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from . import _errors, _file, _oblivio
@@ -47,6 +49,9 @@ class Usage(NamedTuple):
     capacity: int
 
 
+_Names = list[str]
+
+
 class Volume:
     """An open volume that holds files. Paths begin with `/`.
 
@@ -65,10 +70,34 @@ class Volume:
         """Makes `data` the whole content of a file. A crash leaves the old or the new one."""
         self._inner.write(os.fsencode(path), bytes(memoryview(data).cast("B")))
 
+    def append(self, path, data) -> None:
+        """Adds `data` at the end of a file, which is made if need be."""
+        self._inner.append(os.fsencode(path), bytes(memoryview(data).cast("B")))
+
+    def copy(self, source, target) -> int:
+        """Copies a file over another path; the number of bytes. A crash may leave a part of it."""
+        return self._inner.copy(os.fsencode(source), os.fsencode(target))
+
     def list(self, path="/") -> list[Entry]:
         """What is in a directory, by name."""
         entries = self._inner.list(os.fsencode(path))
         return [Entry(os.fsdecode(name), os.fsdecode(at), kind) for name, at, kind in entries]
+
+    def walk(self, top="/") -> Iterator[tuple[str, _Names, _Names]]:
+        """The directories at and below a path, as `os.walk` gives them: path, directories, files.
+
+        What is removed from the list of directories meanwhile is not entered. Links are among the
+        files, and not followed.
+        """
+        left = [os.fsdecode(top)]
+        while left:
+            path = left.pop()
+            directories: _Names = []
+            files: _Names = []
+            for entry in self.list(path):
+                (directories if entry.is_dir else files).append(entry.name)
+            yield path, directories, files
+            left.extend(posixpath.join(path, name) for name in reversed(directories))
 
     def stat(self, path) -> Stat:
         """What is known of a file or directory."""
@@ -85,6 +114,10 @@ class Volume:
     def remove(self, path) -> None:
         """Removes a file, a link, or an empty directory."""
         self._inner.remove(os.fsencode(path))
+
+    def rmtree(self, path) -> None:
+        """Removes a directory and everything in it; links in it are not followed."""
+        self._inner.remove_all(os.fsencode(path))
 
     def rename(self, source, target) -> None:
         """Moves a file or directory, over a file that is there."""
@@ -130,6 +163,10 @@ class Volume:
     def sync(self) -> None:
         """Makes everything so far durable."""
         self._inner.sync()
+
+    def idle(self) -> str | None:
+        """Answers other computers, at a URL; the name of one that wants the volume, if one does."""
+        return self._inner.idle()
 
     def close(self) -> None:
         """Makes everything durable and lets go of the volume. Again, it does nothing."""

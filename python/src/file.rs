@@ -1,31 +1,24 @@
 //! An open file, by offsets. Its position is kept in Python.
 
-use crate::error::outside;
-use oblivio::Error;
+use crate::held::Held;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::sync::{PoisonError, RwLock};
 
 /// An open file of a volume.
 #[pyclass(frozen, module = "oblivio._oblivio")]
-pub struct File(RwLock<Option<oblivio::File>>);
+pub struct File(Held<oblivio::File>);
 
 impl File {
     pub fn of(file: oblivio::File) -> Self {
-        Self(RwLock::new(Some(file)))
+        Self(Held::of(file))
     }
 
-    /// Runs a call on the open file. The lock is taken outside of Python's: the order of both is
-    /// then the same everywhere.
     fn with<T: Send>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(&oblivio::File) -> oblivio::Result<T> + Send,
     ) -> PyResult<T> {
-        outside(py, || {
-            let file = self.0.read().unwrap_or_else(PoisonError::into_inner);
-            work(file.as_ref().ok_or_else(|| Error::Closed("the file".into()))?)
-        })
+        self.0.with(py, "the file", work)
     }
 }
 
@@ -44,6 +37,10 @@ impl File {
         self.with(py, |file| file.write_at(offset, data))
     }
 
+    fn append(&self, py: Python<'_>, data: &[u8]) -> PyResult<()> {
+        self.with(py, |file| file.append(data))
+    }
+
     fn length(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, oblivio::File::len)
     }
@@ -56,7 +53,10 @@ impl File {
         self.with(py, oblivio::File::sync)
     }
 
-    fn close(&self, py: Python<'_>) {
-        py.detach(|| drop(self.0.write().unwrap_or_else(PoisonError::into_inner).take()));
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.0.close(py, |file| {
+            drop(file);
+            Ok(())
+        })
     }
 }

@@ -1,5 +1,6 @@
 //! Opening and making volumes.
 
+use crate::disk::Disk;
 use crate::error::outside;
 use crate::volume::Volume;
 use oblivio::{CreateOptions, OpenOptions, Passphrase, SeenBy};
@@ -16,6 +17,10 @@ pub struct How {
     accept_rollback: bool,
     accept_other_volume: bool,
     rollback_protection: bool,
+    token_file: Option<PathBuf>,
+    take_over: bool,
+    older: bool,
+    history: Option<String>,
 }
 
 impl How {
@@ -29,6 +34,18 @@ impl How {
         }
         if self.accept_other_volume {
             options = options.accept_other_volume();
+        }
+        if let Some(file) = self.token_file {
+            options = options.token_file(file);
+        }
+        if self.take_over {
+            options = options.take_over();
+        }
+        if self.older {
+            options = options.accept_older();
+        }
+        if let Some(name) = self.history {
+            options = options.view_history(name);
         }
         match self.state {
             _ if !self.rollback_protection => options.without_rollback_protection(),
@@ -46,6 +63,7 @@ pub struct What {
     size: Option<u64>,
     block_size: Option<usize>,
     one_file: bool,
+    sync_folder: bool,
     guessing_cost: Option<(u64, u32)>,
 }
 
@@ -61,6 +79,9 @@ impl What {
         }
         if self.one_file {
             options = options.one_file();
+        }
+        if self.sync_folder {
+            options = options.sync_folder();
         }
         match self.guessing_cost {
             Some((memory, passes)) => options.guessing_cost(memory, passes),
@@ -87,4 +108,26 @@ pub fn create(
 ) -> PyResult<Volume> {
     let passphrase = Passphrase::new(passphrase.to_vec());
     outside(py, || what.options(how.options()).create(place, passphrase)).map(Volume::of)
+}
+
+/// Opens the disk that a volume holds.
+#[pyfunction]
+pub fn open_disk(py: Python<'_>, place: PathBuf, passphrase: &[u8], how: How) -> PyResult<Disk> {
+    let passphrase = Passphrase::new(passphrase.to_vec());
+    outside(py, || how.options().open_disk(place, passphrase)).map(Disk::of)
+}
+
+/// Makes a volume that holds a disk of this size, and opens it.
+#[pyfunction]
+pub fn create_disk(
+    py: Python<'_>,
+    place: PathBuf,
+    passphrase: &[u8],
+    size: u64,
+    what: What,
+    how: How,
+) -> PyResult<Disk> {
+    let passphrase = Passphrase::new(passphrase.to_vec());
+    let create = || what.options(how.options()).create_disk(place, passphrase, size);
+    outside(py, create).map(Disk::of)
 }

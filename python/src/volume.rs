@@ -1,18 +1,17 @@
 //! An open volume. Paths are bytes here: names need not be text.
 
-use crate::error::outside;
 use crate::file::File;
-use oblivio::{Error, FileKind, Metadata};
+use crate::held::Held;
+use oblivio::{DirEntry, FileKind, Metadata};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{PoisonError, RwLock};
 use std::time::SystemTime;
 
 /// An open volume.
 #[pyclass(frozen, module = "oblivio._oblivio")]
-pub struct Volume(RwLock<Option<oblivio::Volume>>);
+pub struct Volume(Held<oblivio::Volume>);
 
 /// Name, whole path, and kind.
 type Entry = (Vec<u8>, Vec<u8>, &'static str);
@@ -21,20 +20,15 @@ type Stat = (u64, &'static str, u32, i128, i128);
 
 impl Volume {
     pub fn of(volume: oblivio::Volume) -> Self {
-        Self(RwLock::new(Some(volume)))
+        Self(Held::of(volume))
     }
 
-    /// Runs a call on the open volume. The lock is taken outside of Python's: the order of both is
-    /// then the same everywhere.
     fn with<T: Send>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(&oblivio::Volume) -> oblivio::Result<T> + Send,
     ) -> PyResult<T> {
-        outside(py, || {
-            let volume = self.0.read().unwrap_or_else(PoisonError::into_inner);
-            work(volume.as_ref().ok_or_else(|| Error::Closed("by its owner".into()))?)
-        })
+        self.0.with(py, "by its owner", work)
     }
 }
 
@@ -48,6 +42,14 @@ impl Volume {
         self.with(py, |volume| volume.write(os(path), data))
     }
 
+    fn append(&self, py: Python<'_>, path: &[u8], data: &[u8]) -> PyResult<()> {
+        self.with(py, |volume| volume.append(os(path), data))
+    }
+
+    fn copy(&self, py: Python<'_>, from: &[u8], to: &[u8]) -> PyResult<u64> {
+        self.with(py, |volume| volume.copy(os(from), os(to)))
+    }
+
     fn open_file(&self, py: Python<'_>, path: &[u8]) -> PyResult<File> {
         self.with(py, |volume| volume.open_file(os(path))).map(File::of)
     }
@@ -58,12 +60,11 @@ impl Volume {
 
     fn list(&self, py: Python<'_>, path: &[u8]) -> PyResult<Vec<Entry>> {
         self.with(py, |volume| {
-            let entries = volume.list(os(path))?;
-            let entry = |entry: &oblivio::DirEntry| {
+            let entry = |entry: DirEntry| {
                 let path = entry.path().as_os_str().as_bytes().to_vec();
                 (entry.name().as_bytes().to_vec(), path, kind(entry.kind()))
             };
-            Ok(entries.iter().map(entry).collect())
+            volume.list(os(path))?.map(|found| found.map(entry)).collect()
         })
     }
 
@@ -86,6 +87,10 @@ impl Volume {
         self.with(py, |volume| volume.remove(os(path)))
     }
 
+    fn remove_all(&self, py: Python<'_>, path: &[u8]) -> PyResult<()> {
+        self.with(py, |volume| volume.remove_dir_all(os(path)))
+    }
+
     fn rename(&self, py: Python<'_>, from: &[u8], to: &[u8]) -> PyResult<()> {
         self.with(py, |volume| volume.rename(os(from), os(to)))
     }
@@ -100,16 +105,17 @@ impl Volume {
         self.with(py, oblivio::Volume::sync)
     }
 
+    fn idle(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.with(py, oblivio::Volume::idle)
+    }
+
     /// Makes everything durable. A second time it does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        outside(py, || {
-            let volume = self.0.write().unwrap_or_else(PoisonError::into_inner).take();
-            volume.map_or(Ok(()), oblivio::Volume::close)
-        })
+        self.0.close(py, oblivio::Volume::close)
     }
 
     fn closed(&self, py: Python<'_>) -> bool {
-        py.detach(|| self.0.read().unwrap_or_else(PoisonError::into_inner).is_none())
+        self.0.closed(py)
     }
 }
 

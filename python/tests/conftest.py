@@ -22,6 +22,13 @@ class Room:
     def open(self, passphrase=SECRET, **other):
         return oblivio.open(self.place, passphrase, **self.how(**other))
 
+    def create_disk(self, size, **other):
+        cheap = {name: value for name, value in CHEAP.items() if name != "size"}
+        return oblivio.create_disk(self.place, SECRET, size, **self.how(**{**cheap, **other}))
+
+    def open_disk(self, **other):
+        return oblivio.open_disk(self.place, SECRET, **self.how(**other))
+
 
 @pytest.fixture
 def room(tmp_path):

@@ -31,6 +31,40 @@ def test_what_is_written_is_there_the_next_time(room):
         assert volume.exists("/a") and not volume.exists("/letters")
 
 
+def test_whole_files_and_trees(room):
+    with room.create() as volume:
+        volume.append("/log", b"one ")
+        volume.append("/log", b"two")
+        assert volume.copy("/log", "/copy") == 7
+        volume.append("/log", b" three")
+        assert (volume.read("/copy"), volume.read("/log")) == (b"one two", b"one two three")
+        with pytest.raises(oblivio.Invalid):
+            volume.copy("/log", "/log")
+        for path in ("/tree/a/deep", "/tree/b"):
+            volume.mkdir(path, parents=True)
+            volume.write(path + "/file", b"x")
+        seen = list(volume.walk("/tree"))
+        assert seen == [
+            ("/tree", ["a", "b"], []),
+            ("/tree/a", ["deep"], []),
+            ("/tree/a/deep", [], ["file"]),
+            ("/tree/b", [], ["file"]),
+        ]
+        entered = []
+        for path, directories, _ in volume.walk():
+            entered.append(path)
+            if "a" in directories:
+                directories.remove("a")
+        assert entered == ["/", "/tree", "/tree/b"]
+        with pytest.raises(oblivio.NotFound):
+            next(volume.walk("/no"))
+        with pytest.raises(NotADirectoryError):
+            volume.rmtree("/log")
+        volume.rmtree("/tree")
+        assert [entry.name for entry in volume.list()] == ["copy", "log"]
+        assert volume.idle() is None
+
+
 def test_stat_and_usage(volume):
     before = time.time_ns()
     volume.write("/f", bytes(5000))
