@@ -1,6 +1,24 @@
 //! The `oblivio` command: the only crate that knows terminals, the environment and local files.
 //!
-//! It is a library for its own tests only. Programs use the library `oblivio`.
+//! It turns arguments into calls of the crates below, and what they say into words, JSON and exit
+//! codes. A file for each command; `open` and `shared` open volumes for all of them. It must not
+//! know how a volume is stored or what an engine does: it has an engine's name and its report. What
+//! the library does alike is in `oblivio_app`, not here.
+//!
+//! It is a library for its own tests only: everything but [`main`] is private. Programs use the
+//! library `oblivio`.
+//!
+//! The ten that matter most:
+//!
+//! | type | what it is |
+//! |---|---|
+//! | `args::Cli`, `args::Command` | the whole command line |
+//! | `args::OpenArgs` | the options of every command that opens a volume |
+//! | `open::Session` | an open file system, and what reports it to `oblivio watch` |
+//! | `files::Looked`, `files::Changed` | the files of a volume of any kind, for a command |
+//! | `inside::Place`, `inside::Destination` | where something goes inside a volume, as with `cp` |
+//! | `committer::Committer` | commits during a long command |
+//! | `exit::Code` | the exit codes: one for each thing that a script may act on |
 #![allow(clippy::disallowed_methods, reason = "a program reads clocks, starts threads and waits")]
 #![allow(clippy::print_stdout, reason = "a command writes to standard output")]
 
