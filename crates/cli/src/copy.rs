@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use crate::staging::Staging;
 use crate::tree::{check_paths, refuse_into_itself, sources_and_places};
 use anyhow::Result;
-use oblivio_app::walk::WriteFiles;
+use oblivio_app::walk::{OpenFile, WriteFiles};
 use oblivio_serve::watch::{OrdinaryEvent, Publisher};
 use oblivio_volume::Error;
 use oblivio_volume::fs::{Attr, FileKind, Ino, NewNode, SetAttr};
@@ -136,8 +136,9 @@ impl<'f> Copy<'f> {
     }
 
     fn content(&mut self, attr: &Attr, at: &(Ino, Vec<u8>), staged: bool) -> Result<Attr> {
-        let (made, file) = self.fs.create(at.0, &at.1, node(attr))?;
         let (fs, publisher) = (self.fs, self.publisher);
+        let (made, id) = fs.create(at.0, &at.1, node(attr))?;
+        let file = OpenFile::of(fs, id);
         publisher.ordinary(OrdinaryEvent::create(made.ino));
         let copied = each_piece(fs, publisher, attr, |offset, piece| {
             self.progress.add(piece.len() as u64);

@@ -28,7 +28,7 @@ pub struct Entries {
 impl Entries {
     /// Reads the first names.
     pub(crate) fn of(session: Arc<Session<Files>>, directory: VolumePath) -> Result<Self> {
-        let ino = session.run(|files| follow(files.names(), &directory))?.ino;
+        let ino = session.run(|files| follow(&**files, &directory))?.ino;
         let page = Vec::new().into_iter();
         let mut entries = Self { session, directory, ino, page, last: None, more: true };
         entries.read()?;
@@ -39,7 +39,7 @@ impl Entries {
         // Whatever happens, nothing is asked for twice.
         self.more = false;
         let page = self.session.run(|files| {
-            let page = files.names().read_dir(self.ino, self.last.as_deref(), PAGE);
+            let page = files.read_dir(self.ino, self.last.as_deref(), PAGE);
             page.map_err(|error| in_words_of(&self.directory, error))
         })?;
         self.more = page.len() == PAGE;

@@ -1,9 +1,10 @@
 //! An open file.
 
 use crate::error::Result;
-use crate::files::{Files, OpenId};
+use crate::files::Files;
 use crate::metadata::Metadata;
 use crate::session::Session;
+use oblivio_app::walk::OpenId;
 use oblivio_volume::fs::{Ino, SetAttr};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
@@ -16,18 +17,17 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct File {
     session: Arc<Session<Files>>,
-    ino: Ino,
-    open: OpenId,
+    id: OpenId,
     position: u64,
 }
 
 impl File {
     pub(crate) fn ino(&self) -> Ino {
-        self.ino
+        self.id.ino
     }
 
-    pub(crate) fn of(session: Arc<Session<Files>>, ino: Ino, open: OpenId) -> Self {
-        Self { session, ino, open, position: 0 }
+    pub(crate) fn of(session: Arc<Session<Files>>, id: OpenId) -> Self {
+        Self { session, id, position: 0 }
     }
 
     /// Up to `len` bytes from `offset` on; fewer at the end of the file.
@@ -35,7 +35,7 @@ impl File {
     /// # Errors
     /// Those of a read.
     pub fn read_at(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
-        self.session.run(|files| files.read(self.open, offset, len))
+        self.session.run(|files| files.read(self.id, offset, len))
     }
 
     /// Writes at `offset`; the file grows as needed.
@@ -43,7 +43,7 @@ impl File {
     /// # Errors
     /// `Full`, and those of a write.
     pub fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.session.change(bytes.len() as u64, |files| files.write(self.open, offset, bytes))
+        self.session.change(bytes.len() as u64, |files| files.write(self.id, offset, bytes))
     }
 
     /// Writes at the end of the file, wherever it is by then: in a shared volume other computers
@@ -52,8 +52,7 @@ impl File {
     /// # Errors
     /// As for [`write_at`](Self::write_at).
     pub fn append(&self, bytes: &[u8]) -> Result<()> {
-        let file = (self.open, self.ino);
-        self.session.change(bytes.len() as u64, |files| files.append(file, bytes))
+        self.session.change(bytes.len() as u64, |files| files.append(self.id, bytes))
     }
 
     /// What is known of the file.
@@ -61,7 +60,7 @@ impl File {
     /// # Errors
     /// `Closed`.
     pub fn metadata(&self) -> Result<Metadata> {
-        self.session.run(|files| files.names().attr(self.ino)).map(Metadata::of)
+        self.session.run(|files| files.attr(self.id.ino)).map(Metadata::of)
     }
 
     /// Its length in bytes.
@@ -79,7 +78,7 @@ impl File {
     /// `Full`, `Invalid`.
     pub fn set_len(&self, len: u64) -> Result<()> {
         let set = SetAttr { size: Some(len), ..SetAttr::default() };
-        self.session.change(0, |files| files.names().set_attr(self.ino, set)).map(drop)
+        self.session.change(0, |files| files.set_attr(self.id.ino, set)).map(drop)
     }
 
     /// Makes everything so far durable, in this file and all others of the volume.
@@ -129,6 +128,6 @@ impl Seek for File {
 impl Drop for File {
     fn drop(&mut self) {
         // A closed volume has no handles left.
-        let _ = self.session.run(|files| files.close(self.open));
+        let _ = self.session.run(|files| files.close(self.id));
     }
 }

@@ -6,154 +6,85 @@ use crate::session::Medium;
 use oblivio_app::shared::SharedFiles;
 use oblivio_app::walk::WriteFiles;
 use oblivio_volume::Result;
-use oblivio_volume::fs::{Attr, FileSystem, Handle, Ino, NewNode};
+use oblivio_volume::fs::FileSystem;
 
 /// The files of a volume.
-pub(crate) enum Files {
-    /// One process at a time has the volume.
-    Own(Box<FileSystem>),
-    /// Several computers use it at once.
-    #[cfg(feature = "share")]
-    Shared(Box<SharedFiles>),
+pub(crate) type Files = Box<dyn KeptFiles>;
+
+/// What commands do with files, and what the life of a volume needs.
+pub(crate) trait KeptFiles: WriteFiles {
+    /// How much there is.
+    fn usage(&self) -> Result<Usage>;
+
+    /// Whether the volume wants a commit now.
+    fn wants_commit(&self) -> bool;
+
+    /// Does a little of what is due while nothing else is done.
+    fn idle(&self) -> Result<()>;
+
+    /// Makes all changes durable and lets go of the volume.
+    fn finish(self: Box<Self>) -> Result<()>;
 }
 
-/// An open file.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum OpenId {
-    Own(Handle),
-    #[cfg(feature = "share")]
-    Shared(Ino),
-}
-
-impl Files {
-    /// Names and attributes, which are the same for both.
-    pub(crate) fn names(&self) -> &dyn WriteFiles {
-        match self {
-            Self::Own(fs) => &**fs,
-            #[cfg(feature = "share")]
-            Self::Shared(files) => &**files,
-        }
+impl KeptFiles for FileSystem {
+    fn usage(&self) -> Result<Usage> {
+        let usage = FileSystem::usage(self)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(usage.block_bytes);
+        let (free, capacity) = (bytes(usage.free_blocks), bytes(usage.capacity_blocks));
+        Ok(Usage { used: usage.logical_bytes, free, capacity })
     }
 
-    pub(crate) fn open(&self, ino: Ino) -> Result<OpenId> {
-        match self {
-            Self::Own(fs) => fs.open_file(ino).map(OpenId::Own),
-            #[cfg(feature = "share")]
-            Self::Shared(files) => files.open_file(ino).map(|()| OpenId::Shared(ino)),
-        }
+    fn wants_commit(&self) -> bool {
+        FileSystem::wants_commit(self)
     }
 
-    pub(crate) fn create(&self, parent: Ino, name: &[u8], node: NewNode) -> Result<(Attr, OpenId)> {
-        match self {
-            Self::Own(fs) => {
-                fs.create(parent, name, node).map(|(attr, handle)| (attr, OpenId::Own(handle)))
-            }
-            #[cfg(feature = "share")]
-            Self::Shared(files) => {
-                let attr = files.create_file(parent, name, node)?;
-                let open = OpenId::Shared(attr.ino);
-                Ok((attr, open))
-            }
-        }
+    fn idle(&self) -> Result<()> {
+        FileSystem::idle(self).map(drop)
     }
 
-    pub(crate) fn read(&self, file: OpenId, offset: u64, len: usize) -> Result<Vec<u8>> {
-        match (self, file) {
-            (Self::Own(fs), OpenId::Own(handle)) => fs.read(handle, offset, len),
-            #[cfg(feature = "share")]
-            (Self::Shared(files), OpenId::Shared(ino)) => files.read(ino, offset, len),
-            #[cfg(feature = "share")]
-            _ => Err(of_another_volume()),
-        }
-    }
-
-    pub(crate) fn write(&self, file: OpenId, offset: u64, bytes: &[u8]) -> Result<()> {
-        match (self, file) {
-            (Self::Own(fs), OpenId::Own(handle)) => fs.write(handle, offset, bytes),
-            #[cfg(feature = "share")]
-            (Self::Shared(files), OpenId::Shared(ino)) => files.write(ino, offset, bytes),
-            #[cfg(feature = "share")]
-            _ => Err(of_another_volume()),
-        }
-    }
-
-    /// Writes to the end of the file with this number. Where nobody else has the volume, the end
-    /// stays where it is while a change is under way.
-    pub(crate) fn append(&self, (file, ino): (OpenId, Ino), bytes: &[u8]) -> Result<()> {
-        match self {
-            #[cfg(feature = "share")]
-            Self::Shared(files) => files.append(ino, bytes),
-            Self::Own(fs) => self.write(file, fs.attr(ino)?.size, bytes),
-        }
-    }
-
-    pub(crate) fn close(&self, file: OpenId) -> Result<()> {
-        match (self, file) {
-            (Self::Own(fs), OpenId::Own(handle)) => fs.close(handle),
-            #[cfg(feature = "share")]
-            (Self::Shared(files), OpenId::Shared(ino)) => files.close_file(ino),
-            #[cfg(feature = "share")]
-            _ => Err(of_another_volume()),
-        }
-    }
-
-    pub(crate) fn usage(&self) -> Result<Usage> {
-        match self {
-            Self::Own(fs) => {
-                let usage = fs.usage()?;
-                let bytes = |blocks: u64| blocks.saturating_mul(usage.block_bytes);
-                Ok(Usage {
-                    used: usage.logical_bytes,
-                    free: bytes(usage.free_blocks),
-                    capacity: bytes(usage.capacity_blocks),
-                })
-            }
-            #[cfg(feature = "share")]
-            Self::Shared(files) => {
-                let (capacity, free) = files.space()?;
-                Ok(Usage { used: capacity.saturating_sub(free), free, capacity })
-            }
-        }
+    fn finish(self: Box<Self>) -> Result<()> {
+        self.into_blocks().map(drop)
     }
 }
 
 #[cfg(feature = "share")]
-fn of_another_volume() -> oblivio_volume::Error {
-    oblivio_volume::Error::Invalid("a file of another volume".into())
+impl KeptFiles for SharedFiles {
+    fn usage(&self) -> Result<Usage> {
+        let (capacity, free) = self.space()?;
+        Ok(Usage { used: capacity.saturating_sub(free), free, capacity })
+    }
+
+    fn wants_commit(&self) -> bool {
+        false
+    }
+
+    fn idle(&self) -> Result<()> {
+        // Threads of its own answer others.
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        let committed = self.commit();
+        // The session ends all the same: others need not wait for this computer.
+        let ended = self.end();
+        committed.and(ended)
+    }
 }
 
 impl Medium for Files {
     fn commit(&self) -> Result<()> {
-        self.names().commit()
+        (**self).commit()
     }
 
     fn wants_commit(&self) -> bool {
-        match self {
-            Self::Own(fs) => fs.wants_commit(),
-            #[cfg(feature = "share")]
-            Self::Shared(_) => false,
-        }
+        (**self).wants_commit()
     }
 
     fn idle(&self) -> Result<()> {
-        match self {
-            Self::Own(fs) => fs.idle().map(drop),
-            // Threads of its own answer others.
-            #[cfg(feature = "share")]
-            Self::Shared(_) => Ok(()),
-        }
+        (**self).idle()
     }
 
     fn finish(self) -> Result<()> {
-        match self {
-            Self::Own(fs) => fs.into_blocks().map(drop),
-            #[cfg(feature = "share")]
-            Self::Shared(files) => {
-                let committed = files.commit();
-                // The session ends all the same: others need not wait for this computer.
-                let closed = files.close();
-                committed.and(closed)
-            }
-        }
+        KeptFiles::finish(self)
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::disk::Disk;
 use crate::error::{Error, Result};
-use crate::files::Files;
 use crate::options::{CreateOptions, Knowledge, OpenOptions};
 use crate::passphrase::Passphrase;
 use crate::volume::Volume;
@@ -106,7 +105,7 @@ pub(crate) fn open(
     let line = way.line()?;
     let keyed = unlock(&line, passphrase.secret())?;
     let files = SharedFiles::open(way.files(line, keyed, false)?)?;
-    Ok(Volume::shared(Files::Shared(Box::new(files))))
+    Ok(Volume::shared(Box::new(files)))
 }
 
 /// Opens the disk of a shared volume.
@@ -132,7 +131,7 @@ impl CreateOptions {
         let line = way.line()?;
         let keyed = create(&line, &new, passphrase.secret())?;
         let files = SharedFiles::create(way.files(line, keyed, true)?)?;
-        Ok(Volume::shared(Files::Shared(Box::new(files))))
+        Ok(Volume::shared(Box::new(files)))
     }
 
     /// Makes a shared volume that holds a disk, for one computer at a time.

@@ -3,14 +3,14 @@
 use crate::entries::Entries;
 use crate::error::{Error, Result};
 use crate::file::File;
-use crate::files::{Files, OpenId};
+use crate::files::Files;
 use crate::metadata::{Metadata, Usage};
 use crate::options::{CreateOptions, OpenOptions};
 use crate::passphrase::Passphrase;
 use crate::session::Session;
 use oblivio_app::VolumePath;
 use oblivio_app::others::Wanted;
-use oblivio_app::walk::{self, PAGE, in_words_of};
+use oblivio_app::walk::{self, OpenId, PAGE, in_words_of};
 use oblivio_volume::Error as VolumeError;
 use oblivio_volume::fs::{Attr, FileKind, FileSystem, Ino, NewNode, RenameMode, SetAttr};
 use std::ffi::OsStr;
@@ -56,7 +56,7 @@ impl Volume {
 
     pub(crate) fn over(fs: FileSystem, wanted: Arc<Wanted>) -> Result<Self> {
         fs.set_clock(Box::new(|| now().into()));
-        Ok(Self(Arc::new(Session::of(Files::Own(Box::new(fs))).wanted_by(wanted))))
+        Ok(Self(Arc::new(Session::of(Box::new(fs) as Files).wanted_by(wanted))))
     }
 
     /// Over files of which more is known than here.
@@ -68,7 +68,7 @@ impl Volume {
     /// One in which nothing may be changed.
     pub(crate) fn looked_at(fs: FileSystem) -> Self {
         fs.set_clock(Box::new(|| now().into()));
-        Self(Arc::new(Session::of(Files::Own(Box::new(fs))).read_only()))
+        Self(Arc::new(Session::of(Box::new(fs) as Files).read_only()))
     }
 
     /// The whole content of a file.
@@ -89,7 +89,7 @@ impl Volume {
     pub fn write(&self, path: impl AsRef<OsStr>, bytes: &[u8]) -> Result<()> {
         let path = VolumePath::parse(path)?;
         self.0.change(bytes.len() as u64, |fs| {
-            let (_, file) = emptied(fs, &path)?;
+            let file = emptied(fs, &path)?;
             let written = fs.write(file, 0, bytes);
             fs.close(file)?;
             written
@@ -103,11 +103,11 @@ impl Volume {
     pub fn append(&self, path: impl AsRef<OsStr>, bytes: &[u8]) -> Result<()> {
         let path = VolumePath::parse(path)?;
         self.0.change(bytes.len() as u64, |fs| {
-            let (ino, file) = match existing(fs, &path)? {
-                Some(attr) => (attr.ino, opened(fs, &path, attr.ino)?),
+            let file = match existing(fs, &path)? {
+                Some(attr) => opened(fs, &path, attr.ino)?,
                 None => created(fs, &path)?,
             };
-            let written = fs.append((file, ino), bytes);
+            let written = fs.append(file, bytes);
             fs.close(file)?;
             written
         })
@@ -122,13 +122,13 @@ impl Volume {
     pub fn copy(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> Result<u64> {
         let (source, to) = (self.open_file(from)?, VolumePath::parse(to)?);
         let mode = Some(source.metadata()?.mode());
-        let (ino, file) = self.0.change(0, |fs| match existing(fs, &to)? {
+        let file = self.0.change(0, |fs| match existing(fs, &to)? {
             Some(attr) if attr.ino == source.ino() => {
                 Err(VolumeError::Invalid(format!("{to}: a file is no copy of itself")))
             }
             _ => emptied(fs, &to),
         })?;
-        let (target, mut at) = (File::of(Arc::clone(&self.0), ino, file), 0);
+        let (target, mut at) = (File::of(Arc::clone(&self.0), file), 0);
         loop {
             let piece = source.read_at(at, PIECE)?;
             if piece.is_empty() {
@@ -138,7 +138,7 @@ impl Volume {
             at += piece.len() as u64;
         }
         let set = SetAttr { mode, ..SetAttr::default() };
-        self.0.change(0, |fs| fs.names().set_attr(ino, set))?;
+        self.0.change(0, |fs| fs.set_attr(file.ino, set))?;
         Ok(at)
     }
 
@@ -164,11 +164,8 @@ impl Volume {
     /// `NotFound`, `IsADirectory`.
     pub fn open_file(&self, path: impl AsRef<OsStr>) -> Result<File> {
         let path = VolumePath::parse(path)?;
-        let (ino, file) = self.0.run(|fs| {
-            let ino = walk::follow(fs.names(), &path)?.ino;
-            Ok((ino, opened(fs, &path, ino)?))
-        })?;
-        Ok(File::of(Arc::clone(&self.0), ino, file))
+        let file = self.0.run(|fs| opened(fs, &path, walk::follow(&**fs, &path)?.ino))?;
+        Ok(File::of(Arc::clone(&self.0), file))
     }
 
     /// Makes a new, empty file and opens it.
@@ -177,8 +174,8 @@ impl Volume {
     /// `Exists`, `NotFound` for the directory, `Full`.
     pub fn create_file(&self, path: impl AsRef<OsStr>) -> Result<File> {
         let path = VolumePath::parse(path)?;
-        let (ino, file) = self.0.change(0, |fs| created(fs, &path))?;
-        Ok(File::of(Arc::clone(&self.0), ino, file))
+        let file = self.0.change(0, |fs| created(fs, &path))?;
+        Ok(File::of(Arc::clone(&self.0), file))
     }
 
     /// What is in a directory, by name. Large directories are read as the entries are asked for.
@@ -195,7 +192,7 @@ impl Volume {
     /// `NotFound`, `NotADirectory`.
     pub fn metadata(&self, path: impl AsRef<OsStr>) -> Result<Metadata> {
         let path = VolumePath::parse(path)?;
-        self.0.run(|fs| walk::follow(fs.names(), &path)).map(Metadata::of)
+        self.0.run(|fs| walk::follow(&**fs, &path)).map(Metadata::of)
     }
 
     /// Whether something is at a path.
@@ -244,10 +241,9 @@ impl Volume {
         let path = VolumePath::parse(path)?;
         self.0.change(0, |fs| {
             let (parent, name) = place_of(fs, &path)?;
-            let names = fs.names();
-            let removed = match names.lookup(parent, name) {
-                Ok(attr) if attr.kind == FileKind::Directory => names.rmdir(parent, name),
-                Ok(_) => names.unlink(parent, name),
+            let removed = match fs.lookup(parent, name) {
+                Ok(attr) if attr.kind == FileKind::Directory => fs.rmdir(parent, name),
+                Ok(_) => fs.unlink(parent, name),
                 Err(error) => Err(error),
             };
             removed.map_err(|error| in_words_of(&path, error))
@@ -263,7 +259,7 @@ impl Volume {
         let path = VolumePath::parse(path)?;
         let top = self.0.run(|fs| {
             let (parent, name) = place_of(fs, &path)?;
-            let found = fs.names().lookup(parent, name);
+            let found = fs.lookup(parent, name);
             match found.map_err(|error| in_words_of(&path, error))? {
                 attr if attr.kind == FileKind::Directory => Ok((parent, name.to_vec(), attr.ino)),
                 _ => Err(VolumeError::NotADirectory(path.to_string())),
@@ -272,15 +268,15 @@ impl Volume {
         // The last one is emptied first: what is above it is looked at again when it is gone.
         let mut left = vec![top];
         while let Some((parent, name, ino)) = left.last().cloned() {
-            let page = self.0.run(|fs| fs.names().read_dir(ino, None, PAGE))?;
+            let page = self.0.run(|fs| fs.read_dir(ino, None, PAGE))?;
             if page.is_empty() {
-                self.gone(|fs| fs.names().rmdir(parent, &name))?;
+                self.gone(|fs| fs.rmdir(parent, &name))?;
                 left.pop();
             }
             for entry in page {
                 match entry.kind {
                     FileKind::Directory => left.push((ino, entry.name, entry.ino)),
-                    _ => self.gone(|fs| fs.names().unlink(ino, &entry.name))?,
+                    _ => self.gone(|fs| fs.unlink(ino, &entry.name))?,
                 }
             }
         }
@@ -304,10 +300,9 @@ impl Volume {
         let (from, to) = (VolumePath::parse(from)?, VolumePath::parse(to)?);
         self.0.change(0, |fs| {
             let (parent, name) = place_of(fs, &from)?;
-            let names = fs.names();
-            names.lookup(parent, name).map_err(|error| in_words_of(&from, error))?;
+            fs.lookup(parent, name).map_err(|error| in_words_of(&from, error))?;
             let (into, new) = place_of(fs, &to)?;
-            let moved = names.rename(parent, name, into, new, RenameMode::Replace);
+            let moved = fs.rename(parent, name, into, new, RenameMode::Replace);
             moved.map_err(|error| in_words_of(&to, error))
         })
     }
@@ -317,7 +312,7 @@ impl Volume {
     /// # Errors
     /// `Closed`, `Offline`.
     pub fn usage(&self) -> Result<Usage> {
-        self.0.run(Files::usage)
+        self.0.run(|fs| fs.usage())
     }
 
     /// Makes everything so far durable.
@@ -362,7 +357,7 @@ fn node(mode: u32) -> NewNode {
 
 /// What is at a path, links followed.
 fn existing(fs: &Files, path: &VolumePath) -> oblivio_volume::Result<Option<Attr>> {
-    match walk::follow(fs.names(), path) {
+    match walk::follow(&**fs, path) {
         Ok(attr) => Ok(Some(attr)),
         Err(VolumeError::NotFound(_)) => Ok(None),
         Err(error) => Err(error),
@@ -374,31 +369,31 @@ fn place_of<'p>(fs: &Files, path: &'p VolumePath) -> oblivio_volume::Result<(Ino
     let Some(name) = path.name() else {
         return Err(VolumeError::Invalid("the root has no other place, and stays".into()));
     };
-    Ok((walk::follow(fs.names(), &path.parent())?.ino, name))
+    Ok((walk::follow(&**fs, &path.parent())?.ino, name))
 }
 
 fn opened(fs: &Files, path: &VolumePath, ino: Ino) -> oblivio_volume::Result<OpenId> {
     fs.open(ino).map_err(|error| in_words_of(path, error))
 }
 
-fn created(fs: &Files, path: &VolumePath) -> oblivio_volume::Result<(Ino, OpenId)> {
+fn created(fs: &Files, path: &VolumePath) -> oblivio_volume::Result<OpenId> {
     let (parent, name) = place_of(fs, path)?;
     let made = fs.create(parent, name, node(0o644));
-    made.map(|(attr, file)| (attr.ino, file)).map_err(|error| in_words_of(path, error))
+    made.map(|(_, file)| file).map_err(|error| in_words_of(path, error))
 }
 
 /// The open file at a path, new or without its content. What is cut off is not written over before
 /// the commit.
-fn emptied(fs: &Files, path: &VolumePath) -> oblivio_volume::Result<(Ino, OpenId)> {
+fn emptied(fs: &Files, path: &VolumePath) -> oblivio_volume::Result<OpenId> {
     let Some(Attr { ino, .. }) = existing(fs, path)? else { return created(fs, path) };
-    let cut = fs.names().set_attr(ino, SetAttr { size: Some(0), ..SetAttr::default() });
+    let cut = fs.set_attr(ino, SetAttr { size: Some(0), ..SetAttr::default() });
     cut.map_err(|error| in_words_of(path, error))?;
-    Ok((ino, opened(fs, path, ino)?))
+    opened(fs, path, ino)
 }
 
 fn create_dir(fs: &Files, path: &VolumePath) -> oblivio_volume::Result<()> {
     let Some(name) = path.name() else { return Err(VolumeError::Exists(path.to_string())) };
-    let parent = walk::follow(fs.names(), &path.parent())?.ino;
-    let made = fs.names().mkdir(parent, name, node(0o755));
+    let parent = walk::follow(&**fs, &path.parent())?.ino;
+    let made = fs.mkdir(parent, name, node(0o755));
     made.map(drop).map_err(|error| in_words_of(path, error))
 }

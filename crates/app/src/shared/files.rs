@@ -2,7 +2,7 @@
 
 use super::convert;
 use super::session::{environment, make_root};
-use crate::walk::{ReadFile, ReadFiles, WriteFile, WriteFiles};
+use crate::walk::{OpenId, ReadFiles, WriteFiles};
 use oblivio_client::files::Files;
 use oblivio_client::{Client, disk};
 use oblivio_privatefs::{self as private, Error as FsError, Options, Owner, PrivateFs, ROOT};
@@ -62,59 +62,6 @@ impl SharedFiles {
         Ok(Self { files, fs, session, owners, listed })
     }
 
-    /// Opens a file until [`Self::close_file`].
-    ///
-    /// # Errors
-    /// `NotFound`; those of a read.
-    pub fn open_file(&self, ino: Ino) -> VolumeResult<()> {
-        let opened = self.fs.open(self.owner(ino)?);
-        opened.map(drop).map_err(|error| convert::error(error, b""))
-    }
-
-    /// Makes a file and opens it, until [`Self::close_file`].
-    ///
-    /// # Errors
-    /// `Exists`, `NotADirectory`, `Full`, and those of a write.
-    pub fn create_file(&self, parent: Ino, name: &[u8], node: NewNode) -> VolumeResult<Attr> {
-        let made = self.fs.create(self.owner(parent)?, name, convert::node(node));
-        self.attr_of(made, name)
-    }
-
-    /// Bytes of an open file from an offset on; fewer at the end.
-    ///
-    /// # Errors
-    /// Those of a read.
-    pub fn read(&self, ino: Ino, offset: u64, len: usize) -> VolumeResult<Vec<u8>> {
-        let read = self.fs.read(self.owner(ino)?, offset, len);
-        read.map_err(|error| convert::error(error, b""))
-    }
-
-    /// Writes to an open file.
-    ///
-    /// # Errors
-    /// `Full`, `TooLarge`, and those of a write.
-    pub fn write(&self, ino: Ino, offset: u64, data: &[u8]) -> VolumeResult<()> {
-        let written = self.fs.write(self.owner(ino)?, offset, data);
-        written.map_err(|error| convert::error(error, b""))
-    }
-
-    /// Writes to the end of an open file, wherever others have moved it.
-    ///
-    /// # Errors
-    /// As for [`Self::write`].
-    pub fn append(&self, ino: Ino, data: &[u8]) -> VolumeResult<()> {
-        let appended = self.fs.append(self.owner(ino)?, data);
-        appended.map(drop).map_err(|error| convert::error(error, b""))
-    }
-
-    /// Closes a file. Its data lives until then, whatever happens to its names.
-    ///
-    /// # Errors
-    /// Those of a write; it is closed all the same.
-    pub fn close_file(&self, ino: Ino) -> VolumeResult<()> {
-        self.fs.close(self.owner(ino)?).map_err(|error| convert::error(error, b""))
-    }
-
     /// The most bytes that it may ever hold, and how many of them are free.
     ///
     /// # Errors
@@ -129,7 +76,7 @@ impl SharedFiles {
     ///
     /// # Errors
     /// Those of the line.
-    pub fn close(&self) -> VolumeResult<()> {
+    pub fn end(&self) -> VolumeResult<()> {
         self.files.close()
     }
 
@@ -200,9 +147,18 @@ impl ReadFiles for SharedFiles {
         self.fs.read_link(self.owner(ino)?).map_err(|error| convert::error(error, b""))
     }
 
-    fn open(&self, ino: Ino) -> VolumeResult<Box<dyn ReadFile + '_>> {
-        self.open_file(ino)?;
-        Ok(Box::new(Opened { files: self, ino }))
+    fn open(&self, ino: Ino) -> VolumeResult<OpenId> {
+        let opened = self.fs.open(self.owner(ino)?);
+        opened.map(|_| OpenId::shared(ino)).map_err(|error| convert::error(error, b""))
+    }
+
+    fn read(&self, file: OpenId, offset: u64, len: usize) -> VolumeResult<Vec<u8>> {
+        let read = self.fs.read(self.owner(file.ino)?, offset, len);
+        read.map_err(|error| convert::error(error, b""))
+    }
+
+    fn close(&self, file: OpenId) -> VolumeResult<()> {
+        self.fs.close(self.owner(file.ino)?).map_err(|error| convert::error(error, b""))
     }
 }
 
@@ -212,15 +168,21 @@ impl WriteFiles for SharedFiles {
         self.attr_of(attr, b"")
     }
 
-    fn create(
-        &self,
-        parent: Ino,
-        name: &[u8],
-        node: NewNode,
-    ) -> VolumeResult<(Attr, Box<dyn WriteFile + '_>)> {
-        let attr = self.create_file(parent, name, node)?;
-        let opened = Opened { files: self, ino: attr.ino };
-        Ok((attr, Box::new(opened)))
+    fn create(&self, parent: Ino, name: &[u8], node: NewNode) -> VolumeResult<(Attr, OpenId)> {
+        let made = self.fs.create(self.owner(parent)?, name, convert::node(node));
+        let attr = self.attr_of(made, name)?;
+        let id = OpenId::shared(attr.ino);
+        Ok((attr, id))
+    }
+
+    fn write(&self, file: OpenId, offset: u64, data: &[u8]) -> VolumeResult<()> {
+        let written = self.fs.write(self.owner(file.ino)?, offset, data);
+        written.map_err(|error| convert::error(error, b""))
+    }
+
+    fn append(&self, file: OpenId, data: &[u8]) -> VolumeResult<()> {
+        let appended = self.fs.append(self.owner(file.ino)?, data);
+        appended.map(drop).map_err(|error| convert::error(error, b""))
     }
 
     fn mkdir(&self, parent: Ino, name: &[u8], node: NewNode) -> VolumeResult<Attr> {
@@ -292,35 +254,5 @@ impl WriteFiles for SharedFiles {
 
     fn among_others(&self) -> Option<&str> {
         Some(&self.session)
-    }
-}
-
-struct Opened<'f> {
-    files: &'f SharedFiles,
-    ino: Ino,
-}
-
-impl ReadFile for Opened<'_> {
-    fn read(&self, offset: u64, len: usize) -> VolumeResult<Vec<u8>> {
-        self.files.read(self.ino, offset, len)
-    }
-}
-
-impl WriteFile for Opened<'_> {
-    fn write(&self, offset: u64, data: &[u8]) -> VolumeResult<()> {
-        self.files.write(self.ino, offset, data)
-    }
-
-    fn close(self: Box<Self>) -> VolumeResult<()> {
-        let (files, ino) = (self.files, self.ino);
-        std::mem::forget(*self);
-        files.close_file(ino)
-    }
-}
-
-impl Drop for Opened<'_> {
-    fn drop(&mut self) {
-        // If it fails, the end of the session closes the file.
-        let _ = self.files.close_file(self.ino);
     }
 }

@@ -1,10 +1,31 @@
 //! What commands do with files, whatever kind of volume has them.
 
-use oblivio_volume::Result;
-use oblivio_volume::fs::{Attr, DirEntry, FileKind, Ino, NewNode, RenameMode, SetAttr};
+use oblivio_volume::fs::{Attr, DirEntry, FileKind, Handle, Ino, NewNode, RenameMode, SetAttr};
+use oblivio_volume::{Error, Result};
+
+/// An open file. Its data lives until it is closed, whatever happens to its names.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenId {
+    /// The file's number.
+    pub ino: Ino,
+    /// What a file system has given out for it that only one process uses.
+    pub(super) handle: Option<Handle>,
+}
+
+impl OpenId {
+    /// Where the number of a file is enough.
+    #[must_use]
+    pub fn shared(ino: Ino) -> Self {
+        Self { ino, handle: None }
+    }
+
+    pub(super) fn handle(self) -> Result<Handle> {
+        self.handle.ok_or_else(|| Error::Invalid("a file of another volume".into()))
+    }
+}
 
 /// The files of a volume of any kind, to look at.
-pub trait ReadFiles {
+pub trait ReadFiles: Send + Sync {
     /// What is known of an inode.
     ///
     /// # Errors
@@ -29,20 +50,23 @@ pub trait ReadFiles {
     /// `Invalid` for anything else, and those of a read.
     fn read_link(&self, ino: Ino) -> Result<Vec<u8>>;
 
-    /// Opens a file for reading.
+    /// Opens a file, until [`Self::close`].
     ///
     /// # Errors
-    /// Those of a read.
-    fn open(&self, ino: Ino) -> Result<Box<dyn ReadFile + '_>>;
-}
+    /// `IsADirectory`, and those of a read.
+    fn open(&self, ino: Ino) -> Result<OpenId>;
 
-/// An open file. Its data lives until it is dropped.
-pub trait ReadFile {
-    /// Bytes from an offset on; fewer at the end.
+    /// Bytes of an open file from an offset on; fewer at the end.
     ///
     /// # Errors
     /// Those of a read.
-    fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>>;
+    fn read(&self, file: OpenId, offset: u64, len: usize) -> Result<Vec<u8>>;
+
+    /// Closes a file. What was written to it and is not there yet is written now.
+    ///
+    /// # Errors
+    /// Those of a write; it is closed all the same.
+    fn close(&self, file: OpenId) -> Result<()>;
 }
 
 /// The files of a volume of any kind, to change. What was changed is durable with
@@ -54,16 +78,23 @@ pub trait WriteFiles: ReadFiles {
     /// `NotFound`, and those of a write.
     fn set_attr(&self, ino: Ino, set: SetAttr) -> Result<Attr>;
 
-    /// Makes a file and opens it.
+    /// Makes a file and opens it, until [`ReadFiles::close`].
     ///
     /// # Errors
     /// `Exists`, `NotADirectory`, `Full`, and those of a write.
-    fn create(
-        &self,
-        parent: Ino,
-        name: &[u8],
-        node: NewNode,
-    ) -> Result<(Attr, Box<dyn WriteFile + '_>)>;
+    fn create(&self, parent: Ino, name: &[u8], node: NewNode) -> Result<(Attr, OpenId)>;
+
+    /// Writes to an open file at an offset.
+    ///
+    /// # Errors
+    /// `Full`, `TooLarge`, and those of a write.
+    fn write(&self, file: OpenId, offset: u64, data: &[u8]) -> Result<()>;
+
+    /// Writes to the end of an open file, wherever others have moved it.
+    ///
+    /// # Errors
+    /// As for [`Self::write`].
+    fn append(&self, file: OpenId, data: &[u8]) -> Result<()>;
 
     /// Makes a directory.
     ///
@@ -138,17 +169,51 @@ pub trait WriteFiles: ReadFiles {
     fn among_others(&self) -> Option<&str>;
 }
 
-/// A file that is being written. Without [`Self::close`] an error of its last bytes is not heard.
-pub trait WriteFile {
-    /// Writes bytes at an offset.
+/// An open file of a command: dropping it closes it. Without [`Self::close`] an error of the last
+/// bytes that were written is not heard.
+pub struct OpenFile<'f, F: ReadFiles + ?Sized> {
+    fs: &'f F,
+    id: OpenId,
+}
+
+impl<'f, F: ReadFiles + ?Sized> OpenFile<'f, F> {
+    /// A file that these files have open.
+    pub fn of(fs: &'f F, id: OpenId) -> Self {
+        Self { fs, id }
+    }
+
+    /// Bytes from an offset on; fewer at the end.
     ///
     /// # Errors
-    /// `Full`, `TooLarge`, and those of a write.
-    fn write(&self, offset: u64, data: &[u8]) -> Result<()>;
+    /// Those of a read.
+    pub fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
+        self.fs.read(self.id, offset, len)
+    }
 
     /// Closes it.
     ///
     /// # Errors
     /// Those of a write; it is closed all the same.
-    fn close(self: Box<Self>) -> Result<()>;
+    pub fn close(self) -> Result<()> {
+        let (fs, id) = (self.fs, self.id);
+        std::mem::forget(self);
+        fs.close(id)
+    }
+}
+
+impl<F: WriteFiles + ?Sized> OpenFile<'_, F> {
+    /// Writes bytes at an offset.
+    ///
+    /// # Errors
+    /// `Full`, `TooLarge`, and those of a write.
+    pub fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.fs.write(self.id, offset, data)
+    }
+}
+
+impl<F: ReadFiles + ?Sized> Drop for OpenFile<'_, F> {
+    fn drop(&mut self) {
+        // What is only read leaves nothing to do; a volume that failed said so before.
+        let _ = self.fs.close(self.id);
+    }
 }

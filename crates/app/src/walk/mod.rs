@@ -8,7 +8,7 @@ use oblivio_volume::fs::{Attr, DirEntry, FileKind, Ino, ROOT_INO};
 use oblivio_volume::{Error, Result};
 use std::collections::VecDeque;
 
-pub use files::{ReadFile, ReadFiles, WriteFile, WriteFiles};
+pub use files::{OpenFile, OpenId, ReadFiles, WriteFiles};
 
 /// Names of a directory per request.
 pub const PAGE: usize = 1024;

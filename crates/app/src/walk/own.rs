@@ -1,10 +1,8 @@
 //! The one file system of a volume that one process has open.
 
-use super::files::{ReadFile, ReadFiles, WriteFile, WriteFiles};
+use super::files::{OpenId, ReadFiles, WriteFiles};
 use oblivio_volume::Result;
-use oblivio_volume::fs::{
-    Attr, DirEntry, FileKind, FileSystem, Handle, Ino, NewNode, RenameMode, SetAttr,
-};
+use oblivio_volume::fs::{Attr, DirEntry, FileKind, FileSystem, Ino, NewNode, RenameMode, SetAttr};
 
 impl ReadFiles for FileSystem {
     fn attr(&self, ino: Ino) -> Result<Attr> {
@@ -23,26 +21,16 @@ impl ReadFiles for FileSystem {
         self.read_link(ino)
     }
 
-    fn open(&self, ino: Ino) -> Result<Box<dyn ReadFile + '_>> {
-        Ok(Box::new(Opened { fs: self, handle: self.open_file(ino)? }))
+    fn open(&self, ino: Ino) -> Result<OpenId> {
+        Ok(OpenId { ino, handle: Some(self.open_file(ino)?) })
     }
-}
 
-struct Opened<'f> {
-    fs: &'f FileSystem,
-    handle: Handle,
-}
-
-impl ReadFile for Opened<'_> {
-    fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
-        self.fs.read(self.handle, offset, len)
+    fn read(&self, file: OpenId, offset: u64, len: usize) -> Result<Vec<u8>> {
+        self.read(file.handle()?, offset, len)
     }
-}
 
-impl Drop for Opened<'_> {
-    fn drop(&mut self) {
-        // What is only read leaves nothing to do; a volume that failed said so before.
-        let _ = self.fs.close(self.handle);
+    fn close(&self, file: OpenId) -> Result<()> {
+        self.close(file.handle()?)
     }
 }
 
@@ -51,14 +39,19 @@ impl WriteFiles for FileSystem {
         self.set_attr(ino, set)
     }
 
-    fn create(
-        &self,
-        parent: Ino,
-        name: &[u8],
-        node: NewNode,
-    ) -> Result<(Attr, Box<dyn WriteFile + '_>)> {
+    fn create(&self, parent: Ino, name: &[u8], node: NewNode) -> Result<(Attr, OpenId)> {
         let (attr, handle) = self.create(parent, name, node)?;
-        Ok((attr, Box::new(Opened { fs: self, handle })))
+        let id = OpenId { ino: attr.ino, handle: Some(handle) };
+        Ok((attr, id))
+    }
+
+    fn write(&self, file: OpenId, offset: u64, data: &[u8]) -> Result<()> {
+        self.write(file.handle()?, offset, data)
+    }
+
+    fn append(&self, file: OpenId, data: &[u8]) -> Result<()> {
+        // Nobody else has the volume; who uses it from several threads lets them take turns.
+        self.write(file.handle()?, self.attr(file.ino)?.size, data)
     }
 
     fn mkdir(&self, parent: Ino, name: &[u8], node: NewNode) -> Result<Attr> {
@@ -114,17 +107,5 @@ impl WriteFiles for FileSystem {
 
     fn among_others(&self) -> Option<&str> {
         None
-    }
-}
-
-impl WriteFile for Opened<'_> {
-    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.fs.write(self.handle, offset, data)
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        let (fs, handle) = (self.fs, self.handle);
-        std::mem::forget(*self);
-        fs.close(handle)
     }
 }

@@ -1,7 +1,7 @@
 //! A file of a volume, read piece by piece.
 
 use anyhow::Result;
-use oblivio_app::walk::ReadFiles;
+use oblivio_app::walk::{OpenFile, ReadFiles};
 use oblivio_serve::watch::{OrdinaryEvent, Publisher};
 use oblivio_volume::Error;
 use oblivio_volume::fs::Attr;
@@ -16,7 +16,7 @@ pub fn each_piece(
     attr: &Attr,
     mut each: impl FnMut(u64, &[u8]) -> Result<()>,
 ) -> Result<()> {
-    let file = fs.open(attr.ino)?;
+    let file = OpenFile::of(fs, fs.open(attr.ino)?);
     let mut at = 0;
     while at < attr.size {
         let piece = file.read(at, PIECE)?;

@@ -11,7 +11,7 @@ use crate::open::now;
 use crate::progress::Progress;
 use crate::staging::Staging;
 use anyhow::{Context, Result};
-use oblivio_app::walk::{WriteFile, WriteFiles};
+use oblivio_app::walk::{OpenFile, WriteFiles};
 use oblivio_serve::watch::{OrdinaryEvent, Publisher};
 use oblivio_volume::Error;
 use oblivio_volume::fs::{Attr, FileKind, Ino, NewNode, SetAttr};
@@ -313,14 +313,15 @@ impl<'s> Put<'s> {
         place: &Place,
         staged: bool,
         node: NewNode,
-        fill: impl FnOnce(&mut Self, Ino, &dyn WriteFile) -> Result<SetAttr>,
+        fill: impl FnOnce(&mut Self, Ino, &OpenFile<'_, dyn WriteFiles + '_>) -> Result<SetAttr>,
     ) -> Result<Ino> {
         let at = if staged { self.staging.fresh()? } else { (place.parent, place.name.clone()) };
         let created = self.fs.create(at.0, &at.1, node);
-        let (attr, file) = created.map_err(|error| in_words_of(&place.path, error))?;
+        let (attr, id) = created.map_err(|error| in_words_of(&place.path, error))?;
+        let file = OpenFile::of(self.fs, id);
         self.publisher.ordinary(OrdinaryEvent::create(attr.ino));
         let filled =
-            fill(self, attr.ino, &*file).and_then(|set| Ok(self.fs.set_attr(attr.ino, set)?));
+            fill(self, attr.ino, &file).and_then(|set| Ok(self.fs.set_attr(attr.ino, set)?));
         let closed = file.close();
         if let Err(error) = filled.and(closed.map_err(Into::into)) {
             // Report the first failure.

@@ -26,7 +26,7 @@ pub fn with<T>(
     let keyed = unlock(&line, &passphrase::known(&args.passphrase)?)?;
     let files = SharedFiles::open(open(line, keyed, address, args, TIMEOUT)?)?;
     let done = work(&files);
-    let closed = files.close();
+    let closed = files.end();
     let value = done?;
     closed?;
     Ok(value)
