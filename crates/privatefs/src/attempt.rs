@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::inode::Inode;
 use crate::layout;
 use crate::transactions::{Action, Answer, Ask, Does, MOST_ASKS, Name, Owner, Session, TOGETHER};
-use crate::types::Kind;
+use crate::types::FileKind;
 use std::collections::BTreeMap;
 
 /// A change is given up when it met others this often. Of each meeting one side wins.
@@ -115,7 +115,7 @@ impl<'a> Attempt<'a> {
     pub fn directory(&mut self, id: Owner) -> Result<Inode> {
         let inode = self.inode(id)?;
         match inode.kind {
-            Kind::Directory => Ok(inode),
+            FileKind::Directory => Ok(inode),
             _ => Err(Error::NotADirectory),
         }
     }

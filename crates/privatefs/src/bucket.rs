@@ -10,7 +10,7 @@
 use crate::error::{Error, Result};
 use crate::layout::Reader;
 use crate::transactions::{Action, Compare, Owner};
-use crate::types::{Kind, NAME_BYTES};
+use crate::types::{FileKind, NAME_BYTES};
 
 const HEADER: usize = 20;
 const ENTRY: usize = 18;
@@ -22,7 +22,7 @@ pub const MOST_LINKS: u8 = 3;
 pub struct Dirent {
     pub name: Vec<u8>,
     pub id: Owner,
-    pub kind: Kind,
+    pub kind: FileKind,
 }
 
 /// One block of a bucket.
@@ -50,7 +50,7 @@ impl Leaf {
         }
         let mut entries = Vec::new();
         for _ in 0..count {
-            let kind = Kind::from_stored(at.u8()?).ok_or(Error::Damaged("an unknown kind"))?;
+            let kind = FileKind::from_stored(at.u8()?).ok_or(Error::Damaged("an unknown kind"))?;
             let len = at.u8()?;
             let id = at.array()?;
             let name = at.bytes(len.into())?.to_vec();
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_leaf_is_what_was_written_and_damage_is_found() {
-        let entry = Dirent { name: b"name".to_vec(), id: [7; 16], kind: Kind::Fifo };
+        let entry = Dirent { name: b"name".to_vec(), id: [7; 16], kind: FileKind::Fifo };
         let leaf = Leaf { stamp: Some([9; 16]), level: 3, links: 1, entries: vec![entry] };
         let block = leaf.encode([9; 16]);
         assert_eq!(Leaf::decode(Some(&block)).unwrap(), leaf);

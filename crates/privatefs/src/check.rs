@@ -9,7 +9,7 @@ use crate::inode::Inode;
 use crate::layout::{self, MOVES, ORPHANS, ROOT};
 use crate::listed::Listed;
 use crate::transactions::{Ask, Owner};
-use crate::types::Kind;
+use crate::types::FileKind;
 use std::collections::btree_map::Entry as BTreeEntry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -122,7 +122,7 @@ impl PrivateFs {
         }
         for (id, inode) in &walk.inodes {
             let found = match inode.kind {
-                Kind::Directory => 2 + walk.subdirectories.get(id).copied().unwrap_or(0),
+                FileKind::Directory => 2 + walk.subdirectories.get(id).copied().unwrap_or(0),
                 _ => walk.names.get(id).copied().unwrap_or(0),
             };
             if found != inode.nlink {
@@ -136,7 +136,7 @@ impl PrivateFs {
         for id in owners.iter().flatten().filter(|id| !known(id)) {
             walk.problems.push(Problem::Unreachable(*id));
         }
-        let directories = walk.inodes.values().filter(|inode| inode.kind == Kind::Directory);
+        let directories = walk.inodes.values().filter(|inode| inode.kind == FileKind::Directory);
         let directories = directories.count() as u64;
         Ok(Findings {
             files: walk.inodes.len() as u64 - directories,
@@ -221,7 +221,7 @@ impl PrivateFs {
             walk.problems.push(Problem::WrongKind { parent, name });
             return Ok(());
         }
-        if kind == Kind::Directory {
+        if kind == FileKind::Directory {
             *walk.subdirectories.entry(parent).or_default() += 1;
             match walk.names.get(&id) {
                 Some(1) if id != ROOT => next.push_back((parent, id)),

@@ -5,8 +5,9 @@ use crate::error::{Error, Result};
 use crate::file::OpenFile;
 use crate::inode::{Form, Inode};
 use crate::layout::{self, LEAST_BLOCK, ROOT};
+use crate::node::NodeAttr;
 use crate::transactions::{Action, Ask, Compare, Name, Owner, Space, Transactions};
-use crate::types::{Attr, Kind, MODE_BITS, NewNode};
+use crate::types::{FileKind, MODE_BITS, NewNode};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::atomic::AtomicU64;
@@ -70,7 +71,7 @@ impl PrivateFs {
     }
 
     fn new_root(&self, node: NewNode) -> Ask {
-        let mut root = self.new_inode(Kind::Directory, node);
+        let mut root = self.new_inode(FileKind::Directory, node);
         (root.id, root.parent, root.nlink) = (ROOT, ROOT, 2);
         let action = Action::Write(root.encode(self.block_bytes));
         Ask::change(layout::inode(ROOT), action, Compare::Absent)
@@ -80,7 +81,7 @@ impl PrivateFs {
     ///
     /// # Errors
     /// `Stale` if it was removed; those of the transactions.
-    pub fn attr(&self, id: Owner) -> Result<Attr> {
+    pub fn attr(&self, id: Owner) -> Result<NodeAttr> {
         let attr = self.look(|attempt| Ok(attempt.inode(id)?.attr()))?;
         Ok(self.with_waiting(attr))
     }
@@ -90,7 +91,7 @@ impl PrivateFs {
     ///
     /// # Errors
     /// As [`Self::attr`].
-    pub fn attr_now(&self, id: Owner) -> Result<Attr> {
+    pub fn attr_now(&self, id: Owner) -> Result<NodeAttr> {
         let attr = self.look_again(|attempt| Ok(attempt.inode(id)?.attr()))?;
         Ok(self.with_waiting(attr))
     }
@@ -121,14 +122,14 @@ impl PrivateFs {
         self.base.take_notices()
     }
 
-    pub(crate) fn new_inode(&self, kind: Kind, node: NewNode) -> Inode {
+    pub(crate) fn new_inode(&self, kind: FileKind, node: NewNode) -> Inode {
         let now = self.now();
         Inode {
             id: self.random(),
             holders: Vec::new(),
             holders_stamp: [0; 8],
             stamp: self.random(),
-            mtime: now,
+            mtime: node.mtime,
             ctime: now,
             guard: self.random(),
             nlink: 1,
@@ -139,7 +140,7 @@ impl PrivateFs {
             gid: node.gid,
             rdev: 0,
             size: 0,
-            atime: now,
+            atime: node.mtime,
             crtime: now,
             parent: [0; 16],
             buckets: 1,

@@ -9,7 +9,7 @@ use crate::inode::{Form, Inode};
 use crate::layout;
 use crate::resize::plan_blocks;
 use crate::transactions::{Action, Ask, Compare, MOST_ASKS, Name, Owner, TOGETHER};
-use crate::types::{Kind, MAX_FILE};
+use crate::types::{FileKind, MAX_FILE};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -163,7 +163,7 @@ impl PrivateFs {
         self.change_in(file.locks, |attempt| {
             let mut inode = attempt.inode(id)?;
             let (stamp, begin) = (inode.stamp, inode.size);
-            if inode.kind != Kind::File {
+            if inode.kind != FileKind::File {
                 return Err(Error::Invalid("no file"));
             }
             if begin.saturating_add(data.len() as u64) > MAX_FILE {
@@ -196,8 +196,8 @@ impl PrivateFs {
 /// How much of a stretch is within a file, and where the file ends.
 fn bound(inode: &Inode, offset: u64, len: usize, waiting_end: u64) -> Result<(usize, u64)> {
     match inode.kind {
-        Kind::File => {}
-        Kind::Directory => return Err(Error::IsADirectory),
+        FileKind::File => {}
+        FileKind::Directory => return Err(Error::IsADirectory),
         _ => return Err(Error::Invalid("no file")),
     }
     let size = inode.size.max(waiting_end);

@@ -14,8 +14,9 @@
 
 use crate::error::{Error, Result};
 use crate::layout::Reader;
+use crate::node::{self, NodeAttr};
 use crate::transactions::{Action, Ask, Compare, Owner, Session};
-use crate::types::{Attr, Kind, MOST_LINKS, Timestamp};
+use crate::types::{Attr, FileKind, Timestamp};
 use crate::{layout, types};
 
 pub const HOLDERS: usize = 16;
@@ -24,6 +25,8 @@ pub const STAMP: usize = HOLDERS_STAMP + 8;
 pub const GUARD: usize = STAMP + 16 + 12 + 12;
 const FIXED: usize = 420;
 const MAGIC: u16 = 0x7066;
+/// The most names of a file.
+const MOST_LINKS: u32 = 65_000;
 /// Attributes beyond this go to blocks of their own.
 const INLINE_XATTRS: usize = 1024;
 
@@ -44,7 +47,7 @@ pub struct Inode {
     pub ctime: Timestamp,
     pub guard: [u8; 16],
     pub nlink: u32,
-    pub kind: Kind,
+    pub kind: FileKind,
     pub form: Form,
     pub mode: u32,
     pub uid: u32,
@@ -80,7 +83,7 @@ impl Inode {
         if at.u16()? != MAGIC {
             return Err(Error::Damaged("it is no inode"));
         }
-        let kind = Kind::from_stored(at.u8()?).ok_or(Error::Damaged("an unknown kind"))?;
+        let kind = FileKind::from_stored(at.u8()?).ok_or(Error::Damaged("an unknown kind"))?;
         let form = match at.u8()? {
             0 => Form::Inline,
             1 => Form::Blocks,
@@ -94,8 +97,8 @@ impl Inode {
         let here = if xattrs_stamp == [0; 16] { xattrs_bytes } else { 0 };
         let xattrs = at.bytes(here as usize)?.to_vec();
         let inline = at.bytes(inline as usize)?.to_vec();
-        let whole = form == Form::Blocks || kind != Kind::File || inline.len() as u64 == size;
-        if !whole || size > types::MAX_FILE || (kind == Kind::Directory && buckets == 0) {
+        let whole = form == Form::Blocks || kind != FileKind::File || inline.len() as u64 == size;
+        if !whole || size > types::MAX_FILE || (kind == FileKind::Directory && buckets == 0) {
             return Err(Error::Damaged("an inode that contradicts itself"));
         }
         Ok(Self {
@@ -254,11 +257,12 @@ impl Inode {
         Ok(())
     }
 
-    pub fn attr(&self) -> Attr {
-        Attr {
-            id: self.id,
+    pub fn attr(&self) -> NodeAttr {
+        let attr = Attr {
+            ino: node::number(self.id),
             kind: self.kind,
             size: self.size,
+            blocks: node::blocks(self.size),
             mode: self.mode,
             uid: self.uid,
             gid: self.gid,
@@ -268,8 +272,8 @@ impl Inode {
             mtime: self.mtime,
             ctime: self.ctime,
             crtime: self.crtime,
-            change: self.stamp,
-        }
+        };
+        NodeAttr { id: self.id, change: self.stamp, attr }
     }
 }
 

@@ -23,7 +23,6 @@ mod bucket;
 mod cache;
 mod check;
 mod client;
-
 mod data;
 mod directory;
 mod dirty;
@@ -36,6 +35,7 @@ mod listed;
 mod listing;
 mod locks;
 mod names;
+mod node;
 mod opened;
 mod orphans;
 mod rename;
@@ -52,13 +52,14 @@ pub use client::PrivateFs;
 pub use error::{Error, Result};
 pub use layout::ROOT;
 pub use locks::{Lock, LockKind, LockOwner};
+pub use node::{Entry, NodeAttr, number};
 pub use transactions::{
     Action, Answer, Ask, Change, Changes, Compare, Does, MOST_ASKS, MOST_COMPARED, Name, Operation,
     Owner, Session, Space, Transactions,
 };
 pub use types::{
-    Attr, Entry, Kind, LINK_BYTES, MAX_FILE, NAME_BYTES, NewNode, RenameMode, SetAttr, Timestamp,
-    XATTR_NAME_BYTES, XattrMode,
+    Attr, DirEntry, FileKind, Ino, LINK_BYTES, MAX_FILE, MODE_BITS, NAME_BYTES, NewNode, ROOT_INO,
+    RenameMode, SetAttr, Timestamp, XATTR_NAME_BYTES, XattrMode,
 };
 
 // The tests of what others see are in the binary of the unit tests: the crate is built once for

@@ -7,8 +7,8 @@ use crate::directory::Bucket;
 use crate::error::Result;
 use crate::inode::Inode;
 use crate::layout;
+use crate::node::{Entry, NodeAttr};
 use crate::transactions::{Name, Owner};
-use crate::types::{Attr, Entry};
 
 /// Buckets that are asked for together.
 const TOGETHER: usize = 16;
@@ -46,8 +46,8 @@ impl PrivateFs {
     ///
     /// # Errors
     /// Those of the transactions.
-    pub fn attrs(&self, ids: &[Owner]) -> Result<Vec<Option<Attr>>> {
-        let found: Vec<Option<Attr>> = self.look(|attempt| {
+    pub fn attrs(&self, ids: &[Owner]) -> Result<Vec<Option<NodeAttr>>> {
+        let found: Vec<Option<NodeAttr>> = self.look(|attempt| {
             let names: Vec<Name> = ids.iter().map(|id| layout::inode(*id)).collect();
             attempt.read_many(&names)?;
             let attr = |id: &Owner| Ok(attempt.find_inode(*id)?.map(|inode| inode.attr()));

@@ -7,13 +7,14 @@ use crate::directory::{Bucket, check_empty};
 use crate::error::{Error, Result};
 use crate::inode::{Form, Inode};
 use crate::layout;
+use crate::node::NodeAttr;
 use crate::orphans::remove_name;
 use crate::transactions::{Action, Ask, Compare, Owner, Session};
-use crate::types::{Attr, Kind, LINK_BYTES, NewNode};
+use crate::types::{FileKind, LINK_BYTES, NewNode};
 
 /// What to make besides the inode.
 struct Making<'a> {
-    kind: Kind,
+    kind: FileKind,
     rdev: u32,
     target: &'a [u8],
     /// The session that has it open from the begin.
@@ -27,7 +28,7 @@ impl PrivateFs {
     ///
     /// # Errors
     /// `NotFound`, `NotADirectory`, `NameTooLong`; `Stale` if the directory was removed.
-    pub fn lookup(&self, parent: Owner, name: &[u8]) -> Result<Attr> {
+    pub fn lookup(&self, parent: Owner, name: &[u8]) -> Result<NodeAttr> {
         check_name(name)?;
         let attr = self.look(|attempt| {
             let (_, bucket) = find(attempt, parent, name)?;
@@ -42,9 +43,9 @@ impl PrivateFs {
     ///
     /// # Errors
     /// `Exists`, `Full`; as [`Self::lookup`].
-    pub fn create(&self, parent: Owner, name: &[u8], node: NewNode) -> Result<Attr> {
+    pub fn create(&self, parent: Owner, name: &[u8], node: NewNode) -> Result<NodeAttr> {
         let session = self.session();
-        let making = Making { kind: Kind::File, rdev: 0, target: &[], open: Some(session) };
+        let making = Making { kind: FileKind::File, rdev: 0, target: &[], open: Some(session) };
         let attr = self.make(parent, name, node, &making)?;
         self.opened_new(attr.id, session);
         Ok(attr)
@@ -58,12 +59,12 @@ impl PrivateFs {
         &self,
         parent: Owner,
         name: &[u8],
-        kind: Kind,
+        kind: FileKind,
         rdev: u32,
         node: NewNode,
-    ) -> Result<Attr> {
+    ) -> Result<NodeAttr> {
         match kind {
-            Kind::Directory | Kind::Symlink => Err(Error::Invalid("this kind of node")),
+            FileKind::Directory | FileKind::Symlink => Err(Error::Invalid("this kind of node")),
             _ => self.make(parent, name, node, &Making { kind, rdev, target: &[], open: None }),
         }
     }
@@ -72,8 +73,8 @@ impl PrivateFs {
     ///
     /// # Errors
     /// As [`Self::create`]; `TooManyLinks`.
-    pub fn mkdir(&self, parent: Owner, name: &[u8], node: NewNode) -> Result<Attr> {
-        let making = Making { kind: Kind::Directory, rdev: 0, target: &[], open: None };
+    pub fn mkdir(&self, parent: Owner, name: &[u8], node: NewNode) -> Result<NodeAttr> {
+        let making = Making { kind: FileKind::Directory, rdev: 0, target: &[], open: None };
         self.make(parent, name, node, &making)
     }
 
@@ -87,20 +88,20 @@ impl PrivateFs {
         name: &[u8],
         target: &[u8],
         node: NewNode,
-    ) -> Result<Attr> {
+    ) -> Result<NodeAttr> {
         if target.len() > LINK_BYTES.min(self.block_bytes) {
             return Err(Error::NameTooLong);
         }
-        let making = Making { kind: Kind::Symlink, rdev: 0, target, open: None };
+        let making = Making { kind: FileKind::Symlink, rdev: 0, target, open: None };
         self.make(parent, name, node, &making)
     }
 
-    fn make(&self, parent: Owner, name: &[u8], node: NewNode, making: &Making) -> Result<Attr> {
+    fn make(&self, parent: Owner, name: &[u8], node: NewNode, making: &Making) -> Result<NodeAttr> {
         check_name(name)?;
         let mut inode = self.new_inode(making.kind, node);
         (inode.parent, inode.rdev) = (parent, making.rdev);
         inode.size = making.target.len() as u64;
-        inode.nlink = if making.kind == Kind::Directory { 2 } else { 1 };
+        inode.nlink = if making.kind == FileKind::Directory { 2 } else { 1 };
         inode.holders.extend(making.open);
         if inode.fits_inline(inode.size, self.block_bytes) {
             inode.inline = making.target.to_vec();
@@ -114,14 +115,14 @@ impl PrivateFs {
             }
             if directory.mode & SET_GROUP_ID != 0 {
                 inode.gid = directory.gid;
-                let inherited = if inode.kind == Kind::Directory { SET_GROUP_ID } else { 0 };
+                let inherited = if inode.kind == FileKind::Directory { SET_GROUP_ID } else { 0 };
                 inode.mode |= inherited;
             }
             let entry = Dirent { name: name.to_vec(), id: inode.id, kind: inode.kind };
             bucket.insert(attempt, entry)?;
             bucket.write(attempt);
             let old = directory.nlink;
-            if inode.kind == Kind::Directory {
+            if inode.kind == FileKind::Directory {
                 directory.link()?;
             }
             note_in(attempt, directory, old);
@@ -144,8 +145,8 @@ impl PrivateFs {
             let inode = attempt.inode(id)?;
             let len = usize::try_from(inode.size).unwrap_or(usize::MAX);
             match (inode.kind, inode.form) {
-                (Kind::Symlink, Form::Inline) => Ok(inode.inline),
-                (Kind::Symlink, Form::Blocks) => {
+                (FileKind::Symlink, Form::Inline) => Ok(inode.inline),
+                (FileKind::Symlink, Form::Blocks) => {
                     let block = attempt.read(layout::data(id, 0))?.ok_or(Error::Conflict)?;
                     Ok(block.get(..len).ok_or(Error::Damaged("a link's length"))?.to_vec())
                 }
@@ -158,11 +159,11 @@ impl PrivateFs {
     ///
     /// # Errors
     /// `Exists`, `IsADirectory`, `TooManyLinks`, `NotFound` if it has lost its last name.
-    pub fn link(&self, id: Owner, parent: Owner, name: &[u8]) -> Result<Attr> {
+    pub fn link(&self, id: Owner, parent: Owner, name: &[u8]) -> Result<NodeAttr> {
         check_name(name)?;
         let attr = self.change(|attempt| {
             let mut inode = attempt.inode(id)?;
-            if inode.kind == Kind::Directory {
+            if inode.kind == FileKind::Directory {
                 return Err(Error::IsADirectory);
             }
             if inode.nlink == 0 {
@@ -194,7 +195,7 @@ impl PrivateFs {
         self.change(|attempt| {
             let (directory, mut bucket) = find(attempt, parent, name)?;
             let entry = bucket.find(name).ok_or(Error::NotFound)?.clone();
-            if entry.kind == Kind::Directory {
+            if entry.kind == FileKind::Directory {
                 return Err(Error::IsADirectory);
             }
             bucket.remove(name);
@@ -215,7 +216,7 @@ impl PrivateFs {
         self.change(|attempt| {
             let (mut directory, mut bucket) = find(attempt, parent, name)?;
             let entry = bucket.find(name).ok_or(Error::NotFound)?.clone();
-            if entry.kind != Kind::Directory {
+            if entry.kind != FileKind::Directory {
                 return Err(Error::NotADirectory);
             }
             bucket.remove(name);

@@ -8,9 +8,10 @@ use crate::error::{Error, Result};
 use crate::file::OpenFile;
 use crate::inode::{HOLDERS, Inode};
 use crate::layout;
+use crate::node::NodeAttr;
 use crate::orphans::reap;
 use crate::transactions::{Owner, Session};
-use crate::types::{Attr, Kind};
+use crate::types::FileKind;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 impl PrivateFs {
@@ -19,7 +20,7 @@ impl PrivateFs {
     ///
     /// # Errors
     /// `Stale` if it was removed; those of the transactions.
-    pub fn open(&self, id: Owner) -> Result<Attr> {
+    pub fn open(&self, id: Owner) -> Result<NodeAttr> {
         self.with_file(id, |file| {
             // As a holder of a session that is over it is none.
             let attr = match file.held == Some(self.session()) {
@@ -32,7 +33,7 @@ impl PrivateFs {
         .map(|attr| self.with_waiting(attr))
     }
 
-    fn hold(&self, id: Owner, file: &mut OpenFile) -> Result<Attr> {
+    fn hold(&self, id: Owner, file: &mut OpenFile) -> Result<NodeAttr> {
         let before = file.held;
         file.held = self.in_session(|session| {
             self.change(|attempt| self.name_holder(attempt, id, (before, session)))
@@ -60,7 +61,7 @@ impl PrivateFs {
         if inode.nlink == 0 {
             return Err(Error::Stale);
         }
-        if inode.kind != Kind::File {
+        if inode.kind != FileKind::File {
             return Ok(None);
         }
         inode.holders.retain(|holder| Some(*holder) != before && *holder != session);
@@ -174,14 +175,14 @@ impl PrivateFs {
     }
 
     /// Attributes as they will be when what waits is written.
-    pub(crate) fn with_waiting(&self, mut attr: Attr) -> Attr {
-        if let Some(file) = self.open_file(attr.id) {
+    pub(crate) fn with_waiting(&self, mut node: NodeAttr) -> NodeAttr {
+        if let Some(file) = self.open_file(node.id) {
             let file = lock(&file);
             if file.dirty.any {
-                attr.size = attr.size.max(file.dirty.end);
-                (attr.mtime, attr.ctime) = (file.written, file.written);
+                node.resize(node.size.max(file.dirty.end));
+                (node.attr.mtime, node.attr.ctime) = (file.written, file.written);
             }
         }
-        attr
+        node
     }
 }

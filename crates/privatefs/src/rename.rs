@@ -11,7 +11,7 @@ use crate::listed::Listed;
 use crate::names::{find, note_in};
 use crate::orphans::remove_name;
 use crate::transactions::{Ask, Owner};
-use crate::types::{Kind, RenameMode};
+use crate::types::{FileKind, RenameMode};
 
 /// Directories within directories; deeper ones are a circle.
 const DEEPEST: usize = 100_000;
@@ -60,7 +60,7 @@ fn plan(attempt: &mut Attempt<'_>, from: Place, to: Place, mode: RenameMode) -> 
     change_names(attempt, &mut old, &mut new, (from, to), &found, mode)?;
 
     let links = (source.nlink, target.nlink);
-    let is_directory = |entry: &Dirent| entry.kind == Kind::Directory;
+    let is_directory = |entry: &Dirent| entry.kind == FileKind::Directory;
     if crossing && is_directory(&found.moved) {
         source.nlink = source.nlink.saturating_sub(1);
         target.link()?;
@@ -92,7 +92,7 @@ fn is_allowed(found: &Found, mode: RenameMode) -> Result<bool> {
             _ => Ok(true),
         };
     };
-    let directories = (found.moved.kind == Kind::Directory, target.kind == Kind::Directory);
+    let directories = (found.moved.kind == FileKind::Directory, target.kind == FileKind::Directory);
     match (mode, directories) {
         (RenameMode::NoReplace, _) => Err(Error::Exists),
         // Two names of one file: POSIX leaves both.
@@ -141,11 +141,11 @@ fn move_directories(
     mode: RenameMode,
 ) -> Result<()> {
     let mut moves = Vec::new();
-    if found.moved.kind == Kind::Directory {
+    if found.moved.kind == FileKind::Directory {
         moves.push((found.moved.id, to.parent));
     }
     if let (RenameMode::Exchange, Some(target)) = (mode, &found.target)
-        && target.kind == Kind::Directory
+        && target.kind == FileKind::Directory
     {
         moves.push((target.id, from.parent));
     }
@@ -189,7 +189,7 @@ fn check_not_within(attempt: &mut Attempt<'_>, mut directory: Owner, moved: Owne
 }
 
 fn remove(attempt: &mut Attempt<'_>, replaced: &Dirent) -> Result<()> {
-    if replaced.kind == Kind::Directory {
+    if replaced.kind == FileKind::Directory {
         attempt.ask_afresh();
         let inode = attempt.find_inode(replaced.id)?.ok_or(Error::Conflict)?;
         check_empty(attempt, &inode)?;

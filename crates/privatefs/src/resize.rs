@@ -6,8 +6,9 @@ use crate::dirty::{Dirty, pieces};
 use crate::error::{Error, Result};
 use crate::inode::{Form, Inode};
 use crate::layout;
+use crate::node::NodeAttr;
 use crate::transactions::{Action, Ask, Compare, Owner, Session, TOGETHER};
-use crate::types::{Attr, Kind, MAX_FILE, MODE_BITS, SetAttr};
+use crate::types::{FileKind, MAX_FILE, MODE_BITS, SetAttr};
 
 /// Moves inline data to a block. The caller asks for the inode.
 pub fn plan_blocks(attempt: &mut Attempt<'_>, inode: &mut Inode) {
@@ -70,7 +71,7 @@ impl PrivateFs {
     ///
     /// # Errors
     /// `IsADirectory`, `Invalid` or `TooLarge` for a size; `Stale` if it was removed.
-    pub fn set_attr(&self, id: Owner, set: SetAttr) -> Result<Attr> {
+    pub fn set_attr(&self, id: Owner, set: SetAttr) -> Result<NodeAttr> {
         if set.size.is_some_and(|size| size > MAX_FILE) {
             return Err(Error::TooLarge);
         }
@@ -93,13 +94,13 @@ impl PrivateFs {
         .map(|attr| self.with_waiting(attr))
     }
 
-    fn set_attr_now(&self, id: Owner, only: Option<Session>, set: SetAttr) -> Result<Attr> {
+    fn set_attr_now(&self, id: Owner, only: Option<Session>, set: SetAttr) -> Result<NodeAttr> {
         self.change_in(only, |attempt| {
             let mut inode = attempt.inode(id)?;
             let stamp = inode.stamp;
             match (set.size, inode.kind) {
-                (Some(_), Kind::Directory) => return Err(Error::IsADirectory),
-                (Some(_), Kind::File) | (None, _) => {}
+                (Some(_), FileKind::Directory) => return Err(Error::IsADirectory),
+                (Some(_), FileKind::File) | (None, _) => {}
                 (Some(_), _) => return Err(Error::Invalid("no file with a size")),
             }
             let now = self.now();
@@ -123,7 +124,7 @@ impl PrivateFs {
             self.flush_file(id, file)?;
             let inode = self.look_again(|attempt| attempt.inode(id))?;
             let end = offset.saturating_add(len).min(inode.size);
-            if inode.kind != Kind::File {
+            if inode.kind != FileKind::File {
                 return Err(Error::Invalid("no file"));
             }
             if offset >= end {
@@ -184,7 +185,7 @@ impl PrivateFs {
             self.flush_file(id, file)?;
             self.change_in(file.locks, |attempt| {
                 let mut inode = attempt.inode(id)?;
-                if inode.kind != Kind::File {
+                if inode.kind != FileKind::File {
                     return Err(Error::Invalid("no file"));
                 }
                 if inode.size < size {

@@ -1,24 +1,34 @@
-//! The arguments and answers of the file system's callers.
+//! The words of file systems: what callers pass and get, whichever of the two answers.
+//!
+//! The file system of one writer, in `oblivio_volume::fs`, has them from here.
 
-use crate::transactions::Owner;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The number of a file, directory or link; never reused within a volume.
+pub type Ino = u64;
+
+/// The root directory.
+pub const ROOT_INO: Ino = 1;
 
 /// The longest name of a directory entry, in bytes.
 pub const NAME_BYTES: usize = 255;
+
 /// The longest name of an extended attribute, in bytes.
 pub const XATTR_NAME_BYTES: usize = 255;
-/// The longest target of a symbolic link, in bytes.
-pub const LINK_BYTES: usize = 4095;
+
 /// The largest length of a file.
 pub const MAX_FILE: u64 = i64::MAX as u64;
-/// The stored bits of a mode.
-pub(crate) const MODE_BITS: u32 = 0o7777;
-/// The most names of a file.
-pub(crate) const MOST_LINKS: u32 = 65_000;
 
-/// An inode's type. The numbers are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The longest target of a symbolic link, in bytes.
+pub const LINK_BYTES: usize = 4095;
+
+/// The stored bits of a mode.
+pub const MODE_BITS: u32 = 0o7777;
+
+/// An inode's type. Both file systems store it: this one its number, the other its place in the row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[repr(u8)]
-pub enum Kind {
+pub enum FileKind {
     /// Bytes.
     File = 1,
     /// Names.
@@ -35,9 +45,9 @@ pub enum Kind {
     BlockDevice = 7,
 }
 
-impl Kind {
+impl FileKind {
     pub(crate) fn from_stored(byte: u8) -> Option<Self> {
-        use Kind as K;
+        use FileKind as K;
         let all = [K::File, K::Directory, K::Symlink, K::Fifo, K::Socket];
         let all = all.into_iter().chain([K::CharDevice, K::BlockDevice]);
         all.into_iter().find(|kind| *kind as u8 == byte)
@@ -45,7 +55,19 @@ impl Kind {
 }
 
 /// A point in time since 1970-01-01 UTC.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 pub struct Timestamp {
     /// Whole seconds, negative before 1970.
     pub seconds: i64,
@@ -53,15 +75,52 @@ pub struct Timestamp {
     pub nanos: u32,
 }
 
+impl From<SystemTime> for Timestamp {
+    fn from(at: SystemTime) -> Self {
+        let after = match at.duration_since(UNIX_EPOCH) {
+            Ok(after) => after,
+            Err(before) => return Self::before_1970(before.duration()),
+        };
+        let seconds = i64::try_from(after.as_secs()).unwrap_or(i64::MAX);
+        Self { seconds, nanos: after.subsec_nanos() }
+    }
+}
+
+impl Timestamp {
+    /// The nanoseconds count forwards there too.
+    fn before_1970(distance: Duration) -> Self {
+        let seconds = 0i64.checked_sub_unsigned(distance.as_secs()).unwrap_or(i64::MIN);
+        match distance.subsec_nanos() {
+            0 => Self { seconds, nanos: 0 },
+            nanos => Self { seconds: seconds.saturating_sub(1), nanos: 1_000_000_000 - nanos },
+        }
+    }
+}
+
+impl From<Timestamp> for SystemTime {
+    /// A time that the system cannot express becomes the beginning of 1970.
+    fn from(at: Timestamp) -> Self {
+        let nanos = Duration::from_nanos(u64::from(at.nanos));
+        let seconds = Duration::from_secs(at.seconds.unsigned_abs());
+        let whole = match at.seconds {
+            0.. => UNIX_EPOCH.checked_add(seconds),
+            _ => UNIX_EPOCH.checked_sub(seconds),
+        };
+        whole.and_then(|whole| whole.checked_add(nanos)).unwrap_or(UNIX_EPOCH)
+    }
+}
+
 /// Everything known of an inode without reading its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attr {
     /// Its number.
-    pub id: Owner,
+    pub ino: Ino,
     /// Its type.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// Length of the data in bytes; of the target for a symbolic link; 0 for a directory.
     pub size: u64,
+    /// Units of 512 bytes that the data takes, as far as the file system knows.
+    pub blocks: u64,
     /// Permission bits (`0o7777`).
     pub mode: u32,
     /// Owner.
@@ -80,8 +139,6 @@ pub struct Attr {
     pub ctime: Timestamp,
     /// Time of creation.
     pub crtime: Timestamp,
-    /// Drawn anew at each change: data that was cached under another value is out of date.
-    pub change: [u8; 16],
 }
 
 /// Attributes to change; `None` leaves one as it is.
@@ -112,19 +169,19 @@ pub struct NewNode {
     pub uid: u32,
     /// Group.
     pub gid: u32,
+    /// Access and modification time; without a clock, creation and change time too.
+    pub mtime: Timestamp,
 }
 
 /// One name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Where a listing goes on after it; at least 3.
-    pub cookie: u64,
+pub struct DirEntry {
     /// The name, without `/`.
     pub name: Vec<u8>,
     /// The named inode.
-    pub id: Owner,
+    pub ino: Ino,
     /// Its type.
-    pub kind: Kind,
+    pub kind: FileKind,
 }
 
 /// How a rename treats an existing target.
@@ -145,6 +202,19 @@ pub enum XattrMode {
     Set,
     /// Fail with `Exists` if it exists.
     Create,
-    /// Fail with `NoAttribute` if it does not.
+    /// Fail if it does not.
     Replace,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_keep_their_place_before_and_after_1970() {
+        for (seconds, nanos) in [(0, 0), (5, 999_999_999), (-1, 0), (-1, 1), (-77, 999_999_999)] {
+            let at = Timestamp { seconds, nanos };
+            assert_eq!(Timestamp::from(SystemTime::from(at)), at);
+        }
+    }
 }

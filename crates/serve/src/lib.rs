@@ -8,6 +8,7 @@
 
 pub mod ending;
 mod error;
+mod fuse;
 pub mod fuzzing;
 mod judge;
 pub mod layers;

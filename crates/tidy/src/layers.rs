@@ -14,9 +14,10 @@ const LAYERS: [(&str, &[&str]); 19] = [
     ("engine", &["crypto", "privatefs"]),
     ("splitmix", &[]),
     ("audit", &["splitmix"]),
-    ("volume", &["crypto", "engine", "store"]),
-    // A file system over a trait: it knows no engine, and no key.
+    // A file system over a trait, and the words of both: it knows no engine, and no key.
     ("privatefs", &[]),
+    // Its file system has the words of the other one.
+    ("volume", &["crypto", "engine", "store", "privatefs"]),
     ("ublk", &[]),
     ("serve", &["crypto", "engine", "store", "volume", "privatefs", "ublk"]),
     // The server of shared volumes has no key and no engine.

@@ -1,11 +1,12 @@
 //! Files of a shared volume, as those of any other volume.
 
-use super::convert;
 use super::session::{environment, make_root};
 use crate::walk::{OpenId, ReadFiles, WriteFiles};
 use oblivio_client::files::Files;
 use oblivio_client::{Client, disk};
-use oblivio_privatefs::{self as private, Error as FsError, Options, Owner, PrivateFs, ROOT};
+use oblivio_privatefs::{
+    Error as FsError, NodeAttr, Options, Owner, PrivateFs, ROOT, Result as FsResult, number,
+};
 use oblivio_volume::fs::{Attr, DirEntry, FileKind, Ino, NewNode, ROOT_INO, RenameMode, SetAttr};
 use oblivio_volume::{Error, Result as VolumeResult};
 use std::collections::HashMap;
@@ -57,7 +58,7 @@ impl SharedFiles {
         let environment = environment();
         let session = format!("{:032x}", u128::from_le_bytes((environment.random)()));
         let fs = PrivateFs::new(Arc::clone(&files) as _, environment, Options::default());
-        let fs = fs.map_err(|error| convert::error(error, b""))?;
+        let fs = fs.map_err(|why| error(why, b""))?;
         let (owners, listed) = Default::default();
         Ok(Self { files, fs, session, owners, listed })
     }
@@ -67,7 +68,7 @@ impl SharedFiles {
     /// # Errors
     /// Those of a read.
     pub fn space(&self) -> VolumeResult<(u64, u64)> {
-        let space = self.fs.space().map_err(|error| convert::error(error, b""))?;
+        let space = self.fs.space().map_err(|why| error(why, b""))?;
         let bytes = |blocks: u64| blocks.saturating_mul(self.fs.block_bytes() as u64);
         Ok((bytes(space.total), bytes(space.free)))
     }
@@ -93,12 +94,12 @@ impl SharedFiles {
         let (owner, mut all, mut cookie) = (self.owner(ino)?, Vec::new(), 0);
         loop {
             let some = self.fs.list(owner, cookie, LISTED);
-            let some = some.map_err(|error| convert::error(error, b""))?;
+            let some = some.map_err(|why| error(why, b""))?;
             let Some(last) = some.last() else { break };
             cookie = last.cookie;
             all.extend(some.into_iter().map(|it| DirEntry {
                 ino: self.number(it.id),
-                kind: convert::kind(it.kind),
+                kind: it.kind,
                 name: it.name,
             }));
         }
@@ -107,19 +108,17 @@ impl SharedFiles {
         Ok(all)
     }
 
-    /// Owners are random: half of one tells it from the others.
+    /// The number of a file, which stands for it from now on.
     fn number(&self, owner: Owner) -> Ino {
-        if owner == ROOT {
-            return ROOT_INO;
-        }
-        let ino = owner.first_chunk().map_or(0, |half| Ino::from_le_bytes(*half));
+        let ino = number(owner);
         self.owners.lock().unwrap_or_else(PoisonError::into_inner).insert(ino, owner);
         ino
     }
 
-    fn attr_of(&self, attr: Result<private::Attr, FsError>, name: &[u8]) -> VolumeResult<Attr> {
-        let attr = attr.map_err(|error| convert::error(error, name))?;
-        Ok(convert::attr(&attr, self.number(attr.id)))
+    fn attr_of(&self, node: FsResult<NodeAttr>, name: &[u8]) -> VolumeResult<Attr> {
+        let node = node.map_err(|why| error(why, name))?;
+        self.number(node.id);
+        Ok(node.attr)
     }
 }
 
@@ -144,32 +143,32 @@ impl ReadFiles for SharedFiles {
     }
 
     fn read_link(&self, ino: Ino) -> VolumeResult<Vec<u8>> {
-        self.fs.read_link(self.owner(ino)?).map_err(|error| convert::error(error, b""))
+        self.fs.read_link(self.owner(ino)?).map_err(|why| error(why, b""))
     }
 
     fn open(&self, ino: Ino) -> VolumeResult<OpenId> {
         let opened = self.fs.open(self.owner(ino)?);
-        opened.map(|_| OpenId::shared(ino)).map_err(|error| convert::error(error, b""))
+        opened.map(|_| OpenId::shared(ino)).map_err(|why| error(why, b""))
     }
 
     fn read(&self, file: OpenId, offset: u64, len: usize) -> VolumeResult<Vec<u8>> {
         let read = self.fs.read(self.owner(file.ino)?, offset, len);
-        read.map_err(|error| convert::error(error, b""))
+        read.map_err(|why| error(why, b""))
     }
 
     fn close(&self, file: OpenId) -> VolumeResult<()> {
-        self.fs.close(self.owner(file.ino)?).map_err(|error| convert::error(error, b""))
+        self.fs.close(self.owner(file.ino)?).map_err(|why| error(why, b""))
     }
 }
 
 impl WriteFiles for SharedFiles {
     fn set_attr(&self, ino: Ino, set: SetAttr) -> VolumeResult<Attr> {
-        let attr = self.fs.set_attr(self.owner(ino)?, convert::set_attr(set));
+        let attr = self.fs.set_attr(self.owner(ino)?, set);
         self.attr_of(attr, b"")
     }
 
     fn create(&self, parent: Ino, name: &[u8], node: NewNode) -> VolumeResult<(Attr, OpenId)> {
-        let made = self.fs.create(self.owner(parent)?, name, convert::node(node));
+        let made = self.fs.create(self.owner(parent)?, name, node);
         let attr = self.attr_of(made, name)?;
         let id = OpenId::shared(attr.ino);
         Ok((attr, id))
@@ -177,16 +176,16 @@ impl WriteFiles for SharedFiles {
 
     fn write(&self, file: OpenId, offset: u64, data: &[u8]) -> VolumeResult<()> {
         let written = self.fs.write(self.owner(file.ino)?, offset, data);
-        written.map_err(|error| convert::error(error, b""))
+        written.map_err(|why| error(why, b""))
     }
 
     fn append(&self, file: OpenId, data: &[u8]) -> VolumeResult<()> {
         let appended = self.fs.append(self.owner(file.ino)?, data);
-        appended.map(drop).map_err(|error| convert::error(error, b""))
+        appended.map(drop).map_err(|why| error(why, b""))
     }
 
     fn mkdir(&self, parent: Ino, name: &[u8], node: NewNode) -> VolumeResult<Attr> {
-        let made = self.fs.mkdir(self.owner(parent)?, name, convert::node(node));
+        let made = self.fs.mkdir(self.owner(parent)?, name, node);
         self.attr_of(made, name)
     }
 
@@ -198,9 +197,7 @@ impl WriteFiles for SharedFiles {
         rdev: u32,
         node: NewNode,
     ) -> VolumeResult<Attr> {
-        let (parent, kind) = (self.owner(parent)?, convert::stored_kind(kind));
-        let made = self.fs.mknod(parent, name, kind, rdev, convert::node(node));
-        let made = made.and_then(|made| self.fs.set_attr(made.id, convert::modified(node)));
+        let made = self.fs.mknod(self.owner(parent)?, name, kind, rdev, node);
         self.attr_of(made, name)
     }
 
@@ -211,8 +208,7 @@ impl WriteFiles for SharedFiles {
         target: &[u8],
         node: NewNode,
     ) -> VolumeResult<Attr> {
-        let made = self.fs.symlink(self.owner(parent)?, name, target, convert::node(node));
-        let made = made.and_then(|made| self.fs.set_attr(made.id, convert::modified(node)));
+        let made = self.fs.symlink(self.owner(parent)?, name, target, node);
         self.attr_of(made, name)
     }
 
@@ -223,12 +219,12 @@ impl WriteFiles for SharedFiles {
 
     fn unlink(&self, parent: Ino, name: &[u8]) -> VolumeResult<()> {
         let done = self.fs.unlink(self.owner(parent)?, name);
-        done.map_err(|error| convert::error(error, name))
+        done.map_err(|why| error(why, name))
     }
 
     fn rmdir(&self, parent: Ino, name: &[u8]) -> VolumeResult<()> {
         let done = self.fs.rmdir(self.owner(parent)?, name);
-        done.map_err(|error| convert::error(error, name))
+        done.map_err(|why| error(why, name))
     }
 
     fn rename(
@@ -240,12 +236,12 @@ impl WriteFiles for SharedFiles {
         mode: RenameMode,
     ) -> VolumeResult<()> {
         let (from, to) = (self.owner(parent)?, self.owner(to)?);
-        let done = self.fs.rename((from, name), (to, to_name), convert::rename_mode(mode));
-        done.map_err(|error| convert::error(error, to_name))
+        let done = self.fs.rename((from, name), (to, to_name), mode);
+        done.map_err(|why| error(why, to_name))
     }
 
     fn commit(&self) -> VolumeResult<()> {
-        self.fs.flush_all().map_err(|error| convert::error(error, b""))
+        self.fs.flush_all().map_err(|why| error(why, b""))
     }
 
     fn free_bytes(&self) -> VolumeResult<u64> {
@@ -254,5 +250,27 @@ impl WriteFiles for SharedFiles {
 
     fn among_others(&self) -> Option<&str> {
         Some(&self.session)
+    }
+}
+
+/// What a failure is to a command; `name` is that of the file, or empty.
+pub(super) fn error(error: FsError, name: &[u8]) -> Error {
+    let shown = || String::from_utf8_lossy(name).into_owned();
+    match error {
+        FsError::NotFound | FsError::Stale => Error::NotFound(shown()),
+        FsError::Exists => Error::Exists(shown()),
+        FsError::NotADirectory => Error::NotADirectory(shown()),
+        FsError::IsADirectory => Error::IsADirectory(shown()),
+        FsError::NotEmpty => Error::NotEmpty(shown()),
+        FsError::NameTooLong => Error::NameTooLong(shown()),
+        FsError::TooManyLinks => Error::TooManyLinks(shown()),
+        FsError::TooLarge => Error::TooLarge(error.to_string()),
+        FsError::Full(_) => Error::Full(error.to_string()),
+        FsError::Damaged(what) => Error::Tampered(what.into()),
+        FsError::Below(below) => match below.downcast::<Error>() {
+            Ok(error) => *error,
+            Err(other) => Error::Invalid(other.to_string()),
+        },
+        other => Error::Invalid(other.to_string()),
     }
 }

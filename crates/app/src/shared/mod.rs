@@ -3,7 +3,6 @@
 //! `token` and `session` are the way to one, `files` are its files in the words of those of other
 //! volumes, and `convert` translates between both.
 
-mod convert;
 mod files;
 mod session;
 mod token;

@@ -1,17 +1,14 @@
 //! The line to a shared volume, and a session with it.
 
-use super::convert;
+use super::files::error;
 use super::token::{self, TokenError};
 use crate::silence::WatchedShare;
 use oblivio_client::files::Files;
 use oblivio_client::{FileKnown, Keyed, Known, disk};
 use oblivio_crypto::{Entropy, OsEntropy};
 use oblivio_engine::pyramid::share::Head;
-use oblivio_privatefs::{
-    Environment, NewNode, Options as FsOptions, PrivateFs, Timestamp as StoredTime,
-};
+use oblivio_privatefs::{Environment, NewNode, Options as FsOptions, PrivateFs};
 use oblivio_share::{Address, Patience, RemoteShare};
-use oblivio_volume::fs::Timestamp;
 use oblivio_volume::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
@@ -72,10 +69,7 @@ pub fn known(
 #[must_use]
 pub fn environment() -> Environment {
     Environment {
-        now: Box::new(|| {
-            let Timestamp { seconds, nanos } = now().into();
-            StoredTime { seconds, nanos }
-        }),
+        now: Box::new(|| now().into()),
         random: Box::new(|| {
             let mut bytes = [0; 16];
             OsEntropy.fill(&mut bytes);
@@ -100,11 +94,11 @@ pub fn owner() -> (u32, u32) {
 /// # Errors
 /// `HoldsDisk`; those of the line.
 pub fn make_root(files: &Arc<Files>) -> Result<()> {
-    let failed = |error| convert::error(error, b"");
+    let failed = |why| error(why, b"");
     let transactions = Arc::clone(files) as _;
     let fs = PrivateFs::new(transactions, environment(), FsOptions::default()).map_err(failed)?;
     let (uid, gid) = owner();
-    let node = NewNode { mode: 0o755, uid, gid };
+    let node = NewNode { mode: 0o755, uid, gid, mtime: now().into() };
     match fs.create_root_unless(disk::ROOT, node).map_err(failed)? {
         true => Ok(()),
         false => {

@@ -14,7 +14,8 @@ use oblivio_store::share::{Call, Share};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const NODE: NewNode = NewNode { mode: 0o644, uid: 1, gid: 1 };
+const TIME: Timestamp = Timestamp { seconds: 1, nanos: 0 };
+const NODE: NewNode = NewNode { mode: 0o644, uid: 1, gid: 1, mtime: TIME };
 
 fn environment() -> Environment {
     Environment {
@@ -41,7 +42,7 @@ fn world() -> World {
 fn mounted(world: &World) -> (Arc<Files>, PrivateFs) {
     let files = Arc::new(Files::new(world.client().0).unwrap());
     let fs = PrivateFs::new(Arc::clone(&files) as _, environment(), strict()).unwrap();
-    fs.create_root(NewNode { mode: 0o755, uid: 1, gid: 1 }).unwrap();
+    fs.create_root(NewNode { mode: 0o755, uid: 1, gid: 1, mtime: TIME }).unwrap();
     (files, fs)
 }
 
@@ -68,7 +69,7 @@ fn two_computers_use_one_directory() {
 /// A volume holds files or a disk, by the root that is made first.
 #[test]
 fn a_volume_of_files_takes_no_disk_and_a_disk_no_files() {
-    let node = NewNode { mode: 0o755, uid: 1, gid: 1 };
+    let node = NewNode { mode: 0o755, uid: 1, gid: 1, mtime: TIME };
     let with_files = world();
     let (files, _) = mounted(&with_files);
     let made = disk::make(with_files.client().0, 4096);
@@ -170,7 +171,7 @@ fn what_another_computer_changes_leaves_the_cache() {
     };
     // The asks of a scribe go another way, and would not be counted.
     let ((one_files, one, _), (two_files, two, line)) = (open(true), open(false));
-    let folder = NewNode { mode: 0o755, uid: 1, gid: 1 };
+    let folder = NewNode { mode: 0o755, uid: 1, gid: 1, mtime: TIME };
     one.create_root(folder).unwrap();
     let file = one.create(ROOT, b"letter", NODE).unwrap();
     let other = one.mkdir(ROOT, b"other", folder).unwrap();

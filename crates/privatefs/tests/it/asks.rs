@@ -3,7 +3,7 @@
 use super::common::{BLOCK, Client, NODE, client};
 use oblivio_privatefs::testing::Memory;
 use oblivio_privatefs::{
-    Action, Ask, Does, Kind, Lock, LockKind, LockOwner, Operation, ROOT, RenameMode, SetAttr,
+    Action, Ask, Does, FileKind, Lock, LockKind, LockOwner, Operation, ROOT, RenameMode, SetAttr,
     XattrMode,
 };
 
@@ -27,7 +27,7 @@ fn the_table_of_asks_holds() {
     assert_eq!(asked(&a, || file = fs.create(ROOT, b"f", NODE).ok()), (3, 1));
     let file = file.unwrap().id;
     assert_eq!(asked(&a, || fs.mkdir(ROOT, b"d", NODE).unwrap()), (3, 1));
-    assert_eq!(asked(&a, || fs.mknod(ROOT, b"p", Kind::Fifo, 0, NODE).unwrap()), (3, 1));
+    assert_eq!(asked(&a, || fs.mknod(ROOT, b"p", FileKind::Fifo, 0, NODE).unwrap()), (3, 1));
     assert_eq!(asked(&a, || fs.symlink(ROOT, b"s", b"target", NODE).unwrap()), (3, 1));
     assert_eq!(asked(&a, || fs.link(file, ROOT, b"g").unwrap()), (3, 1));
     assert_eq!(asked(&a, || fs.unlink(ROOT, b"g").unwrap()), (3, 1));
@@ -107,7 +107,7 @@ fn a_listing_asks_for_each_bucket_once_and_a_split_for_three_blocks() {
     a.line.take_log();
     let d = a.fs.mkdir(ROOT, b"d", NODE).unwrap().id;
     for number in 0..2000 {
-        a.fs.mknod(d, format!("file {number:05}").as_bytes(), Kind::File, 0, NODE).unwrap();
+        a.fs.mknod(d, format!("file {number:05}").as_bytes(), FileKind::File, 0, NODE).unwrap();
     }
     let guards = |ask: &Ask| match &ask.does {
         Does::Block(Operation { action: Action::Patch { bytes, .. }, .. }) => {

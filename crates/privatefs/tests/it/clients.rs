@@ -4,7 +4,7 @@ use super::common::{BLOCK, NODE, assert_sound, client};
 use oblivio_privatefs::Session;
 use oblivio_privatefs::testing::Memory;
 use oblivio_privatefs::{
-    Error, Kind, Lock, LockKind, LockOwner, Name, Notice, ROOT, RenameMode, SetAttr,
+    Error, FileKind, Lock, LockKind, LockOwner, Name, Notice, ROOT, RenameMode, SetAttr,
 };
 
 #[test]
@@ -201,8 +201,8 @@ fn what_lies_beyond_the_end_never_comes_to_light() {
 fn damage_is_an_error_and_repair_leaves_nothing_wrong() {
     let memory = Memory::new(BLOCK);
     let a = client(&memory, 1, false);
-    let file = a.fs.mknod(ROOT, b"f", Kind::File, 0, NODE).unwrap().id;
-    let lost = a.fs.mknod(ROOT, b"lost", Kind::File, 0, NODE).unwrap().id;
+    let file = a.fs.mknod(ROOT, b"f", FileKind::File, 0, NODE).unwrap().id;
+    let lost = a.fs.mknod(ROOT, b"lost", FileKind::File, 0, NODE).unwrap().id;
     let inode = |owner| Name { owner, index: 0 };
     // The number of names, and a missing inode.
     memory.tamper(inode(file), |block| block.as_mut().unwrap()[320] = 9);

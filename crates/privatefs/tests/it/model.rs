@@ -2,7 +2,7 @@
 
 use super::common::{BLOCK, Client, NODE, assert_sound, client};
 use oblivio_privatefs::testing::Memory;
-use oblivio_privatefs::{Error, Kind, Owner, ROOT, RenameMode, SetAttr, XattrMode};
+use oblivio_privatefs::{Error, FileKind, Owner, ROOT, RenameMode, SetAttr, XattrMode};
 use oblivio_testkit::campaign::scaled;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -373,7 +373,7 @@ impl Run {
         }
         match known {
             Node::File(data) => {
-                assert_eq!((attr.kind, attr.size), (Kind::File, data.len() as u64));
+                assert_eq!((attr.kind, attr.size), (FileKind::File, data.len() as u64));
                 assert_eq!(fs.read(id, 0, 1 << 20).unwrap(), data);
             }
             Node::Link(target) => assert_eq!(fs.read_link(id).unwrap(), target),

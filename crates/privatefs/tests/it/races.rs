@@ -3,7 +3,7 @@
 use super::common::{NODE, assert_sound, client};
 use oblivio_privatefs::Session;
 use oblivio_privatefs::testing::Memory;
-use oblivio_privatefs::{Error, Kind, Owner, PrivateFs, ROOT, RenameMode};
+use oblivio_privatefs::{Error, FileKind, Owner, PrivateFs, ROOT, RenameMode};
 use oblivio_testkit::SplitMix64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -96,7 +96,7 @@ fn clients_that_fill_one_directory_lose_no_name() {
                 let by = client(memory, number, false);
                 for file in 0..400 {
                     let name = format!("file {file} of {number}");
-                    by.fs.mknod(ROOT, name.as_bytes(), Kind::File, 0, NODE).unwrap();
+                    by.fs.mknod(ROOT, name.as_bytes(), FileKind::File, 0, NODE).unwrap();
                 }
             });
         }

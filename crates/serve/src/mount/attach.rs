@@ -79,7 +79,7 @@ fn directly(dir: &Path, look: &Look, device: File) -> rustix::io::Result<OwnedFd
         device.as_raw_fd(),
         rustix::process::getuid().as_raw(),
         rustix::process::getgid().as_raw(),
-        super::reply::MAX_IO,
+        crate::fuse::MAX_IO,
     );
     if look.allow_other {
         options.push_str(",allow_other");
@@ -134,7 +134,7 @@ fn no_helper(source: std::io::Error) -> Error {
 
 fn helper_options(look: &Look) -> OsString {
     let mut options = OsString::from("subtype=oblivio,default_permissions,noatime,nosuid,nodev");
-    options.push(format!(",max_read={}", super::reply::MAX_IO));
+    options.push(format!(",max_read={}", crate::fuse::MAX_IO));
     for (wanted, option) in
         [(look.read_only, ",ro"), (look.allow_other, ",allow_other"), (look.noexec, ",noexec")]
     {
@@ -276,7 +276,7 @@ pub fn tune(dir: &Path) {
         let path = format!("/sys/class/bdi/{}/{knob}", mount.device);
         let _ = std::fs::write(path, value.to_string());
     };
-    set("read_ahead_kb", super::reply::MAX_IO >> 10);
+    set("read_ahead_kb", crate::fuse::MAX_IO >> 10);
     set("max_ratio", 1);
     set("strict_limit", 1);
 }

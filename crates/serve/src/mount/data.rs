@@ -1,15 +1,12 @@
 //! Requests about the data of files.
 
 use super::errno::Fail;
-use super::request::{Answer, Caller};
 use super::server::{Served, Server};
+use crate::fuse::{Allocation, Answer, Caller, xattr};
 use fuser::Errno;
 use oblivio_volume::Error;
-use oblivio_volume::fs::{Ino, SeekWhence, SetAttr};
+use oblivio_volume::fs::{Ino, ROOT_INO, SeekWhence, SetAttr};
 
-const KEEP_SIZE: i32 = 1;
-const PUNCH_HOLE: i32 = 2;
-const ZERO_RANGE: i32 = 16;
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
 
@@ -42,27 +39,17 @@ impl Server {
         &mut self,
         (ino, fh): (Ino, u64),
         (offset, len): (u64, u64),
-        mode: i32,
+        (how, keep_size): (Allocation, bool),
         caller: Caller,
     ) -> Served {
         let handle = self.handle(fh)?;
-        let keep_size = mode & KEEP_SIZE != 0;
-        let kind = mode & !KEEP_SIZE;
-        let known = match kind {
-            0 | ZERO_RANGE => true,
-            PUNCH_HOLE => keep_size,
-            _ => false,
-        };
-        if !known {
-            return Err(Errno::EOPNOTSUPP.into());
-        }
         if !caller.keeps_set_ids() {
             self.drop_set_ids(ino, caller)?;
         }
-        match kind {
-            PUNCH_HOLE => self.fs.punch(handle, offset, len)?,
-            ZERO_RANGE => self.fs.zero_range(handle, offset, len, keep_size)?,
-            _ => self.fs.allocate(handle, offset, len, keep_size)?,
+        match how {
+            Allocation::Punch => self.fs.punch(handle, offset, len)?,
+            Allocation::Zero => self.fs.zero_range(handle, offset, len, keep_size)?,
+            Allocation::Reserve => self.fs.allocate(handle, offset, len, keep_size)?,
         }
         Ok(Answer::Done)
     }
@@ -79,23 +66,18 @@ impl Server {
     }
 }
 
-/// The attribute by which `oblivio umount` learns which process serves a mount.
-pub const SERVER_NAME: &[u8] = b"oblivio.pid";
-/// The attribute by which it learns how many files lost data.
+/// The attribute by which `oblivio umount` learns how many files lost data.
 pub const LOST_NAME: &[u8] = b"oblivio.lost";
 /// Suffix of that value when the loss was for want of room.
 pub const NO_ROOM: &str = " full";
 
-const XATTR_CREATE: i32 = 1;
-const XATTR_REPLACE: i32 = 2;
-
 impl Server {
     pub(super) fn get_xattr(&self, ino: Ino, name: &[u8], size: u32) -> Served {
+        if let Some(server) = xattr::server(ino, name) {
+            return Ok(xattr::sized(server, size)?);
+        }
         let value = match name {
-            SERVER_NAME if ino == oblivio_volume::fs::ROOT_INO => {
-                std::process::id().to_string().into_bytes()
-            }
-            LOST_NAME if ino == oblivio_volume::fs::ROOT_INO => {
+            LOST_NAME if ino == ROOT_INO => {
                 let (files, full) = self.lost_now();
                 format!("{files}{}", if full { NO_ROOM } else { "" }).into_bytes()
             }
@@ -104,18 +86,12 @@ impl Server {
                 value.ok_or_else(|| known(name).err().unwrap_or(Errno::ENODATA))?
             }
         };
-        sized(value, size)
+        Ok(xattr::sized(value, size)?)
     }
 
     pub(super) fn set_xattr(&self, ino: Ino, name: &[u8], value: &[u8], flags: i32) -> Served {
-        use oblivio_volume::fs::XattrMode;
         known(name)?;
-        let mode = match flags & (XATTR_CREATE | XATTR_REPLACE) {
-            0 => XattrMode::Set,
-            XATTR_CREATE => XattrMode::Create,
-            XATTR_REPLACE => XattrMode::Replace,
-            _ => return Err(Errno::EINVAL.into()),
-        };
+        let mode = xattr::mode(flags).ok_or(Errno::EINVAL)?;
         match self.fs.set_xattr(ino, name, value, mode) {
             Ok(()) => Ok(Answer::Done),
             Err(Error::NotFound(_)) => Err(self.no_data(ino)),
@@ -127,14 +103,9 @@ impl Server {
 
     /// As on other file systems, only root sees attributes in `trusted.`.
     pub(super) fn list_xattrs(&self, ino: Ino, size: u32, caller: Caller) -> Served {
-        let mut list = Vec::new();
         let mut names = self.fs.list_xattrs(ino)?;
         names.retain(|name| caller.uid == 0 || !name.starts_with(TRUSTED));
-        for name in names {
-            list.extend_from_slice(&name);
-            list.push(0);
-        }
-        sized(list, size)
+        Ok(xattr::sized(xattr::names(names), size)?)
     }
 
     pub(super) fn remove_xattr(&self, ino: Ino, name: &[u8]) -> Served {
@@ -169,15 +140,5 @@ fn known(name: &[u8]) -> Result<(), Errno> {
         Some([]) => Err(Errno::EINVAL),
         Some(_) => Ok(()),
         None => Err(Errno::EOPNOTSUPP),
-    }
-}
-
-/// With no room the caller asks only for the length.
-fn sized(value: Vec<u8>, room: u32) -> Served {
-    let len = u32::try_from(value.len()).map_err(|_| Errno::E2BIG)?;
-    match room {
-        0 => Ok(Answer::Size(len)),
-        _ if len > room => Err(Errno::ERANGE.into()),
-        _ => Ok(Answer::Data(value)),
     }
 }

@@ -4,12 +4,11 @@
 //! whatever was created or removed in between. Each name keeps its cookie while the directory is
 //! open.
 
-use super::convert;
 use super::errno::Fail;
-use super::request::Listed;
-use fuser::{Errno, FileType};
+use crate::fuse::Listed;
+use fuser::Errno;
 use oblivio_volume::Error;
-use oblivio_volume::fs::{Attr, DirEntry, FileSystem, Ino};
+use oblivio_volume::fs::{Attr, DirEntry, FileKind, FileSystem, Ino};
 use std::collections::{HashMap, VecDeque};
 
 /// Cookies: where `.` and `..` end and names begin.
@@ -112,7 +111,7 @@ impl Cursor {
             }
             let Some((entry, attr)) = self.ahead.get(at) else { break };
             let (name, attr) = (entry.name.clone(), attr.clone());
-            let (ino, kind) = (entry.ino, convert::kind(entry.kind));
+            let (ino, kind) = (entry.ino, entry.kind);
             let cookie = self.cookie(&name);
             // An entry whose inode is gone no longer exists.
             if !plus || attr.is_some() {
@@ -159,5 +158,5 @@ impl Cursor {
 }
 
 fn dots(cookie: u64, name: &[u8], ino: Ino) -> Listed {
-    Listed { cookie, name: name.to_vec(), ino, kind: FileType::Directory, attr: None }
+    Listed { cookie, name: name.to_vec(), ino, kind: FileKind::Directory, attr: None }
 }

@@ -1,108 +1,185 @@
-//! Queues requests with what hands their answers to the kernel.
+//! The kernel's side: these threads queue requests with what hands their answers to the kernel,
+//! nothing else.
+//!
+//! We are the only writer, so the kernel may cache for an hour: every change goes through it. For
+//! the same reason it handles `copy_file_range` itself: data in its memory need not be fetched, and
+//! it writes copies in large pieces.
 
-use super::convert;
 use super::references::References;
-use super::reply::{GENERATION, Long, TTL, answer};
-use super::request::{Answer, Op, Queue, Replier};
+use super::request::{Queue, Replier};
 use super::scarce::Scarce;
 use super::writers::Writers;
-use fuser::{Errno, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyWrite, ReplyXattr};
+use crate::fuse::{Answer, Files, KernelReply, Manner, Op, list_plus};
+use fuser::{Errno, InitFlags};
 use oblivio_volume::fs::Ino;
 use std::sync::Arc;
-use std::sync::mpsc::{SendError, Sender};
+use std::sync::mpsc::{Receiver, SendError, Sender};
+use std::time::Duration;
 
+/// How long the kernel may cache entries and attributes.
+const TTL: Duration = Duration::from_secs(3600);
 /// From this size on, handing data over takes longer than waking a thread to do it.
 const LONG: usize = 64 << 10;
+
+/// The outcome of a request.
+type Outcome = Result<Answer, Errno>;
+
+/// An answer that takes long to hand over.
+pub type Long = (KernelReply, Outcome);
+
+/// Hands over long answers, on a thread of its own.
+pub fn hand_over(long: &Receiver<Long>, block_bytes: u32) {
+    while let Ok((reply, answer)) = long.recv() {
+        reply.answer(answer, Manner { ttl: TTL, block_bytes });
+    }
+}
 
 /// The connection to the kernel.
 pub struct Kernel {
     pub queue: Arc<Queue>,
+    /// Requests that must follow the kernel's cached writes of the file.
+    pub flush: Sender<(Op, Replier)>,
+    pub answers: Arc<Answers>,
+}
+
+/// What is noted as answers go to the kernel.
+pub struct Answers {
     pub block_bytes: u32,
     pub writers: Writers,
     pub references: References,
     pub scarce: Scarce,
-    /// Requests that must follow the kernel's cached writes of the file.
-    pub flush: Sender<(Op, Replier)>,
     /// Answers that take long to hand over.
     pub long: Sender<Long>,
 }
 
+impl Files for Kernel {
+    type Data<'r> = Vec<u8>;
+
+    fn capabilities(&self) -> InitFlags {
+        // Not FUSE_ASYNC_DIO: direct writes would then end without dropping what other readers
+        // brought into the cache. With FUSE_EXPORT_SUPPORT the kernel may look up an inode by
+        // number, so handles work, those of `open_by_handle_at` and NFS.
+        InitFlags::FUSE_ASYNC_READ
+            | InitFlags::FUSE_ATOMIC_O_TRUNC
+            | InitFlags::FUSE_BIG_WRITES
+            | InitFlags::FUSE_CACHE_SYMLINKS
+            | InitFlags::FUSE_DO_READDIRPLUS
+            | InitFlags::FUSE_EXPORT_SUPPORT
+            | InitFlags::FUSE_READDIRPLUS_AUTO
+            | InitFlags::FUSE_HANDLE_KILLPRIV_V2
+            | InitFlags::FUSE_PARALLEL_DIROPS
+            | InitFlags::FUSE_WRITEBACK_CACHE
+    }
+
+    fn carry_out(&self, op: Op, reply: KernelReply) {
+        let Answers { writers, scarce, .. } = &*self.answers;
+        let mut opening = None;
+        match op {
+            Op::GetAttr { ino, fh: Some(fh) } if scarce.is_short() => {
+                return self.ask(ino, fh, reply);
+            }
+            // The kernel has already written what it cached; nothing is left to do, and it need
+            // not ask again.
+            Op::Flush { .. } => return reply.error(Errno::ENOSYS),
+            Op::Release { ino, fh, flags, .. } => {
+                writers.closed(ino, flags);
+                scarce.closed(fh);
+            }
+            Op::Open { ino, flags, .. } => opening = Some((ino, flags)),
+            Op::Create { ref at, flags, .. } => opening = Some((at.parent, flags)),
+            _ => {}
+        }
+        let after_writes = matches!(op, Op::Seek { ino, .. } if writers.has(ino));
+        let answers = Arc::clone(&self.answers);
+        let replier: Replier = Box::new(move |outcome| answers.hand_over(opening, reply, outcome));
+        if !after_writes {
+            self.queue.push(op, replier);
+        } else if let Err(SendError((_, replier))) = self.flush.send((op, replier)) {
+            replier(Err(Errno::EIO));
+        }
+    }
+
+    fn forget(&self, ino: Ino, lookups: u64) {
+        if self.answers.references.forgotten(ino, lookups) {
+            // No caller waits for an answer.
+            self.queue.push(Op::Forget { ino }, Box::new(drop));
+        }
+    }
+}
+
 impl Kernel {
-    pub(super) fn entry(&self, op: Op, reply: ReplyEntry) {
-        let (block, references) = (self.block_bytes, self.references.clone());
-        let scarce = self.scarce.clone();
-        self.queue.push(
-            op,
-            answer!(reply,
-                Answer::Entry(Some(attr)) => {
-                    references.told(attr.ino);
-                    reply.entry(&TTL, &convert::attr(&attr, block), GENERATION);
-                    scarce.told(attr.ino);
-                },
-                Answer::Entry(None) => reply.entry(&TTL, &convert::nothing(), GENERATION),
-            ),
-        );
-    }
-
-    pub(super) fn empty(&self, op: Op, reply: ReplyEmpty) {
-        self.queue.push(op, answer!(reply, Answer::Done => reply.ok()));
-    }
-
-    pub(super) fn attr(&self, op: Op, reply: ReplyAttr) {
-        let (block, scarce) = (self.block_bytes, self.scarce.clone());
-        self.queue.push(
-            op,
-            answer!(reply, Answer::Attr(attr) => {
-                reply.attr(&TTL, &convert::attr(&attr, block));
-                scarce.told(attr.ino);
-            }),
-        );
-    }
-
     /// A program is about to write: the kernel has already forgotten the attributes that it gets
     /// now.
-    pub(super) fn asked(&self, ino: Ino, fh: u64, reply: ReplyAttr) {
-        let (block, queue) = (self.block_bytes, Arc::clone(&self.queue));
-        self.scarce.before(ino, move || {
-            queue.push(
-                Op::Ask { ino, fh },
-                answer!(reply, Answer::Attr(attr) => reply.attr(&TTL, &convert::attr(&attr, block))),
-            );
+    fn ask(&self, ino: Ino, fh: u64, reply: KernelReply) {
+        let (manner, queue) = (self.answers.manner(), Arc::clone(&self.queue));
+        self.answers.scarce.before(ino, move || {
+            let replier: Replier = Box::new(move |outcome| reply.answer(outcome, manner));
+            queue.push(Op::Ask { ino, fh }, replier);
         });
     }
+}
 
-    pub(super) fn written(&self, op: Op, reply: ReplyWrite) {
-        self.queue.push(op, answer!(reply, Answer::Written(bytes) => reply.written(bytes)));
+impl Answers {
+    fn manner(&self) -> Manner {
+        Manner { ttl: TTL, block_bytes: self.block_bytes }
     }
 
-    pub(super) fn data(&self, op: Op, reply: ReplyData) {
-        self.queue.push(op, answer!(reply, Answer::Data(data) => reply.data(&data)));
+    /// Hands an answer over, and notes what the kernel knows from now on. `opening` has the flags
+    /// with which a file was to be opened.
+    fn hand_over(&self, opening: Option<(Ino, i32)>, reply: KernelReply, outcome: Outcome) {
+        let manner = self.manner();
+        match (reply, outcome) {
+            (reply @ KernelReply::Entry(_), Ok(Answer::Entry(Some(attr)))) => {
+                let ino = attr.ino;
+                self.references.told(ino);
+                reply.answer(Ok(Answer::Entry(Some(attr))), manner);
+                self.scarce.told(ino);
+            }
+            (reply @ KernelReply::Attr(_), Ok(Answer::Attr(attr))) => {
+                let ino = attr.ino;
+                reply.answer(Ok(Answer::Attr(attr)), manner);
+                self.scarce.told(ino);
+            }
+            (KernelReply::DirectoryPlus(reply), Ok(Answer::Listing(entries))) => {
+                list_plus(reply, &entries, manner, |ino| {
+                    self.references.told(ino);
+                    self.scarce.told(ino);
+                });
+            }
+            (reply @ KernelReply::Data(_), Ok(Answer::Data(data))) if data.len() >= LONG => {
+                // The server goes on during the hand-over. Without the thread, it happens here.
+                if let Err(SendError((reply, answer))) =
+                    self.long.send((reply, Ok(Answer::Data(data))))
+                {
+                    reply.answer(answer, manner);
+                }
+            }
+            (reply, Ok(answer @ (Answer::Opened(..) | Answer::Created(..)))) => {
+                self.opened(opening, reply, answer);
+            }
+            (reply, outcome) => reply.answer(outcome, manner),
+        }
     }
 
-    /// As [`Self::data`], for long data: the server goes on during the hand-over.
-    pub(super) fn long_data(&self, op: Op, reply: ReplyData) {
-        let long = self.long.clone();
-        self.queue.push(
-            op,
-            answer!(reply,
-                Answer::Data(data) if data.len() >= LONG => {
-                    // Without the thread, hand it over here.
-                    if let Err(SendError((reply, data))) = long.send((reply, data)) {
-                        reply.data(&data);
-                    }
-                },
-                Answer::Data(data) => reply.data(&data),
-            ),
-        );
-    }
-
-    pub(super) fn xattr(&self, op: Op, reply: ReplyXattr) {
-        self.queue.push(
-            op,
-            answer!(reply,
-                Answer::Data(data) => reply.data(&data),
-                Answer::Size(size) => reply.size(size),
-            ),
-        );
+    fn opened(&self, opening: Option<(Ino, i32)>, reply: KernelReply, answer: Answer) {
+        let mut manner = self.manner();
+        // A directory has no flags that matter.
+        let Some((ino, flags)) = opening else { return reply.answer(Ok(answer), manner) };
+        let (ino, fh, new) = match &answer {
+            Answer::Created(attr, fh, _) => (attr.ino, *fh, true),
+            Answer::Opened(fh, _) => (ino, *fh, false),
+            _ => return reply.answer(Ok(answer), manner),
+        };
+        self.writers.opened(ino, flags);
+        if new {
+            self.references.told(ino);
+            if self.scarce.asks_first(flags) {
+                manner.ttl = Duration::ZERO;
+            }
+        }
+        self.scarce.opened(ino, fh, flags, move || reply.answer(Ok(answer), manner));
+        if new {
+            self.scarce.created(ino);
+        }
     }
 }

@@ -1,23 +1,20 @@
 //! A volume as a directory, through FUSE.
 //!
-//! `fuse` decodes the kernel's requests into a queue, and one `server` works through it with
-//! `names`, `data` and `directories`. `session` holds the threads together, `stop` ends them well,
+//! `kernel` puts requests into a queue, and one `server` works through it with `names`, `data` and
+//! `directories`. `session` holds the threads together, `stop` ends them well,
 //! `attach`, `remount` and `umount` deal with the mount itself.
 
 mod adopt;
 pub(crate) mod attach;
 pub(crate) mod busy;
-pub(crate) mod convert;
-pub(crate) mod data;
+mod data;
 mod directories;
 mod errno;
 mod fault;
-mod fuse;
 mod kernel;
 mod names;
 mod references;
 mod remount;
-pub(crate) mod reply;
 mod request;
 mod scarce;
 mod server;

@@ -1,14 +1,13 @@
 //! Requests about names and attributes.
 
-use super::convert::now;
 use super::errno::Fail;
-use super::request::{Answer, Caller, Place};
 use super::server::{Served, Server};
-use fuser::Errno;
+use crate::fuse::convert::now;
+use crate::fuse::{Answer, Caller, O_EXCL, O_TRUNC, Place};
+use fuser::{Errno, FopenFlags};
 use oblivio_volume::Error;
 use oblivio_volume::fs::{Attr, FileKind, Ino, NAME_BYTES, NewNode, RenameMode, SetAttr};
 
-const TYPE: u32 = 0o170_000;
 pub const SET_UID: u32 = 0o4000;
 const SET_GID: u32 = 0o2000;
 const GROUP_EXECUTE: u32 = 0o0010;
@@ -47,15 +46,13 @@ impl Server {
         node
     }
 
-    pub(super) fn mknod(&self, at: &Place, mode: u32, rdev: u32, caller: Caller) -> Served {
-        let kind = match mode & TYPE {
-            0o100_000 | 0 => FileKind::File,
-            0o010_000 => FileKind::Fifo,
-            0o140_000 => FileKind::Socket,
-            0o020_000 => FileKind::CharDevice,
-            0o060_000 => FileKind::BlockDevice,
-            _ => return Err(Errno::EINVAL.into()),
-        };
+    pub(super) fn mknod(
+        &self,
+        at: &Place,
+        (kind, rdev): (FileKind, u32),
+        mode: u32,
+        caller: Caller,
+    ) -> Served {
         let node = self.new_node(at.parent, mode, caller, false);
         let attr = self.fs.mknod(at.parent, &at.name, kind, rdev, node)?;
         Ok(Answer::Entry(Some(attr)))
@@ -96,17 +93,11 @@ impl Server {
         Ok(Answer::Done)
     }
 
-    pub(super) fn create(
-        &mut self,
-        at: &Place,
-        mode: u32,
-        exclusive: bool,
-        caller: Caller,
-    ) -> Served {
+    pub(super) fn create(&mut self, at: &Place, mode: u32, flags: i32, caller: Caller) -> Served {
         let node = self.new_node(at.parent, mode, caller, false);
         let (attr, handle) = match self.fs.create(at.parent, &at.name, node) {
             // The kernel did not know of this file; it exists, so it is opened.
-            Err(Error::Exists(_)) if !exclusive => {
+            Err(Error::Exists(_)) if flags & O_EXCL == 0 => {
                 let attr = self.fs.lookup(at.parent, &at.name)?;
                 let handle = self.fs.open_file(attr.ino)?;
                 (attr, handle)
@@ -115,12 +106,12 @@ impl Server {
         };
         let fh = self.new_fh();
         self.files.insert(fh, handle);
-        Ok(Answer::Created(attr, fh))
+        Ok(Answer::Created(attr, fh, FopenFlags::FOPEN_KEEP_CACHE))
     }
 
-    pub(super) fn open(&mut self, ino: Ino, truncate: bool, caller: Caller) -> Served {
+    pub(super) fn open(&mut self, ino: Ino, flags: i32, caller: Caller) -> Served {
         let handle = self.fs.open_file(ino)?;
-        if truncate {
+        if flags & O_TRUNC != 0 {
             let change = SetAttr { size: Some(0), ..SetAttr::default() };
             let armed =
                 if caller.keeps_set_ids() { Ok(()) } else { self.drop_set_ids(ino, caller) };
@@ -131,7 +122,7 @@ impl Server {
         }
         let fh = self.new_fh();
         self.files.insert(fh, handle);
-        Ok(Answer::Opened(fh))
+        Ok(Answer::Opened(fh, FopenFlags::FOPEN_KEEP_CACHE))
     }
 
     pub(super) fn set_attr(&self, ino: Ino, change: SetAttr, caller: Caller) -> Served {

@@ -5,12 +5,13 @@
 
 use super::directories::{Directories, Now};
 use super::errno::{self, Fail};
-use super::request::{Answer, Op, Queue, Request, RequestKind};
+use super::request::{Queue, Request};
 use super::scarce::{Need, Scarce};
+use crate::fuse::{Answer, O_TRUNC, Op, Place, RequestKind, Statfs};
 use crate::queue::Slot;
 use crate::server::{Habits, READ_BYTES, Upkeep};
-use fuser::Errno;
-use oblivio_volume::fs::{FileSystem, Handle, Ino, SetAttr};
+use fuser::{Errno, FopenFlags};
+use oblivio_volume::fs::{FileSystem, Handle, Ino, SetAttr, Usage};
 use oblivio_volume::{CHANGE_BYTES, Error, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -204,7 +205,7 @@ impl Server {
         };
         self.upkeep.judge(volume);
         let opened = match &served {
-            Ok(Answer::Created(_, fh) | Answer::Opened(fh)) => Some(*fh),
+            Ok(Answer::Created(_, fh, _) | Answer::Opened(fh, _)) => Some(*fh),
             _ => None,
         };
         let went_well = served.is_ok();
@@ -240,7 +241,7 @@ impl Server {
             self.upkeep.judge(closed.err().as_ref());
         }
         let Some(late) = &self.late else { return };
-        let name = |at: &super::request::Place| Late::Name(at.parent, at.name.clone());
+        let name = |at: &Place| Late::Name(at.parent, at.name.clone());
         let forget = match op {
             Op::MkNod { at, .. }
             | Op::MkDir { at, .. }
@@ -327,8 +328,12 @@ impl Server {
                 self.look();
             }
             (Op::Allocate { .. }, Ok(_)) => self.look(),
-            (Op::SetAttr { ino, change: SetAttr { size: Some(0), .. }, .. }, Ok(_))
-            | (Op::Open { ino, truncate: true, .. }, Ok(_)) => self.scarce.emptied(*ino),
+            (Op::SetAttr { ino, change: SetAttr { size: Some(0), .. }, .. }, Ok(_)) => {
+                self.scarce.emptied(*ino);
+            }
+            (Op::Open { ino, flags, .. }, Ok(_)) if flags & O_TRUNC != 0 => {
+                self.scarce.emptied(*ino);
+            }
             _ => {}
         }
     }
@@ -356,7 +361,7 @@ impl Server {
         let fh = self.new_fh();
         self.files.insert(fh, handle);
         self.directories.opened(fh);
-        Ok(Answer::Opened(fh))
+        Ok(Answer::Opened(fh, FopenFlags::empty()))
     }
 
     fn close_dir(&mut self, fh: u64) -> Result<()> {
@@ -372,39 +377,58 @@ impl Server {
     fn apply(&mut self, op: &Op) -> Served {
         match op {
             Op::Lookup(at) => self.lookup(at),
-            Op::GetAttr { ino } => Ok(Answer::Attr(self.fs.attr(*ino)?)),
+            Op::GetAttr { ino, .. } => Ok(Answer::Attr(self.fs.attr(*ino)?)),
             Op::Ask { ino, fh } => self.ask(*ino, *fh),
-            Op::SetAttr { ino, change, caller } => self.set_attr(*ino, *change, *caller),
+            Op::SetAttr { ino, change, caller, .. } => self.set_attr(*ino, *change, *caller),
             Op::ReadLink { ino } => Ok(Answer::Data(self.fs.read_link(*ino)?)),
-            Op::MkNod { at, mode, rdev, caller } => self.mknod(at, *mode, *rdev, *caller),
+            Op::MkNod { at, kind, mode, rdev, caller } => {
+                self.mknod(at, (*kind, *rdev), *mode, *caller)
+            }
             Op::MkDir { at, mode, caller } => self.mkdir(at, *mode, *caller),
             Op::SymLink { at, target, caller } => self.symlink(at, target, *caller),
             Op::Link { ino, at } => self.link(*ino, at),
             Op::Unlink(at) => Ok(self.fs.unlink(at.parent, &at.name).map(|()| Answer::Done)?),
             Op::RmDir(at) => Ok(self.fs.rmdir(at.parent, &at.name).map(|()| Answer::Done)?),
             Op::Rename { from, to, mode, whiteout } => self.rename(from, to, *mode, *whiteout),
-            Op::Create { at, mode, exclusive, caller } => {
-                self.create(at, *mode, *exclusive, *caller)
-            }
-            Op::Open { ino, truncate, caller } => self.open(*ino, *truncate, *caller),
+            Op::Create { at, mode, flags, caller } => self.create(at, *mode, *flags, *caller),
+            Op::Open { ino, flags, caller } => self.open(*ino, *flags, *caller),
             Op::Read { .. } | Op::Sync { .. } => Err(Errno::EINVAL.into()),
-            Op::Write { ino, fh, offset, data, cached, kill } => {
+            Op::Write { ino, fh, offset, data, cached, kill, .. } => {
                 self.write((*ino, *fh), *offset, data, *cached, *kill)
             }
-            Op::Release { fh } => Ok(self.release(*fh).map(|()| Answer::Done)?),
+            Op::Release { fh, .. } => Ok(self.release(*fh).map(|()| Answer::Done)?),
             Op::OpenDir { ino } => self.open_dir(*ino),
             Op::ReadDir { ino, fh, cookie, plus } => self.read_dir(*ino, *fh, *cookie, *plus),
             Op::ReleaseDir { fh } => Ok(self.close_dir(*fh).map(|()| Answer::Done)?),
             Op::Forget { ino } => Ok(self.fs.forget(*ino).map(|()| Answer::Done)?),
-            Op::StatFs => Ok(Answer::Usage(self.fs.usage()?)),
+            Op::StatFs => Ok(Answer::Statfs(statfs(&self.fs.usage()?))),
             Op::GetXattr { ino, name, size } => self.get_xattr(*ino, name, *size),
             Op::SetXattr { ino, name, value, flags } => self.set_xattr(*ino, name, value, *flags),
             Op::ListXattr { ino, size, caller } => self.list_xattrs(*ino, *size, *caller),
             Op::RemoveXattr { ino, name } => self.remove_xattr(*ino, name),
-            Op::Allocate { ino, fh, offset, len, mode, caller } => {
-                self.allocate((*ino, *fh), (*offset, *len), *mode, *caller)
+            Op::Allocate { ino, fh, offset, len, how, keep_size, caller } => {
+                self.allocate((*ino, *fh), (*offset, *len), (*how, *keep_size), *caller)
             }
             Op::Seek { fh, offset, whence, .. } => self.seek(*fh, *offset, *whence),
+            // The kernel keeps locks itself, and was told not to flush.
+            Op::Flush { .. } | Op::GetLock(_) | Op::SetLock { .. } => Err(Errno::ENOSYS.into()),
         }
+    }
+}
+
+/// Bytes of metadata for an inode, about.
+const INODE_BYTES: u64 = 512;
+
+/// How full a volume is. Blocks that the store has no room for are free but not available: counted
+/// as used, they would make an empty volume on a small disk seem full.
+fn statfs(usage: &Usage) -> Statfs {
+    let files_free = usage.free_blocks.saturating_mul(usage.block_bytes) / INODE_BYTES;
+    Statfs {
+        blocks: usage.capacity_blocks,
+        free: usage.unused_blocks,
+        available: usage.free_blocks,
+        files: usage.files + usage.directories + files_free,
+        files_free,
+        block_bytes: u32::try_from(usage.block_bytes).unwrap_or(u32::MAX),
     }
 }

@@ -1,14 +1,14 @@
 //! A file system on a directory: the threads of a mount and how it ends.
 
 use super::attach::{self, Look};
-use super::kernel::Kernel;
+use super::kernel::{self, Answers, Kernel};
 use super::references::References;
-use super::reply;
-use super::request::{Answer, Op, Queue, RequestKind};
+use super::request::{self, Queue};
 use super::scarce::{self, Scarce};
 use super::server::{Late, OnRequest, Server, Settings, Unlearn};
 use super::writers::{self, Writers};
-use crate::error::{Doing, Result};
+use crate::error::Result;
+use crate::fuse::{self, Answer, Op, RequestKind};
 use crate::log;
 use crate::queue::Pulse;
 use crate::server::Running;
@@ -123,16 +123,14 @@ fn start(
     fs.keep_while(Box::new(move |ino| known.keep(ino)));
     let writers = Writers::default();
     let (long, answers) = channel();
-    thread::Builder::new().name("answers".into()).spawn(move || reply::hand_over(&answers))?;
-    let (queue_of, scarce) = (Arc::clone(queue), settings.scarce.clone());
+    thread::Builder::new()
+        .name("answers".into())
+        .spawn(move || kernel::hand_over(&answers, block_bytes))?;
+    let scarce = settings.scarce.clone();
     let kept = scarce.kept();
-    let kernel = Kernel { queue: queue_of, block_bytes, writers, references, scarce, flush, long };
-    let mut config = fuser::Config::default();
-    config.n_threads = Some(1);
-    // The kernel decides who may enter: it knows, and it also writes in its own name.
-    let all = fuser::SessionACL::All;
-    let session = fuser::Session::from_fd(kernel, device, all, config)
-        .doing("the kernel does not speak to us")?;
+    let answers = Arc::new(Answers { block_bytes, writers, references, scarce, long });
+    let kernel = Kernel { queue: Arc::clone(queue), flush, answers };
+    let session = fuse::session(kernel, device, 1)?;
     let notifier = session.notifier();
     thread::Builder::new().name("forget".into()).spawn(move || forget_late(&forget, &notifier))?;
 
@@ -181,12 +179,12 @@ fn unlearn(outdated: &Receiver<Unlearn>, notifier: &fuser::Notifier, queue: &Que
     while let Ok(Unlearn { ino, slot, answer }) = outdated.recv() {
         let _ = notifier.inval_inode(INodeNo(ino), -1, 0);
         let opened = match &answer {
-            Ok(Answer::Opened(fh)) => Some(*fh),
+            Ok(Answer::Opened(fh, _)) => Some(*fh),
             _ => None,
         };
         // Too late: nobody will close this handle.
         if let (false, Some(fh)) = (slot.answer(answer), opened) {
-            queue.push(Op::Release { fh }, Box::new(drop));
+            queue.push(request::close(fh), Box::new(drop));
         }
     }
 }
@@ -203,7 +201,7 @@ impl Mounted {
         let reply = Box::new(move |result: Result<_, _>| {
             let _ = done.send(result.is_ok());
         });
-        queue.push(Op::Sync { ino: ROOT_INO }, reply);
+        queue.push(Op::Sync { ino: ROOT_INO, fh: None }, reply);
         answer
     }
 }

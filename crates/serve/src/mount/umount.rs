@@ -2,9 +2,10 @@
 //! again.
 
 use super::attach;
-use super::data::{LOST_NAME, NO_ROOM, SERVER_NAME};
+use super::data::{LOST_NAME, NO_ROOM};
 use super::fault::Fault;
 use crate::error::Result;
+use crate::fuse::xattr::SERVER_NAME;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags};
 use std::fs::File;

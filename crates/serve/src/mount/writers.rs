@@ -3,7 +3,8 @@
 //! The kernel writes back its cache before most requests that depend on it, but not before it asks
 //! where data and holes are. So we make it write back, or a new file would seem to be one hole.
 
-use super::request::{Op, Queue, Replier};
+use super::request::{Queue, Replier};
+use crate::fuse::Op;
 use fuser::INodeNo;
 use oblivio_volume::fs::Ino;
 use std::collections::HashMap;

@@ -1,12 +1,10 @@
 //! The kernel's numbers for inodes, and what it may have cached of them.
 
 use fuser::Errno;
-use oblivio_privatefs::{Attr, Kind, Owner, ROOT};
+use oblivio_privatefs::{FileKind, NodeAttr, Owner, ROOT, ROOT_INO, number};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The kernel's number of the root.
-pub const ROOT_INO: u64 = 1;
 /// Names that are remembered; beyond it, the kernel finds changes when its own memory is too old.
 const MOST_NAMES: usize = 1 << 16;
 
@@ -34,17 +32,12 @@ struct Tables {
 
 impl Tables {
     fn number(&self, id: Owner) -> u64 {
-        if id == ROOT {
-            return ROOT_INO;
-        }
         if let Some(&number) = self.numbers.get(&id) {
             return number;
         }
-        let mut first = [0; 8];
-        first.copy_from_slice(&id[..8]);
-        let mut number = u64::from_le_bytes(first).max(2);
+        let mut number = number(id);
         while self.known.contains_key(&number) {
-            number = number.wrapping_add(1).max(2);
+            number = number.wrapping_add(1).max(ROOT_INO + 1);
         }
         number
     }
@@ -68,7 +61,7 @@ impl Ids {
     }
 
     /// The kernel learns of an inode, under a name.
-    pub fn learned(&self, attr: &Attr, parent: Owner, name: &[u8]) -> u64 {
+    pub fn learned(&self, attr: &NodeAttr, parent: Owner, name: &[u8]) -> u64 {
         let mut tables = self.tables();
         let number = tables.number(attr.id);
         if number != ROOT_INO {
@@ -76,7 +69,7 @@ impl Ids {
             let new = Known { id: attr.id, lookups: 0, pages_of: [0; 16] };
             tables.known.entry(number).or_insert(new).lookups += 1;
         }
-        if attr.kind != Kind::Directory && tables.names_count < MOST_NAMES {
+        if attr.kind != FileKind::Directory && tables.names_count < MOST_NAMES {
             let new = tables.names.entry(parent).or_default().insert(name.to_vec());
             tables.names_count += usize::from(new);
         }
@@ -95,7 +88,7 @@ impl Ids {
     }
 
     /// Whether the kernel's pages of a file are those of this state of it. They are from now on.
-    pub fn keeps_pages(&self, ino: u64, attr: &Attr) -> bool {
+    pub fn keeps_pages(&self, ino: u64, attr: &NodeAttr) -> bool {
         let mut tables = self.tables();
         let known = tables.known.get_mut(&ino);
         known
@@ -127,20 +120,35 @@ impl Ids {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use oblivio_privatefs::Timestamp;
+    use oblivio_privatefs::{Attr, Timestamp};
 
-    fn attr(id: Owner) -> Attr {
+    fn node(id: Owner) -> NodeAttr {
         let at = Timestamp::default();
-        let (kind, change) = (Kind::File, [1; 16]);
-        let (size, mode, uid, gid, nlink, rdev) = (0, 0, 0, 0, 1, 0);
+        let (ino, kind) = (number(id), FileKind::File);
+        let (size, blocks, mode, uid, gid, nlink, rdev) = (0, 0, 0, 0, 0, 1, 0);
         let (atime, mtime, ctime, crtime) = (at, at, at, at);
-        Attr { id, kind, size, mode, uid, gid, nlink, rdev, atime, mtime, ctime, crtime, change }
+        let attr = Attr {
+            ino,
+            kind,
+            size,
+            blocks,
+            mode,
+            uid,
+            gid,
+            nlink,
+            rdev,
+            atime,
+            mtime,
+            ctime,
+            crtime,
+        };
+        NodeAttr { id, change: [1; 16], attr }
     }
 
     #[test]
     fn two_files_that_begin_alike_have_two_numbers() {
         let ids = Ids::default();
-        let (a, mut b) = (attr([7; 16]), attr([7; 16]));
+        let (a, mut b) = (node([7; 16]), node([7; 16]));
         b.id[15] = 8;
         let (first, second) = (ids.learned(&a, ROOT, b"a"), ids.learned(&b, ROOT, b"b"));
         assert_ne!(first, second);
@@ -154,7 +162,7 @@ mod tests {
     #[test]
     fn pages_are_kept_while_the_file_is_the_same() {
         let ids = Ids::default();
-        let mut a = attr([7; 16]);
+        let mut a = node([7; 16]);
         let ino = ids.learned(&a, ROOT, b"a");
         assert!(!ids.keeps_pages(ino, &a));
         assert!(ids.keeps_pages(ino, &a));

@@ -1,40 +1,29 @@
-//! The connection to the kernel: what its requests have in common.
+//! The connection to the kernel: each request is carried out on the thread that brought it.
 
-use super::convert::{self, errno};
+use super::errno::Fail;
 use super::ids::Ids;
+use super::locking::{self, F_UNLCK};
 use super::notify::Pages;
 use super::options::Options;
-use fuser::{
-    Errno, FopenFlags, INodeNo, ReplyAttr, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyXattr,
-    Request,
-};
-use oblivio_privatefs::{Attr, Error, LockOwner as Holder, NewNode, Owner, PrivateFs};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use crate::fuse::{Answer, Files, KernelReply, LockRequest, Manner, Op, Statfs, xattr};
+use fuser::{Errno, InitFlags};
+use oblivio_privatefs::{Ino, Owner, PrivateFs, Space, XattrMode};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub const O_APPEND: i32 = 0o2000;
-const KEEP_SIZE: i32 = 1;
-const PUNCH_HOLE: i32 = 2;
-const ZERO_RANGE: i32 = 16;
-/// Names that are read for one answer to a listing.
-const LISTED: usize = 256;
 const RELAXED_TTL: Duration = Duration::from_secs(1);
+
+/// The outcome of a request.
+pub type Served = Result<Answer, Fail>;
 
 /// The connection to the kernel.
 pub struct Kernel {
     pub fs: Arc<PrivateFs>,
     pub ids: Arc<Ids>,
-    pub pages: Arc<Pages>,
-    pub block_bytes: u32,
-    pub ttl: Duration,
-    strict: bool,
-    pub local_locks: bool,
-}
-
-pub fn node(request: &Request, mode: u32) -> NewNode {
-    NewNode { mode, uid: request.uid(), gid: request.gid() }
+    pages: Arc<Pages>,
+    manner: Manner,
+    pub strict: bool,
+    local_locks: bool,
 }
 
 impl Kernel {
@@ -43,148 +32,145 @@ impl Kernel {
         let block_bytes = u32::try_from(fs.block_bytes()).unwrap_or(u32::MAX);
         let ttl = if options.strict { Duration::ZERO } else { RELAXED_TTL };
         let (strict, local_locks) = (options.strict, options.local_locks);
-        Self { fs, ids, pages, block_bytes, ttl, strict, local_locks }
+        Self { fs, ids, pages, manner: Manner { ttl, block_bytes }, strict, local_locks }
     }
 
-    pub fn id(&self, ino: INodeNo) -> Result<Owner, Errno> {
-        self.ids.id(ino.0)
+    pub fn id(&self, ino: Ino) -> Result<Owner, Errno> {
+        self.ids.id(ino)
+    }
+}
+
+impl Files for Kernel {
+    type Data<'r> = &'r [u8];
+
+    /// Not that the kernel keeps written data for itself: then lengths and times of files would be
+    /// its own, whatever other clients do.
+    fn capabilities(&self) -> InitFlags {
+        let always = InitFlags::FUSE_ASYNC_READ
+            | InitFlags::FUSE_BIG_WRITES
+            | InitFlags::FUSE_PARALLEL_DIROPS;
+        match self.local_locks {
+            true => always,
+            false => always | InitFlags::FUSE_POSIX_LOCKS | InitFlags::FUSE_FLOCK_LOCKS,
+        }
     }
 
-    pub fn entry(
-        &self,
-        parent: INodeNo,
-        name: &OsStr,
-        work: impl FnOnce(Owner, &[u8]) -> Result<Attr, Error>,
-        reply: ReplyEntry,
-    ) {
-        let name = name.as_bytes();
-        let made = self.id(parent).and_then(|parent| {
-            let attr = work(parent, name).map_err(|error| errno(&error))?;
-            Ok((self.ids.learned(&attr, parent, name), attr))
-        });
-        match made {
-            Ok((ino, attr)) => {
-                let attr = convert::attr(&attr, ino, self.block_bytes);
-                reply.entry(&self.ttl, &attr, crate::mount::reply::GENERATION);
+    fn carry_out(&self, op: Op<&[u8]>, reply: KernelReply) {
+        match op {
+            Op::SetLock { lock, waits } => self.set_lock(lock, waits, reply),
+            op => reply.answer(self.served(op).map_err(|fail| fail.errno()), self.manner),
+        }
+    }
+
+    fn forget(&self, ino: Ino, lookups: u64) {
+        self.ids.forgotten(ino, lookups);
+    }
+}
+
+impl Kernel {
+    fn served(&self, op: Op<&[u8]>) -> Served {
+        let fs = &self.fs;
+        match op {
+            Op::Lookup(at) => self.entry(&at, |parent, name| fs.lookup(parent, name)),
+            Op::GetAttr { ino, .. } => self.attr(ino, |id| fs.attr(id)),
+            Op::SetAttr { ino, fh, change, .. } => self.attr(ino, |id| {
+                if let Some(fh) = fh.filter(|_| change.size.is_some()) {
+                    fs.check_handle(id, fh)?;
+                }
+                fs.set_attr(id, change)
+            }),
+            Op::ReadLink { ino } => Ok(Answer::Data(fs.read_link(self.id(ino)?)?)),
+            Op::MkNod { .. } | Op::MkDir { .. } | Op::SymLink { .. } | Op::Create { .. } => {
+                self.make(op)
             }
-            Err(errno) => reply.error(errno),
-        }
-    }
-
-    pub fn empty(
-        &self,
-        ino: INodeNo,
-        work: impl FnOnce(Owner) -> Result<(), Error>,
-        reply: ReplyEmpty,
-    ) {
-        match self.id(ino).and_then(|id| work(id).map_err(|error| errno(&error))) {
-            Ok(()) => reply.ok(),
-            Err(errno) => reply.error(errno),
-        }
-    }
-
-    pub fn attr(
-        &self,
-        ino: INodeNo,
-        work: impl FnOnce(Owner) -> Result<Attr, Error>,
-        reply: ReplyAttr,
-    ) {
-        match self.id(ino).and_then(|id| work(id).map_err(|error| errno(&error))) {
-            Ok(attr) => {
-                reply.attr(&self.ttl, &convert::attr(&attr, ino.0, self.block_bytes));
+            Op::Link { .. } | Op::Unlink(_) | Op::RmDir(_) | Op::Rename { .. } => self.rename(op),
+            Op::Open { ino, flags, .. } => self.open(ino, flags),
+            Op::Read { ino, fh, offset, len } => {
+                let id = self.held(ino, fh)?;
+                Ok(Answer::Data(fs.read(id, offset, len as usize)?))
             }
-            Err(errno) => reply.error(errno),
-        }
-    }
-
-    /// Appends go to the true end, which the kernel does not know: none of its pages.
-    pub fn opened(&self, ino: u64, flags: i32, attr: &Attr) -> FopenFlags {
-        if self.strict || flags & O_APPEND != 0 {
-            return FopenFlags::FOPEN_DIRECT_IO;
-        }
-        match self.ids.keeps_pages(ino, attr) {
-            true => FopenFlags::FOPEN_KEEP_CACHE,
-            false => FopenFlags::empty(),
-        }
-    }
-
-    pub fn make_file(
-        &self,
-        parent: Owner,
-        name: &[u8],
-        node: NewNode,
-        exclusive: bool,
-    ) -> Result<Attr, Error> {
-        loop {
-            match self.fs.create(parent, name, node) {
-                Err(Error::Exists) if !exclusive => {}
-                made => return made,
+            Op::Write { .. } | Op::Allocate { .. } => self.write(op),
+            Op::Flush { ino, fh, owner } => self.flush(ino, fh, owner),
+            Op::Release { ino, owner, .. } => self.release(ino, owner),
+            Op::Sync { ino, fh } => {
+                let id = fh.map_or_else(|| Ok(self.id(ino)?), |fh| self.held(ino, fh))?;
+                Ok(fs.fsync(id).map(|()| Answer::Done)?)
             }
-            // Another client was faster. It may also be faster at removing it.
-            match self.fs.lookup(parent, name).and_then(|found| self.fs.open(found.id)) {
-                Err(Error::NotFound | Error::Stale) => {}
-                opened => return opened,
-            }
+            // A listing goes by cookies alone.
+            Op::OpenDir { .. } => Ok(Answer::Opened(0, fuser::FopenFlags::empty())),
+            Op::ReadDir { ino, cookie, .. } => self.list(ino, cookie),
+            Op::ReleaseDir { .. } | Op::Forget { .. } => Ok(Answer::Done),
+            Op::StatFs => Ok(Answer::Statfs(statfs(fs.space()?, self.manner.block_bytes))),
+            Op::GetXattr { .. }
+            | Op::SetXattr { .. }
+            | Op::ListXattr { .. }
+            | Op::RemoveXattr { .. } => self.xattr(op),
+            Op::GetLock(lock) => locking::get(fs, self.id(lock.ino)?, &lock),
+            Op::Ask { .. } | Op::Seek { .. } | Op::SetLock { .. } => Err(Errno::ENOSYS.into()),
         }
     }
 
-    pub fn list(&self, ino: INodeNo, after: u64, reply: &mut ReplyDirectory) -> Result<(), Error> {
-        let id = self.id(ino).map_err(|_| Error::Stale)?;
-        if after < 1 && reply.add(ino, 1, fuser::FileType::Directory, ".") {
-            return Ok(());
-        }
-        if after < 2 {
-            let up = INodeNo(self.ids.number(self.fs.parent(id)?));
-            if reply.add(up, 2, fuser::FileType::Directory, "..") {
-                return Ok(());
-            }
-        }
-        for entry in self.fs.list(id, after, LISTED)? {
-            let ino = INodeNo(self.ids.number(entry.id));
-            let name = OsStr::from_bytes(&entry.name);
-            if reply.add(ino, entry.cookie, convert::kind(entry.kind), name) {
-                break;
-            }
-        }
-        Ok(())
+    /// The file of an open handle, whose locks still stand.
+    pub fn held(&self, ino: Ino, fh: u64) -> Result<Owner, Fail> {
+        let id = self.id(ino)?;
+        self.fs.check_handle(id, fh)?;
+        Ok(id)
     }
 
-    pub fn xattr(&self, value: Result<Vec<u8>, Errno>, size: u32, reply: ReplyXattr) {
-        match value {
-            Ok(value) if size == 0 => reply.size(value.len() as u32),
-            Ok(value) if value.len() > size as usize => reply.error(Errno::ERANGE),
-            Ok(value) => reply.data(&value),
-            Err(errno) => reply.error(errno),
-        }
-    }
-
-    pub fn allocate(&self, id: Owner, offset: u64, len: u64, mode: i32) -> Result<(), Error> {
-        let end = offset.checked_add(len).ok_or(Error::TooLarge)?;
-        let keeps = mode & KEEP_SIZE != 0;
-        match mode & !KEEP_SIZE {
-            0 if keeps => Ok(()),
-            0 => self.fs.extend(id, end),
-            PUNCH_HOLE if keeps => self.fs.punch(id, offset, len),
-            ZERO_RANGE => {
-                self.fs.punch(id, offset, len)?;
-                if keeps { Ok(()) } else { self.fs.extend(id, end) }
+    fn xattr(&self, op: Op<&[u8]>) -> Served {
+        let fs = &self.fs;
+        match op {
+            Op::GetXattr { ino, name, size } => {
+                let value = match xattr::server(ino, &name) {
+                    Some(server) => server,
+                    None => {
+                        let id = self.id(ino)?;
+                        fs.xattr(id, known(&name)?)?
+                    }
+                };
+                Ok(xattr::sized(value, size)?)
             }
-            _ => Err(Error::Unsupported("this way of setting room aside")),
+            Op::ListXattr { ino, size, .. } => {
+                let names = fs.xattr_names(self.id(ino)?)?;
+                Ok(xattr::sized(xattr::names(names), size)?)
+            }
+            Op::SetXattr { ino, name, value, flags } => {
+                let (id, mode) = (self.id(ino)?, xattr::mode(flags).unwrap_or(XattrMode::Set));
+                Ok(fs.set_xattr(id, known(&name)?, &value, mode).map(|()| Answer::Done)?)
+            }
+            Op::RemoveXattr { ino, name } => {
+                let id = self.id(ino)?;
+                Ok(fs.remove_xattr(id, known(&name)?).map(|()| Answer::Done)?)
+            }
+            _ => Err(Errno::ENOSYS.into()),
         }
     }
 
-    pub fn unlock(&self, id: Owner, holder: Holder) -> Result<(), Error> {
-        match self.fs.has_locks(id) {
-            true => self.fs.unlock_all(id, Some(holder)),
-            false => Ok(()),
+    fn set_lock(&self, lock: LockRequest, waits: bool, reply: KernelReply) {
+        // Who has lost its locks may give them back.
+        let id = match lock.kind {
+            F_UNLCK => self.id(lock.ino).map_err(Fail::from),
+            _ => self.held(lock.ino, lock.fh),
+        };
+        let reply = locking::Reply { reply, manner: self.manner };
+        match id {
+            Ok(id) => locking::set(&self.fs, &self.pages, (id, lock), waits, reply),
+            Err(fail) => reply.outcome(Err(fail)),
         }
     }
 }
 
 /// Access lists would be kept, and not heeded.
-pub fn check_xattr(name: &OsStr) -> Result<&[u8], Error> {
-    match name.as_bytes() {
-        name if name.starts_with(b"system.") => Err(Error::Unsupported("this attribute")),
-        name => Ok(name),
+fn known(name: &[u8]) -> Result<&[u8], Errno> {
+    match name.starts_with(b"system.") {
+        true => Err(Errno::EOPNOTSUPP),
+        false => Ok(name),
     }
+}
+
+/// How full a volume is. Each file takes a block at least.
+fn statfs(space: Space, block_bytes: u32) -> Statfs {
+    let Space { total, free } = space;
+    let (blocks, available, files, files_free) = (total, free, total, free);
+    Statfs { blocks, free, available, files, files_free, block_bytes }
 }

@@ -4,10 +4,12 @@
 //! here both meet: a program that takes both kinds on one file, through two open files, waits for
 //! itself.
 
-use super::convert::errno;
+use super::errno::Fail;
+use super::kernel::Served;
 use super::notify::Pages;
-use fuser::{Errno, LockOwner, ReplyEmpty, ReplyLock};
-use oblivio_privatefs::{Attr, Error, Lock, LockKind, LockOwner as Holder, Owner, PrivateFs};
+use crate::fuse::{Answer, KernelReply, LockRequest, Manner};
+use fuser::Errno;
+use oblivio_privatefs::{Error, Lock, LockKind, LockOwner as Holder, NodeAttr, Owner, PrivateFs};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -21,93 +23,93 @@ const LAST_PAUSE: u64 = 320;
 /// The kernel cannot say that a waiting program was killed. After this long it is not waited for.
 const MOST_PAUSES: u32 = 2000;
 
-pub fn holder(owner: LockOwner) -> Holder {
-    Holder { number: owner.0, whole_file: false }
+pub fn holder(owner: u64) -> Holder {
+    Holder { number: owner, whole_file: false }
 }
 
-/// What the kernel asks about a lock.
-#[derive(Clone, Copy)]
-pub struct Wish {
-    pub ino: u64,
-    pub id: Owner,
-    pub owner: LockOwner,
-    pub kind: i32,
-    pub range: (u64, u64),
-    pub pid: u32,
+/// Where the outcome of a request goes.
+pub struct Reply {
+    pub reply: KernelReply,
+    pub manner: Manner,
 }
 
-impl Wish {
-    fn lock(&self) -> Option<Lock> {
-        let kind = match self.kind {
-            F_RDLCK => LockKind::Shared,
-            F_WRLCK => LockKind::Exclusive,
-            _ => return None,
-        };
-        Some(Lock { kind, start: self.range.0, end: self.range.1, pid: self.pid })
+impl Reply {
+    pub fn outcome(self, served: Result<(), Fail>) {
+        let answer = served.map(|()| Answer::Done).map_err(|fail| fail.errno());
+        self.reply.answer(answer, self.manner);
     }
 }
 
-pub fn get(fs: &PrivateFs, wish: &Wish, reply: ReplyLock) {
-    let Some(lock) = wish.lock() else { return reply.error(Errno::EINVAL) };
-    match fs.lock_in_the_way(wish.id, holder(wish.owner), lock) {
-        Ok(None) => reply.locked(wish.range.0, wish.range.1, F_UNLCK, 0),
-        Ok(Some(held)) => {
-            let kind = if held.kind == LockKind::Exclusive { F_WRLCK } else { F_RDLCK };
-            reply.locked(held.start, held.end, kind, held.pid);
-        }
-        Err(error) => reply.error(errno(&error)),
-    }
-}
-
-pub fn set(fs: &Arc<PrivateFs>, pages: &Arc<Pages>, wish: Wish, waits: bool, reply: ReplyEmpty) {
-    let Some(lock) = wish.lock() else {
-        return match fs.unlock(wish.id, holder(wish.owner), wish.range) {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(errno(&error)),
-        };
+/// The lock that is asked for; none to give one back.
+fn wanted(asked: &LockRequest) -> Option<Lock> {
+    let kind = match asked.kind {
+        F_RDLCK => LockKind::Shared,
+        F_WRLCK => LockKind::Exclusive,
+        _ => return None,
     };
-    match take(fs, wish, lock) {
-        Err(Error::Locked) if waits => wait(fs, pages, wish, lock, reply),
-        Ok(attr) if !pages.are_of(wish.ino, &attr) => {
+    Some(Lock { kind, start: asked.range.0, end: asked.range.1, pid: asked.pid })
+}
+
+pub fn get(fs: &PrivateFs, id: Owner, asked: &LockRequest) -> Served {
+    let lock = wanted(asked).ok_or(Errno::EINVAL)?;
+    Ok(match fs.lock_in_the_way(id, holder(asked.owner), lock)? {
+        None => Answer::Lock { range: asked.range, kind: F_UNLCK, pid: 0 },
+        Some(held) => {
+            let kind = if held.kind == LockKind::Exclusive { F_WRLCK } else { F_RDLCK };
+            Answer::Lock { range: (held.start, held.end), kind, pid: held.pid }
+        }
+    })
+}
+
+/// A file and what is asked about a lock of it.
+pub type Asked = (Owner, LockRequest);
+
+pub fn set(fs: &Arc<PrivateFs>, pages: &Arc<Pages>, (id, asked): Asked, waits: bool, reply: Reply) {
+    let Some(lock) = wanted(&asked) else {
+        let given_back = fs.unlock(id, holder(asked.owner), asked.range);
+        return reply.outcome(given_back.map_err(Fail::from));
+    };
+    match take(fs, (id, asked), lock) {
+        Err(Error::Locked) if waits => wait(fs, pages, (id, asked), lock, reply),
+        Ok(node) if !pages.are_of(asked.ino, &node) => {
             // On a thread of its own: the kernel may ask something before it forgets.
             let pages = Arc::clone(pages);
             let forgetting = thread::Builder::new().name("lock".into()).spawn(move || {
-                pages.forget(wish.ino);
-                reply.ok();
+                pages.forget(asked.ino);
+                reply.outcome(Ok(()));
             });
             drop(forgetting);
         }
-        Ok(_) => reply.ok(),
-        Err(error) => reply.error(errno(&error)),
+        taken => reply.outcome(taken.map(drop).map_err(Fail::from)),
     }
 }
 
 /// Who gets a lock sees what the one before wrote, as with NFS.
-fn take(fs: &PrivateFs, wish: Wish, lock: Lock) -> Result<Attr, Error> {
-    fs.lock(wish.id, holder(wish.owner), lock)?;
-    fs.attr_now(wish.id)
+fn take(fs: &PrivateFs, (id, asked): Asked, lock: Lock) -> Result<NodeAttr, Error> {
+    fs.lock(id, holder(asked.owner), lock)?;
+    fs.attr_now(id)
 }
 
 /// On a thread of its own: those that serve the kernel must stay free for who unlocks.
-fn wait(fs: &Arc<PrivateFs>, pages: &Arc<Pages>, wish: Wish, lock: Lock, reply: ReplyEmpty) {
+fn wait(fs: &Arc<PrivateFs>, pages: &Arc<Pages>, of: Asked, lock: Lock, reply: Reply) {
     let (fs, pages) = (Arc::clone(fs), Arc::clone(pages));
     let waiting = thread::Builder::new().name("lock".into()).spawn(move || {
         let mut pause = FIRST_PAUSE;
         for _ in 0..MOST_PAUSES {
             thread::sleep(Duration::from_millis(pause));
             pause = (pause * 2).min(LAST_PAUSE);
-            match take(&fs, wish, lock) {
+            match take(&fs, of, lock) {
                 Err(Error::Locked) => {}
-                Err(error) => return reply.error(errno(&error)),
-                Ok(attr) => {
-                    if !pages.are_of(wish.ino, &attr) {
-                        pages.forget(wish.ino);
+                Err(error) => return reply.outcome(Err(error.into())),
+                Ok(node) => {
+                    if !pages.are_of(of.1.ino, &node) {
+                        pages.forget(of.1.ino);
                     }
-                    return reply.ok();
+                    return reply.outcome(Ok(()));
                 }
             }
         }
-        reply.error(Errno::EAGAIN);
+        reply.outcome(Err(Errno::EAGAIN.into()));
     });
     drop(waiting);
 }

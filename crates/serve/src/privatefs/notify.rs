@@ -4,7 +4,7 @@
 use super::ids::Ids;
 use super::options::Stop;
 use fuser::{INodeNo, Notifier};
-use oblivio_privatefs::{Attr, Notice, Owner, PrivateFs};
+use oblivio_privatefs::{NodeAttr, Notice, Owner, PrivateFs};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock};
@@ -24,7 +24,7 @@ pub struct Pages {
 
 impl Pages {
     /// Whether the kernel has those of this state of the file. If not, [`Self::forget`] them.
-    pub fn are_of(&self, ino: u64, attr: &Attr) -> bool {
+    pub fn are_of(&self, ino: u64, attr: &NodeAttr) -> bool {
         self.ids.keeps_pages(ino, attr)
     }
 

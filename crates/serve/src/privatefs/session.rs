@@ -2,9 +2,10 @@
 
 use super::ids::Ids;
 use super::kernel::Kernel;
+use super::notify;
 use super::options::{Options, Stop};
-use super::{convert, notify};
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result};
+use crate::fuse::{self, convert};
 use crate::log;
 use crate::mount::attach;
 use oblivio_crypto::{Entropy, OsEntropy};
@@ -52,13 +53,8 @@ pub fn serve(fs: Arc<PrivateFs>, dir: &Path, options: &Options) -> Result<Mounte
     let ids = Arc::new(Ids::default());
     let pages = Arc::new(notify::Pages { ids: Arc::clone(&ids), notifier: OnceLock::new() });
     let kernel = Kernel::new(Arc::clone(&fs), Arc::clone(&pages), options);
-    let mut config = fuser::Config::default();
-    config.n_threads = Some(THREADS);
-    config.clone_fd = false;
-    let all = fuser::SessionACL::All;
-    let session = fuser::Session::from_fd(kernel, device, all, config)
-        .doing("the kernel does not speak to us")
-        .inspect_err(|_| drop(attach::detach(&dir, true)))?;
+    let session =
+        fuse::session(kernel, device, THREADS).inspect_err(|_| drop(attach::detach(&dir, true)))?;
     let notifier = session.notifier();
     let _ = pages.notifier.set(notifier.clone());
     let stop = Arc::new(Stop::default());

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 
 /// Mounts over one memory.
@@ -25,7 +25,7 @@ fn client(memory: &Arc<Memory>, number: u8, strict: bool) -> Arc<PrivateFs> {
     let line = memory.client(oblivio_privatefs::Session(number.into()));
     let fs = PrivateFs::new(line, environment(), options).unwrap();
     let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
-    fs.create_root(NewNode { mode: 0o755, uid, gid }).unwrap();
+    fs.create_root(NewNode { mode: 0o755, uid, gid, mtime: SystemTime::now().into() }).unwrap();
     Arc::new(fs)
 }
 

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex};
 pub mod work;
 
 pub const BLOCK: usize = 4096;
-pub const NODE: NewNode = NewNode { mode: 0o644, uid: 1, gid: 1 };
+const TIME: Timestamp = Timestamp { seconds: 7, nanos: 0 };
+pub const NODE: NewNode = NewNode { mode: 0o644, uid: 1, gid: 1, mtime: TIME };
 
 /// A clock that moves at each look, and chance from a seed.
 pub fn environment(seed: u64) -> Environment {
@@ -40,7 +41,7 @@ pub fn client(memory: &Arc<Memory>, number: u8, strict: bool) -> Client {
     let options = Options { strict, ..Options::default() };
     let environment = environment(u64::from(number));
     let fs = PrivateFs::new(line.clone(), environment, options).unwrap();
-    fs.create_root(NewNode { mode: 0o755, uid: 0, gid: 0 }).unwrap();
+    fs.create_root(NewNode { mode: 0o755, uid: 0, gid: 0, mtime: TIME }).unwrap();
     Client { fs: Arc::new(fs), line }
 }
 

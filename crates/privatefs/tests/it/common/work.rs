@@ -2,7 +2,7 @@
 
 use super::{Client, NODE, client};
 use oblivio_privatefs::testing::Memory;
-use oblivio_privatefs::{Kind, Owner, PrivateFs, ROOT, RenameMode, Result, SetAttr, XattrMode};
+use oblivio_privatefs::{FileKind, Owner, PrivateFs, ROOT, RenameMode, Result, SetAttr, XattrMode};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub const ATOMIC: &[(&str, Work)] = &[
     ("exchange x d", |fs, _| fs.rename((ROOT, b"x"), (ROOT, b"d"), RenameMode::Exchange)),
     ("no replace x e", |fs, _| fs.rename((ROOT, b"x"), (ROOT, b"e"), RenameMode::NoReplace)),
     ("rmdir d", |fs, _| fs.rmdir(ROOT, b"d")),
-    ("mknod d/g", |fs, at| fs.mknod(at.d, b"g", Kind::Fifo, 0, NODE).map(drop)),
+    ("mknod d/g", |fs, at| fs.mknod(at.d, b"g", FileKind::Fifo, 0, NODE).map(drop)),
     ("link x f", |fs, at| fs.link(at.x, ROOT, b"f").map(drop)),
     ("append x", |fs, at| fs.append(at.x, &[2; 10]).map(drop)),
     ("truncate x", |fs, at| {
@@ -81,7 +81,7 @@ pub const LONGER: &[(&str, Work)] = &[
     ("many names", |fs, at| {
         for number in 0..40 {
             let name = [format!("{number:03}").as_bytes(), &[b'n'; 240]].concat();
-            fs.mknod(at.d, &name, Kind::File, 0, NODE)?;
+            fs.mknod(at.d, &name, FileKind::File, 0, NODE)?;
         }
         Ok(())
     }),
@@ -104,17 +104,17 @@ pub fn seen(fs: &PrivateFs) -> BTreeMap<String, String> {
 fn see(fs: &PrivateFs, id: Owner, path: &str, all: &mut BTreeMap<String, String>) {
     let attr = fs.attr(id).unwrap();
     let content = match attr.kind {
-        Kind::File => {
+        FileKind::File => {
             let data = fs.read(id, 0, 1 << 20).unwrap();
             let sums: Vec<(u8, usize)> =
                 data.chunk_by(|a, b| a == b).map(|run| (run[0], run.len())).collect();
             format!("{sums:?} {:?}", fs.xattr_names(id).unwrap())
         }
-        Kind::Symlink => format!("{}", fs.read_link(id).unwrap().len()),
+        FileKind::Symlink => format!("{}", fs.read_link(id).unwrap().len()),
         _ => String::new(),
     };
     all.insert(path.to_owned(), format!("{:?} {} {content}", attr.kind, attr.nlink));
-    if attr.kind == Kind::Directory {
+    if attr.kind == FileKind::Directory {
         for entry in fs.list(id, 0, usize::MAX).unwrap() {
             let path = format!("{path}/{}", String::from_utf8_lossy(&entry.name));
             see(fs, entry.id, &path, all);

@@ -16,7 +16,7 @@ fn a_stalled_store_is_answered_for_and_comes_back() {
     let file = rig.create("a");
     rig.ask(write(file, 0, b"hello")).expect("written");
     rig.gate.shut(true);
-    let sync = rig.send(Op::Sync { ino: 1 });
+    let sync = rig.send(Op::Sync { ino: 1, fh: None });
     rig.gate.met();
     let others = [rig.send(Op::StatFs), rig.send(read(file, 0, 5)), rig.send(create("b"))];
     rig.pass(LIMIT / 2);
@@ -36,7 +36,7 @@ fn a_stalled_store_is_answered_for_and_comes_back() {
     }
     // The server skips requests whose callers have given up.
     assert!(matches!(rig.ask(Op::Lookup(place("b"))), Ok(Answer::Entry(None))));
-    rig.ask(Op::Sync { ino: 1 }).expect("the store is back");
+    rig.ask(Op::Sync { ino: 1, fh: None }).expect("the store is back");
     rig.end();
 }
 
@@ -45,9 +45,9 @@ fn what_was_opened_too_late_is_closed_and_forgotten() {
     let rig = Rig::new();
     rig.create("open");
     rig.gate.shut(true);
-    let sync = rig.send(Op::Sync { ino: 1 });
+    let sync = rig.send(Op::Sync { ino: 1, fh: None });
     rig.gate.met();
-    let release = rig.send(Op::Release { fh: 1 });
+    let release = rig.send(close(1));
     let opened = rig.send(Op::Unlink(place("open")));
     rig.pass(LIMIT);
     for late in [sync, opened, release] {
@@ -66,7 +66,7 @@ fn a_slow_store_that_is_at_work_is_waited_for() {
     let rig = Rig::with(None, Arc::clone(&pulse));
     rig.create("a");
     rig.gate.shut(true);
-    let sync = rig.send(Op::Sync { ino: 1 });
+    let sync = rig.send(Op::Sync { ino: 1, fh: None });
     rig.gate.met();
     let part = LIMIT / 5 * 4;
     for times in 1..20 {
@@ -84,7 +84,7 @@ fn a_killed_queue_answers_everybody_at_once() {
     let rig = Rig::new();
     rig.create("a");
     rig.gate.shut(true);
-    let waiting = [rig.send(Op::Sync { ino: 1 }), rig.send(Op::StatFs)];
+    let waiting = [rig.send(Op::Sync { ino: 1, fh: None }), rig.send(Op::StatFs)];
     rig.queue.kill();
     for one in waiting {
         assert_eq!(heard(&one).expect_err("killed"), EIO);

@@ -7,9 +7,10 @@ mod outage;
 mod padded;
 mod serving;
 
-use super::request::{Answer, Caller, Op, Place, Queue};
+use super::request::{Queue, close};
 use super::scarce::Scarce;
 use super::server::{Late, OnRequest, Server, Settings};
+use crate::fuse::{Answer, Caller, O_EXCL, Op, Place};
 use crate::queue::Pulse;
 use fuser::Errno;
 use oblivio_engine::{BlockAnswer, BlockOp};
@@ -171,7 +172,7 @@ impl Rig {
 
     fn create(&self, name: &str) -> (u64, u64) {
         match self.ask(create(name)) {
-            Ok(Answer::Created(attr, fh)) => (attr.ino, fh),
+            Ok(Answer::Created(attr, fh, _)) => (attr.ino, fh),
             other => panic!("{other:?}"),
         }
     }
@@ -196,11 +197,11 @@ fn place(name: &str) -> Place {
 }
 
 fn create(name: &str) -> Op {
-    Op::Create { at: place(name), mode: 0o100_644, exclusive: true, caller: Caller::default() }
+    Op::Create { at: place(name), mode: 0o100_644, flags: O_EXCL, caller: Caller::default() }
 }
 
 fn write((ino, fh): (u64, u64), offset: u64, data: &[u8]) -> Op {
-    Op::Write { ino, fh, offset, data: data.to_vec(), cached: false, kill: None }
+    Op::Write { ino, fh, offset, data: data.to_vec(), cached: false, flags: 0, kill: None }
 }
 
 fn read((ino, fh): (u64, u64), offset: u64, len: u32) -> Op {

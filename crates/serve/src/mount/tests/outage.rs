@@ -5,12 +5,12 @@
 
 use super::flaky::{Call, Flaky, Trouble};
 use super::*;
+use crate::fuse::Statfs;
 use crate::judge;
 use crate::pulse::PulseStore;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::{Held, Objects, Patience, PutMode, ReadAt, RetryStore, Store};
 use oblivio_testkit::campaign::scaled;
-use oblivio_volume::fs::Usage;
 use oblivio_volume::{CreateOptions, OpenOptions, Volume, change_passphrase};
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -77,9 +77,9 @@ impl Storm {
         .map_err(Errno::code)
     }
 
-    fn usage(&mut self) -> Usage {
+    fn usage(&mut self) -> Statfs {
         match self.ask(Op::StatFs) {
-            Ok(Answer::Usage(usage)) => usage,
+            Ok(Answer::Statfs(usage)) => usage,
             other => panic!("{other:?}"),
         }
     }
@@ -87,7 +87,7 @@ impl Storm {
     /// Bytes that may be added, as programs are told.
     fn free(&mut self) -> u64 {
         let usage = self.usage();
-        usage.free_blocks * usage.block_bytes
+        usage.available * u64::from(usage.block_bytes)
     }
 
     /// Works until the store is back.
@@ -103,11 +103,11 @@ impl Storm {
         let n = self.next;
         self.next += 1;
         let made = match self.ask(create(&format!("f{n}")))? {
-            Answer::Created(attr, fh) => (attr.ino, fh),
+            Answer::Created(attr, fh, _) => (attr.ino, fh),
             other => panic!("{other:?}"),
         };
         let done = self.ask(write(made, 0, &content(n)));
-        let closed = self.ask(Op::Release { fh: made.1 });
+        let closed = self.ask(close(made.1));
         done.and(closed)?;
         self.written.insert(n, true);
         Ok(())
@@ -123,7 +123,7 @@ impl Storm {
     }
 
     fn sync(&mut self) -> std::result::Result<(), i32> {
-        self.ask(Op::Sync { ino: ROOT_INO })?;
+        self.ask(Op::Sync { ino: ROOT_INO, fh: None })?;
         self.sure.append(&mut self.written);
         Ok(())
     }
@@ -136,12 +136,11 @@ impl Storm {
             panic!("f{n} is lost")
         };
         let caller = Caller::default();
-        let Answer::Opened(fh) = self.ask(Op::Open { ino: attr.ino, truncate: false, caller })?
-        else {
+        let Answer::Opened(fh, _) = self.ask(Op::Open { ino: attr.ino, flags: 0, caller })? else {
             panic!("f{n} does not open")
         };
         let data = self.ask(read((attr.ino, fh), 0, PIECE as u32));
-        let closed = self.ask(Op::Release { fh });
+        let closed = self.ask(close(fh));
         match data? {
             Answer::Data(data) => assert!(data == content(n), "f{n} is wrong"),
             other => panic!("{other:?}"),
@@ -267,10 +266,10 @@ fn giving_space_back_may_fail_for_a_while() {
 fn a_disk_that_fills_up_is_told_in_advance() {
     let mut storm = Storm::new(true);
     storm.load().expect("room");
-    let (empty, unused) = (storm.free(), storm.usage().unused_blocks);
+    let (empty, unused) = (storm.free(), storm.usage().free);
     storm.store.size.store(256 << 20, Ordering::Relaxed);
     let less = storm.free();
-    assert_eq!(storm.usage().unused_blocks, unused, "nothing more is in it");
+    assert_eq!(storm.usage().free, unused, "nothing more is in it");
     assert!(less > 0 && less < 200 << 20 && less < empty, "{less}");
     let error = loop {
         if let Err(error) = storm.add() {

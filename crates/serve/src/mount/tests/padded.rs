@@ -4,8 +4,8 @@
 //! The kernel decides when it writes times and forgets files. So the test compares only pairs with
 //! equal kernel requests, by how much was shown. `just padded-pairs` compares more of them.
 
+use crate::fuse::RequestKind;
 use crate::mount::attach;
-use crate::mount::request::RequestKind;
 use crate::mount::server::OnRequest;
 use crate::mount::session::{Options, serve};
 use crate::paired::pairs::{Session, compare_totals, padded};

@@ -1,12 +1,12 @@
 //! How the server handles requests that wait together.
 
 use super::*;
-use crate::mount::request::RequestKind;
+use crate::fuse::RequestKind;
 
 /// Lets `ops` wait together, behind a sync held at the gate.
 fn together(rig: &Rig, ops: Vec<Op>) -> Vec<std::result::Result<Answer, Errno>> {
     rig.gate.shut(true);
-    let first = rig.send(Op::Sync { ino: 1 });
+    let first = rig.send(Op::Sync { ino: 1, fh: None });
     rig.gate.met();
     let answers: Vec<_> = ops.into_iter().map(|op| rig.send(op)).collect();
     rig.gate.shut(false);
@@ -20,7 +20,7 @@ fn syncs_that_wait_together_are_one_commit() {
     let file = rig.create("a");
     let commits = || rig.counts.commits.load(Ordering::Relaxed);
     let mut ops = vec![write(file, 0, b"x")];
-    ops.extend((0..10).map(|_| Op::Sync { ino: 1 }));
+    ops.extend((0..10).map(|_| Op::Sync { ino: 1, fh: None }));
     let before = commits();
     let answers = together(&rig, ops);
     assert!(answers.iter().all(std::result::Result::is_ok), "{answers:?}");
@@ -36,7 +36,7 @@ fn reads_that_wait_together_are_one_batch() {
     for at in 0..16u64 {
         rig.ask(write(file, at << 20, &vec![at as u8; 1 << 20])).expect("written");
     }
-    rig.ask(Op::Sync { ino: 1 }).expect("synced");
+    rig.ask(Op::Sync { ino: 1, fh: None }).expect("synced");
     let before = rig.counts.accesses.load(Ordering::Relaxed);
     let reads = (0..8u64).map(|at| read(file, at << 20, 4096)).collect();
     for (at, answer) in together(&rig, reads).into_iter().enumerate() {
@@ -90,7 +90,7 @@ fn what_was_done_is_there_after_the_end() {
     let rig = Rig::new();
     let file = rig.create("kept");
     rig.ask(write(file, 0, b"hello")).expect("written");
-    rig.ask(Op::Release { fh: file.1 }).expect("closed");
+    rig.ask(close(file.1)).expect("closed");
     let blocks = rig.end();
     let fs = FileSystem::open(blocks.boxed()).expect("the file system");
     assert_eq!(fs.lookup(ROOT_INO, b"kept").expect("the file").size, 5);
@@ -131,7 +131,7 @@ fn a_listing_goes_on_where_it_was_whatever_changes() {
     for n in 0..3000 {
         rig.create(&format!("f{n:04}"));
     }
-    let Ok(Answer::Opened(fh)) = rig.ask(Op::OpenDir { ino: ROOT_INO }) else { panic!("no") };
+    let Ok(Answer::Opened(fh, _)) = rig.ask(Op::OpenDir { ino: ROOT_INO }) else { panic!("no") };
     let (mut cookie, mut seen, mut middle) = (0, Vec::new(), (0, String::new()));
     loop {
         let page = list(&rig, fh, cookie);
@@ -178,9 +178,9 @@ fn an_open_directory_outlives_its_name() {
     rig.ask(Op::MkDir { at: place("d"), mode: 0o755, caller }).expect("made");
     let Ok(Answer::Entry(Some(attr))) = rig.ask(Op::Lookup(place("d"))) else { panic!("no") };
     let ino = attr.ino;
-    let Ok(Answer::Opened(fh)) = rig.ask(Op::OpenDir { ino }) else { panic!("no") };
+    let Ok(Answer::Opened(fh, _)) = rig.ask(Op::OpenDir { ino }) else { panic!("no") };
     rig.ask(Op::RmDir(place("d"))).expect("empty");
-    let Ok(Answer::Attr(attr)) = rig.ask(Op::GetAttr { ino }) else { panic!("no") };
+    let Ok(Answer::Attr(attr)) = rig.ask(Op::GetAttr { ino, fh: None }) else { panic!("no") };
     assert_eq!(attr.nlink, 0);
     let listed = rig.ask(Op::ReadDir { ino, fh, cookie: 2, plus: false });
     assert!(matches!(listed, Ok(Answer::Listing(names)) if names.is_empty()));
@@ -188,5 +188,5 @@ fn an_open_directory_outlives_its_name() {
     let made = rig.ask(Op::MkDir { at, mode: 0o755, caller });
     assert!(matches!(made, Err(code) if code == Errno::ENOENT.code()), "{made:?}");
     rig.ask(Op::ReleaseDir { fh }).expect("open");
-    assert!(rig.ask(Op::GetAttr { ino }).is_err(), "closed: it is gone");
+    assert!(rig.ask(Op::GetAttr { ino, fh: None }).is_err(), "closed: it is gone");
 }

@@ -1,4 +1,4 @@
-//! Between the file system's types and the kernel's.
+//! Between the file systems' types and the kernel's.
 
 use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
 use oblivio_volume::fs::{Attr, FileKind, Timestamp};
@@ -13,6 +13,18 @@ pub fn kind(kind: FileKind) -> FileType {
         FileKind::Socket => FileType::Socket,
         FileKind::CharDevice => FileType::CharDevice,
         FileKind::BlockDevice => FileType::BlockDevice,
+    }
+}
+
+/// The kind in the mode of a new node.
+pub fn kind_of_mode(mode: u32) -> Option<FileKind> {
+    match mode & 0o170_000 {
+        0o100_000 | 0 => Some(FileKind::File),
+        0o010_000 => Some(FileKind::Fifo),
+        0o140_000 => Some(FileKind::Socket),
+        0o020_000 => Some(FileKind::CharDevice),
+        0o060_000 => Some(FileKind::BlockDevice),
+        _ => None,
     }
 }
 

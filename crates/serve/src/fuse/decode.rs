@@ -1,28 +1,41 @@
-//! The kernel's side: these threads decode requests and queue them with their replies, nothing
-//! else.
-//!
-//! We are the only writer, so the kernel may cache for an hour: every change goes through it. For
-//! the same reason it handles `copy_file_range` itself: data in its memory need not be fetched, and
-//! it writes copies in large pieces.
+//! Decodes the kernel's requests, for whichever file system carries them out. Nothing else.
 
-use super::convert;
-use super::kernel::Kernel;
-use super::reply::{self, GENERATION, TTL, answer};
-use super::request::{Answer, Caller, Op, Place, Replier};
+use super::answer::KernelReply;
+use super::op::{Allocation, Caller, LockRequest, Op, Place};
+use super::{Files, configure, convert};
 use fuser::{
-    BsdFileFlags, Errno, FileHandle, FopenFlags, INodeNo, IoctlFlags, KernelConfig, LockOwner,
-    OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
-    ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
+    BsdFileFlags, Errno, FileHandle, INodeNo, IoctlFlags, KernelConfig, LockOwner, OpenFlags,
+    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
+    ReplyEntry, ReplyIoctl, ReplyLock, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
     Request, TimeOrNow, WriteFlags,
 };
 use oblivio_volume::fs::{RenameMode, SetAttr};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-const O_TRUNC: i32 = 0o1000;
-const O_EXCL: i32 = 0o200;
+const KEEP_SIZE: i32 = 1;
+const PUNCH_HOLE: i32 = 2;
+const ZERO_RANGE: i32 = 16;
+
+/// The file system that the kernel asks.
+#[derive(Debug)]
+pub struct Decoder<F>(pub F);
+
+impl<F: Files> Decoder<F> {
+    fn entry(&self, op: Op<F::Data<'_>>, reply: ReplyEntry) {
+        self.0.carry_out(op, KernelReply::Entry(reply));
+    }
+
+    fn empty(&self, op: Op<F::Data<'_>>, reply: ReplyEmpty) {
+        self.0.carry_out(op, KernelReply::Empty(reply));
+    }
+
+    fn xattr(&self, op: Op<F::Data<'_>>, reply: ReplyXattr) {
+        self.0.carry_out(op, KernelReply::Xattr(reply));
+    }
+}
 
 fn at(parent: INodeNo, name: &OsStr) -> Place {
     Place { parent: parent.0, name: name.as_bytes().to_vec() }
@@ -32,9 +45,13 @@ fn caller(request: &Request) -> Caller {
     Caller { uid: request.uid(), gid: request.gid() }
 }
 
-impl fuser::Filesystem for Kernel {
+fn handle(fh: Option<FileHandle>) -> Option<u64> {
+    fh.map(|fh| fh.0)
+}
+
+impl<F: Files> fuser::Filesystem for Decoder<F> {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
-        reply::configure(config);
+        configure(config, self.0.capabilities());
         Ok(())
     }
 
@@ -43,17 +60,12 @@ impl fuser::Filesystem for Kernel {
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
-        if self.references.forgotten(ino.0, lookups) {
-            // No caller waits for an answer.
-            self.queue.push(Op::Forget { ino: ino.0 }, Box::new(drop));
-        }
+        self.0.forget(ino.0, lookups);
     }
 
     fn getattr(&self, _: &Request, ino: INodeNo, fh: Option<FileHandle>, reply: ReplyAttr) {
-        match fh {
-            Some(fh) if self.scarce.is_short() => self.asked(ino.0, fh.0, reply),
-            _ => self.attr(Op::GetAttr { ino: ino.0 }, reply),
-        }
+        let op = Op::GetAttr { ino: ino.0, fh: handle(fh) };
+        self.0.carry_out(op, KernelReply::Attr(reply));
     }
 
     fn setattr(
@@ -67,27 +79,22 @@ impl fuser::Filesystem for Kernel {
         atime: Option<TimeOrNow>,
         mtime: Option<TimeOrNow>,
         ctime: Option<SystemTime>,
-        _: Option<FileHandle>,
+        fh: Option<FileHandle>,
         _: Option<SystemTime>,
         _: Option<SystemTime>,
         _: Option<SystemTime>,
         _: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let change = SetAttr {
-            mode,
-            uid,
-            gid,
-            size,
-            atime: atime.map(convert::asked_time),
-            mtime: mtime.map(convert::asked_time),
-            ctime: ctime.map(convert::timestamp),
-        };
-        self.attr(Op::SetAttr { ino: ino.0, change, caller: caller(request) }, reply);
+        let (atime, mtime) = (atime.map(convert::asked_time), mtime.map(convert::asked_time));
+        let ctime = ctime.map(convert::timestamp);
+        let change = SetAttr { mode, uid, gid, size, atime, mtime, ctime };
+        let op = Op::SetAttr { ino: ino.0, fh: handle(fh), change, caller: caller(request) };
+        self.0.carry_out(op, KernelReply::Attr(reply));
     }
 
     fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
-        self.data(Op::ReadLink { ino: ino.0 }, reply);
+        self.0.carry_out(Op::ReadLink { ino: ino.0 }, KernelReply::Data(reply));
     }
 
     fn mknod(
@@ -100,7 +107,8 @@ impl fuser::Filesystem for Kernel {
         rdev: u32,
         reply: ReplyEntry,
     ) {
-        let op = Op::MkNod { at: at(parent, name), mode, rdev, caller: caller(request) };
+        let Some(kind) = convert::kind_of_mode(mode) else { return reply.error(Errno::EINVAL) };
+        let op = Op::MkNod { at: at(parent, name), kind, mode, rdev, caller: caller(request) };
         self.entry(op, reply);
     }
 
@@ -170,17 +178,8 @@ impl fuser::Filesystem for Kernel {
     }
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let truncate = flags.0 & O_TRUNC != 0;
-        let (writers, scarce) = (self.writers.clone(), self.scarce.clone());
-        self.queue.push(
-            Op::Open { ino: ino.0, truncate, caller: caller(request) },
-            answer!(reply, Answer::Opened(fh) => {
-                writers.opened(ino.0, flags.0);
-                scarce.opened(ino.0, fh, flags.0, move || {
-                    reply.opened(FileHandle(fh), FopenFlags::FOPEN_KEEP_CACHE);
-                });
-            }),
-        );
+        let op = Op::Open { ino: ino.0, flags: flags.0, caller: caller(request) };
+        self.0.carry_out(op, KernelReply::Opened(reply));
     }
 
     fn create(
@@ -193,23 +192,8 @@ impl fuser::Filesystem for Kernel {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let (block, exclusive) = (self.block_bytes, flags & O_EXCL != 0);
-        let (writers, references) = (self.writers.clone(), self.references.clone());
-        let scarce = self.scarce.clone();
-        self.queue.push(
-            Op::Create { at: at(parent, name), mode, exclusive, caller: caller(request) },
-            answer!(reply, Answer::Created(attr, fh) => {
-                writers.opened(attr.ino, flags);
-                references.told(attr.ino);
-                let ttl = if scarce.asks_first(flags) { Duration::ZERO } else { TTL };
-                let (known, attr) = (attr.ino, convert::attr(&attr, block));
-                scarce.opened(known, fh, flags, move || {
-                    let (fh, flags) = (FileHandle(fh), FopenFlags::FOPEN_KEEP_CACHE);
-                    reply.created(&ttl, &attr, GENERATION, fh, flags);
-                });
-                scarce.created(known);
-            }),
-        );
+        let op = Op::Create { at: at(parent, name), mode, flags, caller: caller(request) };
+        self.0.carry_out(op, KernelReply::Created(reply));
     }
 
     fn read(
@@ -223,7 +207,8 @@ impl fuser::Filesystem for Kernel {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        self.long_data(Op::Read { ino: ino.0, fh: fh.0, offset, len }, reply);
+        let op = Op::Read { ino: ino.0, fh: fh.0, offset, len };
+        self.0.carry_out(op, KernelReply::Data(reply));
     }
 
     fn write(
@@ -234,20 +219,26 @@ impl fuser::Filesystem for Kernel {
         offset: u64,
         data: &[u8],
         flags: WriteFlags,
-        _: OpenFlags,
+        opened: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
         let cached = flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let kill = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID).then(|| caller(request));
-        let data = data.to_vec();
-        self.written(Op::Write { ino: ino.0, fh: fh.0, offset, data, cached, kill }, reply);
+        let (ino, fh, data, flags) = (ino.0, fh.0, F::Data::from(data), opened.0);
+        let op = Op::Write { ino, fh, offset, data, cached, flags, kill };
+        self.0.carry_out(op, KernelReply::Written(reply));
     }
 
-    /// The kernel has already written what it cached; nothing is left to do, and it need not ask
-    /// again.
-    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        reply.error(Errno::ENOSYS);
+    fn flush(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        self.empty(Op::Flush { ino: ino.0, fh: fh.0, owner: owner.0 }, reply);
     }
 
     fn release(
@@ -256,30 +247,24 @@ impl fuser::Filesystem for Kernel {
         ino: INodeNo,
         fh: FileHandle,
         flags: OpenFlags,
-        _: Option<LockOwner>,
+        owner: Option<LockOwner>,
         _: bool,
         reply: ReplyEmpty,
     ) {
-        self.writers.closed(ino.0, flags.0);
-        self.scarce.closed(fh.0);
-        self.empty(Op::Release { fh: fh.0 }, reply);
+        let owner = owner.map(|owner| owner.0);
+        self.empty(Op::Release { ino: ino.0, fh: fh.0, flags: flags.0, owner }, reply);
     }
 
-    fn fsync(&self, _: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.empty(Op::Sync { ino: ino.0 }, reply);
+    fn fsync(&self, _: &Request, ino: INodeNo, fh: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.empty(Op::Sync { ino: ino.0, fh: Some(fh.0) }, reply);
     }
 
     fn fsyncdir(&self, _: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.empty(Op::Sync { ino: ino.0 }, reply);
+        self.empty(Op::Sync { ino: ino.0, fh: None }, reply);
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        self.queue.push(
-            Op::OpenDir { ino: ino.0 },
-            answer!(reply, Answer::Opened(fh) => {
-                reply.opened(FileHandle(fh), FopenFlags::empty());
-            }),
-        );
+        self.0.carry_out(Op::OpenDir { ino: ino.0 }, KernelReply::Opened(reply));
     }
 
     fn readdir(
@@ -288,20 +273,10 @@ impl fuser::Filesystem for Kernel {
         ino: INodeNo,
         fh: FileHandle,
         cookie: u64,
-        mut reply: ReplyDirectory,
+        reply: ReplyDirectory,
     ) {
-        self.queue.push(
-            Op::ReadDir { ino: ino.0, fh: fh.0, cookie, plus: false },
-            answer!(reply, Answer::Listing(entries) => {
-                for entry in entries {
-                    let name = OsStr::from_bytes(&entry.name);
-                    if reply.add(INodeNo(entry.ino), entry.cookie, entry.kind, name) {
-                        break;
-                    }
-                }
-                reply.ok();
-            }),
-        );
+        let op = Op::ReadDir { ino: ino.0, fh: fh.0, cookie, plus: false };
+        self.0.carry_out(op, KernelReply::Directory(reply));
     }
 
     fn readdirplus(
@@ -310,37 +285,10 @@ impl fuser::Filesystem for Kernel {
         ino: INodeNo,
         fh: FileHandle,
         cookie: u64,
-        mut reply: ReplyDirectoryPlus,
+        reply: ReplyDirectoryPlus,
     ) {
-        let (block, references) = (self.block_bytes, self.references.clone());
-        let scarce = self.scarce.clone();
-        self.queue.push(
-            Op::ReadDir { ino: ino.0, fh: fh.0, cookie, plus: true },
-            answer!(reply, Answer::Listing(entries) => {
-                for entry in entries {
-                    let name = OsStr::from_bytes(&entry.name);
-                    let told = entry.attr.is_some();
-                    let attr = entry.attr.as_ref().map_or_else(
-                        // The kernel takes only number and kind of `.` and `..` from here.
-                        || fuser::FileAttr {
-                            ino: INodeNo(entry.ino),
-                            kind: entry.kind,
-                            ..convert::nothing()
-                        },
-                        |attr| convert::attr(attr, block),
-                    );
-                    let (ino, cookie) = (attr.ino, entry.cookie);
-                    if reply.add(ino, cookie, name, &TTL, &attr, GENERATION) {
-                        break;
-                    }
-                    if told {
-                        references.told(ino.0);
-                        scarce.told(ino.0);
-                    }
-                }
-                reply.ok();
-            }),
-        );
+        let op = Op::ReadDir { ino: ino.0, fh: fh.0, cookie, plus: true };
+        self.0.carry_out(op, KernelReply::DirectoryPlus(reply));
     }
 
     fn releasedir(&self, _: &Request, _: INodeNo, fh: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
@@ -348,8 +296,7 @@ impl fuser::Filesystem for Kernel {
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        let answer = answer!(reply, Answer::Usage(usage) => reply::statfs(&usage, reply));
-        self.queue.push(Op::StatFs, answer);
+        self.0.carry_out(Op::StatFs, KernelReply::Statfs(reply));
     }
 
     fn setxattr(
@@ -388,8 +335,15 @@ impl fuser::Filesystem for Kernel {
         mode: i32,
         reply: ReplyEmpty,
     ) {
+        let keep_size = mode & KEEP_SIZE != 0;
+        let how = match mode & !KEEP_SIZE {
+            0 => Allocation::Reserve,
+            PUNCH_HOLE if keep_size => Allocation::Punch,
+            ZERO_RANGE => Allocation::Zero,
+            _ => return reply.error(Errno::EOPNOTSUPP),
+        };
         let (ino, fh, caller) = (ino.0, fh.0, caller(request));
-        self.empty(Op::Allocate { ino, fh, offset, len, mode, caller }, reply);
+        self.empty(Op::Allocate { ino, fh, offset, len, how, keep_size, caller }, reply);
     }
 
     fn lseek(
@@ -402,17 +356,42 @@ impl fuser::Filesystem for Kernel {
         reply: ReplyLseek,
     ) {
         let op = Op::Seek { ino: ino.0, fh: fh.0, offset, whence };
-        let replier: Replier = answer!(reply, Answer::Offset(found) => {
-            match i64::try_from(found) {
-                Ok(found) => reply.offset(found),
-                Err(_) => reply.error(Errno::EOVERFLOW),
-            }
-        });
-        if !self.writers.has(ino.0) {
-            self.queue.push(op, replier);
-        } else if let Err(unsent) = self.flush.send((op, replier)) {
-            unsent.0.1(Err(Errno::EIO));
-        }
+        self.0.carry_out(op, KernelReply::Offset(reply));
+    }
+
+    fn getlk(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        owner: LockOwner,
+        start: u64,
+        end: u64,
+        kind: i32,
+        pid: u32,
+        reply: ReplyLock,
+    ) {
+        let (ino, fh, owner) = (ino.0, fh.0, owner.0);
+        let lock = LockRequest { ino, fh, owner, kind, range: (start, end), pid };
+        self.0.carry_out(Op::GetLock(lock), KernelReply::Lock(reply));
+    }
+
+    fn setlk(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        owner: LockOwner,
+        start: u64,
+        end: u64,
+        kind: i32,
+        pid: u32,
+        waits: bool,
+        reply: ReplyEmpty,
+    ) {
+        let (ino, fh, owner) = (ino.0, fh.0, owner.0);
+        let lock = LockRequest { ino, fh, owner, kind, range: (start, end), pid };
+        self.empty(Op::SetLock { lock, waits }, reply);
     }
 
     fn ioctl(

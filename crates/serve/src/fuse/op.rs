@@ -1,0 +1,272 @@
+//! The kernel's requests as plain data.
+
+use oblivio_volume::fs::{FileKind, Ino, RenameMode, SetAttr};
+
+pub const O_TRUNC: i32 = 0o1000;
+pub const O_EXCL: i32 = 0o200;
+pub const O_APPEND: i32 = 0o2000;
+
+/// The caller of a request; it owns the files that it makes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Caller {
+    pub uid: u32,
+    pub gid: u32,
+}
+
+impl Caller {
+    /// Whether set-ID bits stay when this caller changes a file's content. The kernel reports the
+    /// right to that (`CAP_FSETID`) with writes only; elsewhere root counts as having it.
+    pub fn keeps_set_ids(self) -> bool {
+        self.uid == 0
+    }
+}
+
+/// A name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub parent: Ino,
+    pub name: Vec<u8>,
+}
+
+/// One request. `fh` are numbers from an answer that something is open; `Data` is what holds the
+/// bytes of a write.
+#[derive(Debug)]
+pub enum Op<Data = Vec<u8>> {
+    Lookup(Place),
+    GetAttr {
+        ino: Ino,
+        fh: Option<u64>,
+    },
+    /// Asks for the attributes before a write through this handle, while room is short.
+    Ask {
+        ino: Ino,
+        fh: u64,
+    },
+    SetAttr {
+        ino: Ino,
+        fh: Option<u64>,
+        change: SetAttr,
+        caller: Caller,
+    },
+    ReadLink {
+        ino: Ino,
+    },
+    MkNod {
+        at: Place,
+        kind: FileKind,
+        mode: u32,
+        rdev: u32,
+        caller: Caller,
+    },
+    MkDir {
+        at: Place,
+        mode: u32,
+        caller: Caller,
+    },
+    SymLink {
+        at: Place,
+        target: Vec<u8>,
+        caller: Caller,
+    },
+    Link {
+        ino: Ino,
+        at: Place,
+    },
+    Unlink(Place),
+    RmDir(Place),
+    Rename {
+        from: Place,
+        to: Place,
+        mode: RenameMode,
+        /// Whether a whiteout of the caller's takes the old name.
+        whiteout: Option<Caller>,
+    },
+    Create {
+        at: Place,
+        mode: u32,
+        flags: i32,
+        caller: Caller,
+    },
+    Open {
+        ino: Ino,
+        flags: i32,
+        caller: Caller,
+    },
+    Read {
+        ino: Ino,
+        fh: u64,
+        offset: u64,
+        len: u32,
+    },
+    Write {
+        ino: Ino,
+        fh: u64,
+        offset: u64,
+        data: Data,
+        /// Whether it comes from the kernel's pages, and not from a program.
+        cached: bool,
+        /// Those that the file was opened with.
+        flags: i32,
+        /// The caller whose write clears the set-ID bits, if any.
+        kill: Option<Caller>,
+    },
+    /// A program closes one of its descriptors of a file.
+    Flush {
+        ino: Ino,
+        fh: u64,
+        owner: u64,
+    },
+    Release {
+        ino: Ino,
+        fh: u64,
+        flags: i32,
+        /// Whose locks end with it.
+        owner: Option<u64>,
+    },
+    Sync {
+        ino: Ino,
+        fh: Option<u64>,
+    },
+    OpenDir {
+        ino: Ino,
+    },
+    ReadDir {
+        ino: Ino,
+        fh: u64,
+        cookie: u64,
+        plus: bool,
+    },
+    ReleaseDir {
+        fh: u64,
+    },
+    StatFs,
+    /// The kernel drops its references.
+    Forget {
+        ino: Ino,
+    },
+    GetXattr {
+        ino: Ino,
+        name: Vec<u8>,
+        size: u32,
+    },
+    SetXattr {
+        ino: Ino,
+        name: Vec<u8>,
+        value: Vec<u8>,
+        flags: i32,
+    },
+    ListXattr {
+        ino: Ino,
+        size: u32,
+        caller: Caller,
+    },
+    RemoveXattr {
+        ino: Ino,
+        name: Vec<u8>,
+    },
+    Allocate {
+        ino: Ino,
+        fh: u64,
+        offset: u64,
+        len: u64,
+        how: Allocation,
+        keep_size: bool,
+        caller: Caller,
+    },
+    Seek {
+        ino: Ino,
+        fh: u64,
+        offset: i64,
+        whence: i32,
+    },
+    GetLock(LockRequest),
+    SetLock {
+        lock: LockRequest,
+        /// Whether the program waits for it.
+        waits: bool,
+    },
+}
+
+/// What to do with room for a part of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allocation {
+    Reserve,
+    Punch,
+    Zero,
+}
+
+/// A lock that a program asks about. `kind` is the system's number, as `F_RDLCK`.
+#[derive(Clone, Copy, Debug)]
+pub struct LockRequest {
+    pub ino: Ino,
+    pub fh: u64,
+    pub owner: u64,
+    pub kind: i32,
+    pub range: (u64, u64),
+    pub pid: u32,
+}
+
+/// The kind of a request, for observers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RequestKind {
+    /// Names and attributes.
+    Metadata,
+    /// A change of names or attributes.
+    MetadataChange,
+    Read,
+    Write,
+    Sync,
+}
+
+impl<Data: AsRef<[u8]>> Op<Data> {
+    /// What an observer gets: kind, inode, offset, length.
+    pub fn seen(&self) -> (RequestKind, Ino, u64, u64) {
+        use RequestKind as K;
+        match self {
+            Op::Read { ino, offset, len, .. } => (K::Read, *ino, *offset, u64::from(*len)),
+            Op::Write { ino, offset, data, .. } => {
+                (K::Write, *ino, *offset, data.as_ref().len() as u64)
+            }
+            Op::Allocate { ino, offset, len, .. } => (K::MetadataChange, *ino, *offset, *len),
+            Op::Sync { ino, .. } => (K::Sync, *ino, 0, 0),
+            Op::GetAttr { ino, .. }
+            | Op::Ask { ino, .. }
+            | Op::ReadLink { ino }
+            | Op::OpenDir { ino }
+            | Op::ReadDir { ino, .. }
+            | Op::GetXattr { ino, .. }
+            | Op::ListXattr { ino, .. }
+            | Op::Seek { ino, .. }
+            | Op::Flush { ino, .. }
+            | Op::GetLock(LockRequest { ino, .. })
+            | Op::SetLock { lock: LockRequest { ino, .. }, .. } => (K::Metadata, *ino, 0, 0),
+            Op::Open { ino, flags, .. } if flags & O_TRUNC == 0 => (K::Metadata, *ino, 0, 0),
+            Op::SetAttr { ino, .. }
+            | Op::Open { ino, .. }
+            | Op::Link { ino, .. }
+            | Op::SetXattr { ino, .. }
+            | Op::RemoveXattr { ino, .. } => (K::MetadataChange, *ino, 0, 0),
+            Op::Lookup(at) => (K::Metadata, at.parent, 0, 0),
+            Op::Unlink(at) | Op::RmDir(at) => (K::MetadataChange, at.parent, 0, 0),
+            Op::MkNod { at, .. }
+            | Op::MkDir { at, .. }
+            | Op::SymLink { at, .. }
+            | Op::Create { at, .. }
+            | Op::Rename { from: at, .. } => (K::MetadataChange, at.parent, 0, 0),
+            Op::Forget { ino } => (K::Metadata, *ino, 0, 0),
+            Op::Release { .. } | Op::ReleaseDir { .. } | Op::StatFs => (K::Metadata, 0, 0, 0),
+        }
+    }
+
+    /// Whether it changes stored data. A release may: it removes an inode without names.
+    pub fn changes(&self) -> bool {
+        let kind = self.seen().0;
+        matches!(kind, RequestKind::MetadataChange | RequestKind::Write)
+            || matches!(self, Op::Release { .. } | Op::Forget { .. })
+    }
+
+    /// Whether it must be served even when no caller waits for the answer any more.
+    pub fn must_be_served(&self) -> bool {
+        matches!(self, Op::Release { .. } | Op::ReleaseDir { .. } | Op::Forget { .. })
+    }
+}

@@ -1,0 +1,48 @@
+//! What the requests about extended attributes have in common.
+
+use super::answer::Answer;
+use fuser::Errno;
+use oblivio_volume::fs::{Ino, ROOT_INO, XattrMode};
+
+/// The attribute by which `oblivio umount` learns which process serves a mount. It waits for the
+/// end of that process: then the volume is free.
+pub const SERVER_NAME: &[u8] = b"oblivio.pid";
+
+const XATTR_CREATE: i32 = 1;
+const XATTR_REPLACE: i32 = 2;
+
+/// This process, if it is asked for.
+pub fn server(ino: Ino, name: &[u8]) -> Option<Vec<u8>> {
+    let asked = ino == ROOT_INO && name == SERVER_NAME;
+    asked.then(|| std::process::id().to_string().into_bytes())
+}
+
+/// What a program wants; `None` if it contradicts itself.
+pub fn mode(flags: i32) -> Option<XattrMode> {
+    match flags & (XATTR_CREATE | XATTR_REPLACE) {
+        0 => Some(XattrMode::Set),
+        XATTR_CREATE => Some(XattrMode::Create),
+        XATTR_REPLACE => Some(XattrMode::Replace),
+        _ => None,
+    }
+}
+
+/// A list of names as programs get it.
+pub fn names(names: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
+    let mut list = Vec::new();
+    for name in names {
+        list.extend(name);
+        list.push(0);
+    }
+    list
+}
+
+/// The answer with a value. With no room the caller asks only for the length.
+pub fn sized(value: Vec<u8>, room: u32) -> Result<Answer, Errno> {
+    let len = u32::try_from(value.len()).map_err(|_| Errno::E2BIG)?;
+    match room {
+        0 => Ok(Answer::Size(len)),
+        _ if len > room => Err(Errno::ERANGE),
+        _ => Ok(Answer::Data(value)),
+    }
+}
