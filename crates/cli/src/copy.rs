@@ -82,7 +82,7 @@ impl<'f> Copy<'f> {
             Ok(there) if there.kind == FileKind::Directory => there.ino,
             Ok(_) => return Err(Error::NotADirectory(place.path.to_string()).into()),
             Err(Error::NotFound(_)) => {
-                let made = self.fs.mkdir(place.parent, &place.name, node(attr));
+                let made = self.fs.mkdir(place.parent, &place.name, attr.into());
                 made.map_err(|error| in_words_of(&place.path, error))?.ino
             }
             Err(error) => return Err(error.into()),
@@ -124,10 +124,10 @@ impl<'f> Copy<'f> {
         let made = match attr.kind {
             FileKind::Symlink => {
                 let target = self.fs.read_link(attr.ino)?;
-                self.fs.symlink(at.0, &at.1, &target, node(attr))?
+                self.fs.symlink(at.0, &at.1, &target, attr.into())?
             }
             FileKind::File | FileKind::Directory => self.content(attr, at, staged)?,
-            special => self.fs.mknod(at.0, &at.1, special, attr.rdev, node(attr))?,
+            special => self.fs.mknod(at.0, &at.1, special, attr.rdev, attr.into())?,
         };
         if attr.nlink > 1 {
             self.links.insert(attr.ino, made.ino);
@@ -137,7 +137,7 @@ impl<'f> Copy<'f> {
 
     fn content(&mut self, attr: &Attr, at: &(Ino, Vec<u8>), staged: bool) -> Result<Attr> {
         let (fs, publisher) = (self.fs, self.publisher);
-        let (made, id) = fs.create(at.0, &at.1, node(attr))?;
+        let (made, id) = fs.create(at.0, &at.1, attr.into())?;
         let file = OpenFile::of(fs, id);
         publisher.ordinary(OrdinaryEvent::create(made.ino));
         let copied = each_piece(fs, publisher, attr, |offset, piece| {
@@ -171,11 +171,6 @@ impl<'f> Copy<'f> {
     }
 }
 
-fn node(attr: &Attr) -> NewNode {
-    NewNode { mode: attr.mode, uid: attr.uid, gid: attr.gid, mtime: attr.mtime }
-}
-
 fn attributes(attr: &Attr) -> SetAttr {
-    let (mode, uid, gid) = (Some(attr.mode), Some(attr.uid), Some(attr.gid));
-    SetAttr { mode, uid, gid, mtime: Some(attr.mtime), ..SetAttr::default() }
+    NewNode::from(attr).into()
 }

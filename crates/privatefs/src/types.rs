@@ -25,7 +25,8 @@ pub const LINK_BYTES: usize = 4095;
 /// The stored bits of a mode.
 pub const MODE_BITS: u32 = 0o7777;
 
-/// An inode's type. Both file systems store it: this one its number, the other its place in the row.
+/// An inode's type. Both file systems store it: this one its number, the other its place among
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[repr(u8)]
 pub enum FileKind {
@@ -171,6 +172,20 @@ pub struct NewNode {
     pub gid: u32,
     /// Access and modification time; without a clock, creation and change time too.
     pub mtime: Timestamp,
+}
+
+impl From<&Attr> for NewNode {
+    fn from(of: &Attr) -> Self {
+        Self { mode: of.mode, uid: of.uid, gid: of.gid, mtime: of.mtime }
+    }
+}
+
+impl From<NewNode> for SetAttr {
+    fn from(node: NewNode) -> Self {
+        let NewNode { mode, uid, gid, mtime } = node;
+        let (mode, uid, gid, mtime) = (Some(mode), Some(uid), Some(gid), Some(mtime));
+        Self { mode, uid, gid, mtime, ..Self::default() }
+    }
 }
 
 /// One name in a directory.

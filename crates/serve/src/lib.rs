@@ -24,6 +24,7 @@ mod pulse;
 mod queue;
 mod server;
 mod strangers;
+mod threads;
 #[cfg(all(feature = "ublk", target_os = "linux"))]
 pub mod ublk;
 pub mod watch;

@@ -166,7 +166,7 @@ impl<'a> Files<'a> {
             None => {}
         }
         self.commits.changed(CHANGE_BYTES);
-        Ok(self.to.mkdir(parent, name, node(attr))?.ino)
+        Ok(self.to.mkdir(parent, name, attr.into())?.ino)
     }
 
     fn other(&mut self, attr: &Attr, parent: Ino, name: &[u8]) -> Result<()> {
@@ -248,13 +248,13 @@ impl<'a> Files<'a> {
             FileKind::File | FileKind::Directory => {}
             FileKind::Symlink => {
                 let target = self.from.read_link(attr.ino)?;
-                return Ok(self.to.symlink(parent, name, &target, node(attr))?.ino);
+                return Ok(self.to.symlink(parent, name, &target, attr.into())?.ino);
             }
             special => {
-                return Ok(self.to.mknod(parent, name, special, attr.rdev, node(attr))?.ino);
+                return Ok(self.to.mknod(parent, name, special, attr.rdev, attr.into())?.ino);
             }
         }
-        let (made, into) = self.to.create(parent, name, node(attr))?;
+        let (made, into) = self.to.create(parent, name, attr.into())?;
         let from = self.from.open_file(attr.ino)?;
         let copied = self.content(attr, from, into);
         self.from.close(from)?;
@@ -328,10 +328,6 @@ fn there(fs: &FileSystem, parent: Ino, name: &[u8]) -> Result<Option<Attr>> {
         Err(Error::NotFound(_)) => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-fn node(attr: &Attr) -> NewNode {
-    NewNode { mode: attr.mode, uid: attr.uid, gid: attr.gid, mtime: attr.mtime }
 }
 
 fn times(attr: &Attr) -> SetAttr {

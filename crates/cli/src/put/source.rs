@@ -1,6 +1,6 @@
 //! Reads from the local disk: attributes, and content without its holes.
 
-use oblivio_volume::fs::{NewNode, SetAttr, Timestamp};
+use oblivio_volume::fs::{NewNode, Timestamp};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -30,13 +30,6 @@ pub fn has_content(file: &File) -> io::Result<bool> {
 /// The attributes for a new node in the volume.
 pub fn node(found: &Metadata) -> NewNode {
     NewNode { mode: found.mode() & 0o7777, uid: found.uid(), gid: found.gid(), mtime: mtime(found) }
-}
-
-/// The same, for an existing node.
-pub fn attributes(found: &Metadata) -> SetAttr {
-    let NewNode { mode, uid, gid, mtime } = node(found);
-    let (mode, uid, gid) = (Some(mode), Some(uid), Some(gid));
-    SetAttr { mode, uid, gid, mtime: Some(mtime), ..SetAttr::default() }
 }
 
 fn mtime(found: &Metadata) -> Timestamp {

@@ -127,7 +127,7 @@ impl<'s> Put<'s> {
             return self.skip(local, "the volume itself");
         }
         let ino = self.make_directory(found, place)?;
-        self.directories.push((ino, source::attributes(found)));
+        self.directories.push((ino, source::node(found).into()));
         self.committer.changed();
         self.summary.directories += 1;
         let mut names = Vec::new();
@@ -267,7 +267,7 @@ impl<'s> Put<'s> {
                 let line = human::plain(&format!("{}: became shorter", place.path));
                 put.progress.aside(|| eprintln!("oblivio: warning: {line}"));
             }
-            Ok(SetAttr { size: Some(len), ..source::attributes(found) })
+            Ok(SetAttr { size: Some(len), ..source::node(found).into() })
         })
     }
 

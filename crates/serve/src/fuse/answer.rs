@@ -48,6 +48,13 @@ pub struct Listed {
     pub attr: Option<Attr>,
 }
 
+impl Listed {
+    /// The entry `.` or `..`.
+    pub fn dots(cookie: u64, name: &[u8], ino: Ino) -> Self {
+        Self { cookie, name: name.to_vec(), ino, kind: FileKind::Directory, attr: None }
+    }
+}
+
 /// How full a file system is, in blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Statfs {

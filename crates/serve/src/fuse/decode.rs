@@ -1,8 +1,9 @@
 //! Decodes the kernel's requests, for whichever file system carries them out. Nothing else.
 
 use super::answer::KernelReply;
+use super::convert;
+use super::files::{Files, configure};
 use super::op::{Allocation, Caller, LockRequest, Op, Place};
-use super::{Files, configure, convert};
 use fuser::{
     BsdFileFlags, Errno, FileHandle, INodeNo, IoctlFlags, KernelConfig, LockOwner, OpenFlags,
     RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,

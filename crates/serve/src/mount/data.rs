@@ -1,8 +1,7 @@
 //! Requests about the data of files.
 
-use super::errno::Fail;
-use super::server::{Served, Server};
-use crate::fuse::{Allocation, Answer, Caller, xattr};
+use super::server::Server;
+use crate::fuse::{Allocation, Answer, Caller, Fail, Served, xattr};
 use fuser::Errno;
 use oblivio_volume::Error;
 use oblivio_volume::fs::{Ino, ROOT_INO, SeekWhence, SetAttr};

@@ -4,11 +4,10 @@
 //! whatever was created or removed in between. Each name keeps its cookie while the directory is
 //! open.
 
-use super::errno::Fail;
-use crate::fuse::Listed;
+use crate::fuse::{Fail, Listed};
 use fuser::Errno;
 use oblivio_volume::Error;
-use oblivio_volume::fs::{Attr, DirEntry, FileKind, FileSystem, Ino};
+use oblivio_volume::fs::{Attr, DirEntry, FileSystem, Ino};
 use std::collections::{HashMap, VecDeque};
 
 /// Cookies: where `.` and `..` end and names begin.
@@ -98,10 +97,10 @@ impl Cursor {
         let most = if plus { MOST_PLUS } else { MOST_PLAIN };
         let mut listed = Vec::new();
         if from < AFTER_DOT {
-            listed.push(dots(AFTER_DOT, b".", ino));
+            listed.push(Listed::dots(AFTER_DOT, b".", ino));
         }
         if from < AFTER_DOTS {
-            listed.push(dots(AFTER_DOTS, b"..", now.fs.parent(ino)?));
+            listed.push(Listed::dots(AFTER_DOTS, b"..", now.fs.parent(ino)?));
         }
         self.look_ahead(now, ino, from.max(AFTER_DOTS))?;
         let mut at = 0;
@@ -155,8 +154,4 @@ impl Cursor {
         self.changes = now.changes;
         Ok(())
     }
-}
-
-fn dots(cookie: u64, name: &[u8], ino: Ino) -> Listed {
-    Listed { cookie, name: name.to_vec(), ino, kind: FileKind::Directory, attr: None }
 }

@@ -9,7 +9,6 @@ pub(crate) mod attach;
 pub(crate) mod busy;
 mod data;
 mod directories;
-mod errno;
 mod fault;
 mod kernel;
 mod names;

@@ -1,9 +1,8 @@
 //! Requests about names and attributes.
 
-use super::errno::Fail;
-use super::server::{Served, Server};
+use super::server::Server;
 use crate::fuse::convert::now;
-use crate::fuse::{Answer, Caller, O_EXCL, O_TRUNC, Place};
+use crate::fuse::{Answer, Caller, Fail, O_EXCL, O_TRUNC, Place, Served};
 use fuser::{Errno, FopenFlags};
 use oblivio_volume::Error;
 use oblivio_volume::fs::{Attr, FileKind, Ino, NAME_BYTES, NewNode, RenameMode, SetAttr};

@@ -1,7 +1,6 @@
 //! The kernel's requests as they wait for the server.
 
-use super::errno;
-use crate::fuse::{Answer, Op};
+use crate::fuse::{Answer, Op, errno};
 use crate::queue::{self, Refusal};
 use fuser::Errno;
 use oblivio_volume::Error;

@@ -4,10 +4,9 @@
 //! all syncs, and everything else runs one after the other in order of arrival.
 
 use super::directories::{Directories, Now};
-use super::errno::{self, Fail};
 use super::request::{Queue, Request};
 use super::scarce::{Need, Scarce};
-use crate::fuse::{Answer, O_TRUNC, Op, Place, RequestKind, Statfs};
+use crate::fuse::{Answer, Fail, O_TRUNC, Op, Place, RequestKind, Served, Statfs, done, errno};
 use crate::queue::Slot;
 use crate::server::{Habits, READ_BYTES, Upkeep};
 use fuser::{Errno, FopenFlags};
@@ -23,8 +22,12 @@ use std::time::Duration;
 /// does not pass `sync` and `syncfs` to an ordinary FUSE server, but users rely on them.
 const SETTLING: u32 = 25;
 
-/// The result of an operation.
-pub type Served = std::result::Result<Answer, Fail>;
+/// Advice for a failure that the mount cannot recover from.
+const ADVICE: &str = "nothing more is read or written until the volume is mounted again; what \
+                          was synced is kept, what was not is lost. Put back what is missing, if \
+                          anything is; then unmount (`oblivio umount DIR`, with --lazy if somebody \
+                          works in it) and mount. If it fails again, `oblivio check VOLUME` says \
+                          what is damaged; restore a backup then";
 
 /// Observes each request before it is served: kind, inode, offset, length.
 pub type OnRequest = Box<dyn Fn(RequestKind, Ino, u64, u64) + Send>;
@@ -80,7 +83,7 @@ impl Server {
     pub fn new(fs: FileSystem, queue: Arc<Queue>, settings: Settings) -> Self {
         let Settings { commit_every, paced, on_request, late, scarce, lost, unlearn } = settings;
         let settle = (!paced).then_some(commit_every / SETTLING);
-        let habits = Habits { commit_every, settle, paced, advice: errno::ADVICE };
+        let habits = Habits { commit_every, settle, paced, advice: ADVICE };
         Server {
             fs,
             upkeep: Upkeep::new(queue, habits),
@@ -387,8 +390,8 @@ impl Server {
             Op::MkDir { at, mode, caller } => self.mkdir(at, *mode, *caller),
             Op::SymLink { at, target, caller } => self.symlink(at, target, *caller),
             Op::Link { ino, at } => self.link(*ino, at),
-            Op::Unlink(at) => Ok(self.fs.unlink(at.parent, &at.name).map(|()| Answer::Done)?),
-            Op::RmDir(at) => Ok(self.fs.rmdir(at.parent, &at.name).map(|()| Answer::Done)?),
+            Op::Unlink(at) => done(self.fs.unlink(at.parent, &at.name)),
+            Op::RmDir(at) => done(self.fs.rmdir(at.parent, &at.name)),
             Op::Rename { from, to, mode, whiteout } => self.rename(from, to, *mode, *whiteout),
             Op::Create { at, mode, flags, caller } => self.create(at, *mode, *flags, *caller),
             Op::Open { ino, flags, caller } => self.open(*ino, *flags, *caller),
@@ -396,11 +399,11 @@ impl Server {
             Op::Write { ino, fh, offset, data, cached, kill, .. } => {
                 self.write((*ino, *fh), *offset, data, *cached, *kill)
             }
-            Op::Release { fh, .. } => Ok(self.release(*fh).map(|()| Answer::Done)?),
+            Op::Release { fh, .. } => done(self.release(*fh)),
             Op::OpenDir { ino } => self.open_dir(*ino),
             Op::ReadDir { ino, fh, cookie, plus } => self.read_dir(*ino, *fh, *cookie, *plus),
-            Op::ReleaseDir { fh } => Ok(self.close_dir(*fh).map(|()| Answer::Done)?),
-            Op::Forget { ino } => Ok(self.fs.forget(*ino).map(|()| Answer::Done)?),
+            Op::ReleaseDir { fh } => done(self.close_dir(*fh)),
+            Op::Forget { ino } => done(self.fs.forget(*ino)),
             Op::StatFs => Ok(Answer::Statfs(statfs(&self.fs.usage()?))),
             Op::GetXattr { ino, name, size } => self.get_xattr(*ino, name, *size),
             Op::SetXattr { ino, name, value, flags } => self.set_xattr(*ino, name, value, *flags),

@@ -12,6 +12,7 @@ use crate::fuse::{self, Answer, Op, RequestKind};
 use crate::log;
 use crate::queue::Pulse;
 use crate::server::Running;
+use crate::threads::spawn;
 use crate::watch::{OrdinaryEvent, Publisher};
 use fuser::INodeNo;
 use oblivio_volume::fs::{FileSystem, ROOT_INO};
@@ -21,7 +22,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
 use std::time::Duration;
 
 /// Blocks of metadata that are read before a mount is up.
@@ -123,33 +123,25 @@ fn start(
     fs.keep_while(Box::new(move |ino| known.keep(ino)));
     let writers = Writers::default();
     let (long, answers) = channel();
-    thread::Builder::new()
-        .name("answers".into())
-        .spawn(move || kernel::hand_over(&answers, block_bytes))?;
+    spawn("answers", move || kernel::hand_over(&answers, block_bytes))?;
     let scarce = settings.scarce.clone();
     let kept = scarce.kept();
     let answers = Arc::new(Answers { block_bytes, writers, references, scarce, long });
     let kernel = Kernel { queue: Arc::clone(queue), flush, answers };
     let session = fuse::session(kernel, device, 1)?;
     let notifier = session.notifier();
-    thread::Builder::new().name("forget".into()).spawn(move || forget_late(&forget, &notifier))?;
+    spawn("forget", move || forget_late(&forget, &notifier))?;
 
     let notifier = session.notifier();
-    thread::Builder::new()
-        .name("scarce".into())
-        .spawn(move || scarce::speak(&to_do, &notifier, &kept))?;
+    spawn("scarce", move || scarce::speak(&to_do, &notifier, &kept))?;
     let (closing, notifier) = (Arc::clone(queue), session.notifier());
-    thread::Builder::new()
-        .name("attributes".into())
-        .spawn(move || unlearn(&outdated, &notifier, &closing))?;
+    spawn("attributes", move || unlearn(&outdated, &notifier, &closing))?;
 
     let (flushed, notifier) = (Arc::clone(queue), session.notifier());
-    thread::Builder::new()
-        .name("flush".into())
-        .spawn(move || writers::flush(&unflushed, &notifier, &flushed))?;
+    spawn("flush", move || writers::flush(&unflushed, &notifier, &flushed))?;
 
     let ended = Arc::clone(queue);
-    thread::Builder::new().name("kernel".into()).spawn(move || {
+    spawn("kernel", move || {
         if let Err(error) = session.run() {
             log::note(&format!("the line to the kernel broke: {error}"));
         }

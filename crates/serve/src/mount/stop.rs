@@ -11,12 +11,12 @@ use super::session::Mounted;
 use crate::ending::{AskToEnd, GRACE};
 use crate::error::{Error, Result, Unsafe};
 use crate::log;
+use crate::threads::spawn;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread;
 use std::time::{Duration, Instant};
 
 enum Event {
@@ -53,7 +53,7 @@ pub fn until_ended(
     hear(Box::new(move || drop(signal.send(Event::Signal))))?;
     let (queue, lost) = (Arc::clone(&mounted.queue), Arc::clone(&mounted.lost));
     let ended = tell.clone();
-    thread::Builder::new().name("end".into()).spawn(move || {
+    spawn("end", move || {
         let _ = ended.send(Event::Ended(mounted.wait()));
     })?;
     let dir = dir.to_owned();
@@ -142,7 +142,7 @@ impl Ending {
     /// long as the store takes.
     fn detach(&self) -> io::Result<()> {
         let (dir, tell) = (self.dir.clone(), self.tell.clone());
-        thread::Builder::new().name("detach".into()).spawn(move || {
+        spawn("detach", move || {
             let _ = tell.send(Event::Detached(attach::detach(&dir, false)));
         })?;
         Ok(())

@@ -1,19 +1,13 @@
 //! What the kernel's requests do with names and files.
 
-use super::errno::Fail;
-use super::kernel::{Kernel, Served};
+use super::kernel::Kernel;
 use super::locking;
-use crate::fuse::convert::now;
-use crate::fuse::{Allocation, Answer, Caller, Listed, O_APPEND, O_EXCL, Op, Place};
-use fuser::{Errno, FopenFlags};
-use oblivio_privatefs::{Attr, Error, FileKind, Ino, NewNode, NodeAttr, Owner, Result as FsResult};
+use crate::fuse::{Allocation, Answer, Listed, O_APPEND, O_EXCL, Place, Served, done};
+use fuser::FopenFlags;
+use oblivio_privatefs::{Attr, Error, Ino, NewNode, NodeAttr, Owner, Result as FsResult};
 
 /// Names that are read for one answer to a listing.
 const LISTED: usize = 256;
-
-fn node(mode: u32, caller: Caller) -> NewNode {
-    NewNode { mode, uid: caller.uid, gid: caller.gid, mtime: now() }
-}
 
 /// The attributes under the kernel's number.
 fn numbered(node: NodeAttr, ino: Ino) -> Attr {
@@ -36,50 +30,12 @@ impl Kernel {
         Ok(Answer::Attr(numbered(work(self.id(ino)?)?, ino)))
     }
 
-    /// New names of new files.
-    pub(super) fn make(&self, op: Op<&[u8]>) -> Served {
-        let fs = &self.fs;
-        match op {
-            Op::MkNod { at, kind, mode, rdev, caller } => {
-                let node = node(mode, caller);
-                self.entry(&at, |parent, name| fs.mknod(parent, name, kind, rdev, node))
-            }
-            Op::MkDir { at, mode, caller } => {
-                self.entry(&at, |parent, name| fs.mkdir(parent, name, node(mode, caller)))
-            }
-            Op::SymLink { at, target, caller } => {
-                let node = node(0o777, caller);
-                self.entry(&at, |parent, name| fs.symlink(parent, name, &target, node))
-            }
-            Op::Create { at, mode, flags, caller } => {
-                let parent = self.id(at.parent)?;
-                let exclusive = flags & O_EXCL != 0;
-                let made = self.make_file(parent, &at.name, node(mode, caller), exclusive)?;
-                let ino = self.ids.learned(&made, parent, &at.name);
-                let open = self.opened(ino, flags, &made);
-                Ok(Answer::Created(numbered(made, ino), fs.handle(), open))
-            }
-            _ => Err(Errno::ENOSYS.into()),
-        }
-    }
-
-    /// Names of what is there.
-    pub(super) fn rename(&self, op: Op<&[u8]>) -> Served {
-        let fs = &self.fs;
-        match op {
-            Op::Link { ino, at } => {
-                let id = self.id(ino)?;
-                return self.entry(&at, |parent, name| fs.link(id, parent, name));
-            }
-            Op::Unlink(at) => fs.unlink(self.id(at.parent)?, &at.name)?,
-            Op::RmDir(at) => fs.rmdir(self.id(at.parent)?, &at.name)?,
-            Op::Rename { from, to, mode, whiteout: None } => {
-                let to = (self.id(to.parent)?, &to.name[..]);
-                fs.rename((self.id(from.parent)?, &from.name), to, mode)?;
-            }
-            _ => return Err(Errno::EINVAL.into()),
-        }
-        Ok(Answer::Done)
+    pub(super) fn create(&self, at: &Place, node: NewNode, flags: i32) -> Served {
+        let parent = self.id(at.parent)?;
+        let made = self.make_file(parent, &at.name, node, flags & O_EXCL != 0)?;
+        let ino = self.ids.learned(&made, parent, &at.name);
+        let open = self.opened(ino, flags, &made);
+        Ok(Answer::Created(numbered(made, ino), self.fs.handle(), open))
     }
 
     fn make_file(
@@ -118,31 +74,18 @@ impl Kernel {
         }
     }
 
-    /// Data, and room for it.
-    pub(super) fn write(&self, op: Op<&[u8]>) -> Served {
-        match op {
-            Op::Write { ino, fh, offset, data, cached, flags, .. } => {
-                let id = self.held(ino, fh)?;
-                // What comes from the kernel's pages has a place of its own.
-                match flags & O_APPEND != 0 && !cached {
-                    true => self.fs.append(id, data).map(drop)?,
-                    false => self.fs.write(id, offset, data)?,
-                }
-                Ok(Answer::Written(data.len() as u32))
-            }
-            Op::Allocate { ino, fh, offset, len, how, keep_size, .. } => {
-                let id = self.held(ino, fh)?;
-                let end = offset.checked_add(len).ok_or(Error::TooLarge)?;
-                if how != Allocation::Reserve {
-                    self.fs.punch(id, offset, len)?;
-                }
-                if !keep_size {
-                    self.fs.extend(id, end)?;
-                }
-                Ok(Answer::Done)
-            }
-            _ => Err(Errno::ENOSYS.into()),
+    pub(super) fn allocate(
+        &self,
+        id: Owner,
+        (offset, len): (u64, u64),
+        how: Allocation,
+        keep_size: bool,
+    ) -> Served {
+        let end = offset.checked_add(len).ok_or(Error::TooLarge)?;
+        if how != Allocation::Reserve {
+            self.fs.punch(id, offset, len)?;
         }
+        done(if keep_size { Ok(()) } else { self.fs.extend(id, end) })
     }
 
     /// Whatever fails, what the owner locked is unlocked.
@@ -150,15 +93,13 @@ impl Kernel {
         let id = self.id(ino)?;
         let held = self.fs.check_handle(id, fh);
         let flushed = self.fs.flush(id);
-        held.and(flushed).and(self.unlock(id, owner))?;
-        Ok(Answer::Done)
+        done(held.and(flushed).and(self.unlock(id, owner)))
     }
 
     pub(super) fn release(&self, ino: Ino, owner: Option<u64>) -> Served {
         let id = self.id(ino)?;
         let unlocked = owner.map_or(Ok(()), |owner| self.unlock(id, owner));
-        self.fs.close(id).and(unlocked)?;
-        Ok(Answer::Done)
+        done(self.fs.close(id).and(unlocked))
     }
 
     fn unlock(&self, id: Owner, owner: u64) -> FsResult<()> {
@@ -168,18 +109,14 @@ impl Kernel {
         }
     }
 
-    pub(super) fn list(&self, ino: Ino, after: u64) -> Result<Answer, Fail> {
+    pub(super) fn list(&self, ino: Ino, after: u64) -> Served {
         let id = self.id(ino)?;
-        let dots = |cookie, name: &[u8], ino| {
-            let (name, kind) = (name.to_vec(), FileKind::Directory);
-            Listed { cookie, name, ino, kind, attr: None }
-        };
         let mut listed = Vec::new();
         if after < 1 {
-            listed.push(dots(1, b".", ino));
+            listed.push(Listed::dots(1, b".", ino));
         }
         if after < 2 {
-            listed.push(dots(2, b"..", self.ids.number(self.fs.parent(id)?)));
+            listed.push(Listed::dots(2, b"..", self.ids.number(self.fs.parent(id)?)));
         }
         listed.extend(self.fs.list(id, after, LISTED)?.into_iter().map(|entry| {
             let (ino, kind) = (self.ids.number(entry.id), entry.kind);

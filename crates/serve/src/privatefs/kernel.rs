@@ -1,20 +1,20 @@
 //! The connection to the kernel: each request is carried out on the thread that brought it.
 
-use super::errno::Fail;
 use super::ids::Ids;
 use super::locking::{self, F_UNLCK};
 use super::notify::Pages;
 use super::options::Options;
-use crate::fuse::{Answer, Files, KernelReply, LockRequest, Manner, Op, Statfs, xattr};
-use fuser::{Errno, InitFlags};
-use oblivio_privatefs::{Ino, Owner, PrivateFs, Space, XattrMode};
+use crate::fuse::convert::now;
+use crate::fuse::{
+    Answer, Caller, Fail, Files, KernelReply, LockRequest, Manner, O_APPEND, Op, Served, Statfs,
+    done, xattr,
+};
+use fuser::{Errno, FopenFlags, InitFlags};
+use oblivio_privatefs::{Ino, NewNode, Owner, PrivateFs, Space, XattrMode};
 use std::sync::Arc;
 use std::time::Duration;
 
 const RELAXED_TTL: Duration = Duration::from_secs(1);
-
-/// The outcome of a request.
-pub type Served = Result<Answer, Fail>;
 
 /// The connection to the kernel.
 pub struct Kernel {
@@ -72,6 +72,55 @@ impl Kernel {
         let fs = &self.fs;
         match op {
             Op::Lookup(at) => self.entry(&at, |parent, name| fs.lookup(parent, name)),
+            Op::MkNod { at, kind, mode, rdev, caller } => {
+                let node = node(mode, caller);
+                self.entry(&at, |parent, name| fs.mknod(parent, name, kind, rdev, node))
+            }
+            Op::MkDir { at, mode, caller } => {
+                self.entry(&at, |parent, name| fs.mkdir(parent, name, node(mode, caller)))
+            }
+            Op::SymLink { at, target, caller } => {
+                let node = node(0o777, caller);
+                self.entry(&at, |parent, name| fs.symlink(parent, name, &target, node))
+            }
+            Op::Create { at, mode, flags, caller } => self.create(&at, node(mode, caller), flags),
+            Op::Link { ino, at } => {
+                let id = self.id(ino)?;
+                self.entry(&at, |parent, name| fs.link(id, parent, name))
+            }
+            Op::Unlink(at) => done(fs.unlink(self.id(at.parent)?, &at.name)),
+            Op::RmDir(at) => done(fs.rmdir(self.id(at.parent)?, &at.name)),
+            Op::Rename { whiteout: Some(_), .. } => Err(Errno::EINVAL.into()),
+            Op::Rename { from, to, mode, .. } => {
+                let to = (self.id(to.parent)?, &to.name[..]);
+                done(fs.rename((self.id(from.parent)?, &from.name), to, mode))
+            }
+            Op::ReadDir { ino, cookie, .. } => self.list(ino, cookie),
+            Op::ReadLink { ino } => Ok(Answer::Data(fs.read_link(self.id(ino)?)?)),
+            // A listing goes by cookies alone.
+            Op::OpenDir { .. } => Ok(Answer::Opened(0, FopenFlags::empty())),
+            Op::ReleaseDir { .. } | Op::Forget { .. } => Ok(Answer::Done),
+            Op::StatFs => Ok(Answer::Statfs(statfs(fs.space()?, self.manner.block_bytes))),
+            Op::GetXattr { ino, name, size } => self.get_xattr(ino, &name, size),
+            Op::ListXattr { ino, size, .. } => {
+                let names = fs.xattr_names(self.id(ino)?)?;
+                Ok(xattr::sized(xattr::names(names), size)?)
+            }
+            Op::SetXattr { ino, name, value, flags } => {
+                let (id, mode) = (self.id(ino)?, xattr::mode(flags).unwrap_or(XattrMode::Set));
+                done(fs.set_xattr(id, known(&name)?, &value, mode))
+            }
+            Op::RemoveXattr { ino, name } => {
+                let id = self.id(ino)?;
+                done(fs.remove_xattr(id, known(&name)?))
+            }
+            op => self.served_on_file(op),
+        }
+    }
+
+    fn served_on_file(&self, op: Op<&[u8]>) -> Served {
+        let fs = &self.fs;
+        match op {
             Op::GetAttr { ino, .. } => self.attr(ino, |id| fs.attr(id)),
             Op::SetAttr { ino, fh, change, .. } => self.attr(ino, |id| {
                 if let Some(fh) = fh.filter(|_| change.size.is_some()) {
@@ -79,34 +128,30 @@ impl Kernel {
                 }
                 fs.set_attr(id, change)
             }),
-            Op::ReadLink { ino } => Ok(Answer::Data(fs.read_link(self.id(ino)?)?)),
-            Op::MkNod { .. } | Op::MkDir { .. } | Op::SymLink { .. } | Op::Create { .. } => {
-                self.make(op)
-            }
-            Op::Link { .. } | Op::Unlink(_) | Op::RmDir(_) | Op::Rename { .. } => self.rename(op),
             Op::Open { ino, flags, .. } => self.open(ino, flags),
             Op::Read { ino, fh, offset, len } => {
                 let id = self.held(ino, fh)?;
                 Ok(Answer::Data(fs.read(id, offset, len as usize)?))
             }
-            Op::Write { .. } | Op::Allocate { .. } => self.write(op),
+            Op::Write { ino, fh, offset, data, cached, flags, .. } => {
+                let id = self.held(ino, fh)?;
+                // What comes from the kernel's pages has a place of its own.
+                match flags & O_APPEND != 0 && !cached {
+                    true => fs.append(id, data).map(drop)?,
+                    false => fs.write(id, offset, data)?,
+                }
+                Ok(Answer::Written(data.len() as u32))
+            }
+            Op::Allocate { ino, fh, offset, len, how, keep_size, .. } => {
+                self.allocate(self.held(ino, fh)?, (offset, len), how, keep_size)
+            }
             Op::Flush { ino, fh, owner } => self.flush(ino, fh, owner),
             Op::Release { ino, owner, .. } => self.release(ino, owner),
-            Op::Sync { ino, fh } => {
-                let id = fh.map_or_else(|| Ok(self.id(ino)?), |fh| self.held(ino, fh))?;
-                Ok(fs.fsync(id).map(|()| Answer::Done)?)
-            }
-            // A listing goes by cookies alone.
-            Op::OpenDir { .. } => Ok(Answer::Opened(0, fuser::FopenFlags::empty())),
-            Op::ReadDir { ino, cookie, .. } => self.list(ino, cookie),
-            Op::ReleaseDir { .. } | Op::Forget { .. } => Ok(Answer::Done),
-            Op::StatFs => Ok(Answer::Statfs(statfs(fs.space()?, self.manner.block_bytes))),
-            Op::GetXattr { .. }
-            | Op::SetXattr { .. }
-            | Op::ListXattr { .. }
-            | Op::RemoveXattr { .. } => self.xattr(op),
+            Op::Sync { ino, fh: Some(fh) } => done(fs.fsync(self.held(ino, fh)?)),
+            Op::Sync { ino, .. } => done(fs.fsync(self.id(ino)?)),
             Op::GetLock(lock) => locking::get(fs, self.id(lock.ino)?, &lock),
-            Op::Ask { .. } | Op::Seek { .. } | Op::SetLock { .. } => Err(Errno::ENOSYS.into()),
+            // A search for holes is the kernel's own affair: it takes the file for one piece.
+            _ => Err(Errno::ENOSYS.into()),
         }
     }
 
@@ -117,33 +162,15 @@ impl Kernel {
         Ok(id)
     }
 
-    fn xattr(&self, op: Op<&[u8]>) -> Served {
-        let fs = &self.fs;
-        match op {
-            Op::GetXattr { ino, name, size } => {
-                let value = match xattr::server(ino, &name) {
-                    Some(server) => server,
-                    None => {
-                        let id = self.id(ino)?;
-                        fs.xattr(id, known(&name)?)?
-                    }
-                };
-                Ok(xattr::sized(value, size)?)
-            }
-            Op::ListXattr { ino, size, .. } => {
-                let names = fs.xattr_names(self.id(ino)?)?;
-                Ok(xattr::sized(xattr::names(names), size)?)
-            }
-            Op::SetXattr { ino, name, value, flags } => {
-                let (id, mode) = (self.id(ino)?, xattr::mode(flags).unwrap_or(XattrMode::Set));
-                Ok(fs.set_xattr(id, known(&name)?, &value, mode).map(|()| Answer::Done)?)
-            }
-            Op::RemoveXattr { ino, name } => {
+    fn get_xattr(&self, ino: Ino, name: &[u8], size: u32) -> Served {
+        let value = match xattr::server(ino, name) {
+            Some(server) => server,
+            None => {
                 let id = self.id(ino)?;
-                Ok(fs.remove_xattr(id, known(&name)?).map(|()| Answer::Done)?)
+                self.fs.xattr(id, known(name)?)?
             }
-            _ => Err(Errno::ENOSYS.into()),
-        }
+        };
+        Ok(xattr::sized(value, size)?)
     }
 
     fn set_lock(&self, lock: LockRequest, waits: bool, reply: KernelReply) {
@@ -158,6 +185,10 @@ impl Kernel {
             Err(fail) => reply.outcome(Err(fail)),
         }
     }
+}
+
+fn node(mode: u32, caller: Caller) -> NewNode {
+    NewNode { mode, uid: caller.uid, gid: caller.gid, mtime: now() }
 }
 
 /// Access lists would be kept, and not heeded.

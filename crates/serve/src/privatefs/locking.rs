@@ -4,10 +4,9 @@
 //! here both meet: a program that takes both kinds on one file, through two open files, waits for
 //! itself.
 
-use super::errno::Fail;
-use super::kernel::Served;
 use super::notify::Pages;
-use crate::fuse::{Answer, KernelReply, LockRequest, Manner};
+use crate::fuse::{Answer, KernelReply, LockRequest, Manner, Served, done};
+use crate::threads::spawn;
 use fuser::Errno;
 use oblivio_privatefs::{Error, Lock, LockKind, LockOwner as Holder, NodeAttr, Owner, PrivateFs};
 use std::sync::Arc;
@@ -34,9 +33,8 @@ pub struct Reply {
 }
 
 impl Reply {
-    pub fn outcome(self, served: Result<(), Fail>) {
-        let answer = served.map(|()| Answer::Done).map_err(|fail| fail.errno());
-        self.reply.answer(answer, self.manner);
+    pub fn outcome(self, served: Served) {
+        self.reply.answer(served.map_err(|fail| fail.errno()), self.manner);
     }
 }
 
@@ -67,20 +65,20 @@ pub type Asked = (Owner, LockRequest);
 pub fn set(fs: &Arc<PrivateFs>, pages: &Arc<Pages>, (id, asked): Asked, waits: bool, reply: Reply) {
     let Some(lock) = wanted(&asked) else {
         let given_back = fs.unlock(id, holder(asked.owner), asked.range);
-        return reply.outcome(given_back.map_err(Fail::from));
+        return reply.outcome(done(given_back));
     };
     match take(fs, (id, asked), lock) {
         Err(Error::Locked) if waits => wait(fs, pages, (id, asked), lock, reply),
         Ok(node) if !pages.are_of(asked.ino, &node) => {
             // On a thread of its own: the kernel may ask something before it forgets.
             let pages = Arc::clone(pages);
-            let forgetting = thread::Builder::new().name("lock".into()).spawn(move || {
+            let forgetting = spawn("lock", move || {
                 pages.forget(asked.ino);
-                reply.outcome(Ok(()));
+                reply.outcome(Ok(Answer::Done));
             });
             drop(forgetting);
         }
-        taken => reply.outcome(taken.map(drop).map_err(Fail::from)),
+        taken => reply.outcome(done(taken.map(drop))),
     }
 }
 
@@ -93,7 +91,7 @@ fn take(fs: &PrivateFs, (id, asked): Asked, lock: Lock) -> Result<NodeAttr, Erro
 /// On a thread of its own: those that serve the kernel must stay free for who unlocks.
 fn wait(fs: &Arc<PrivateFs>, pages: &Arc<Pages>, of: Asked, lock: Lock, reply: Reply) {
     let (fs, pages) = (Arc::clone(fs), Arc::clone(pages));
-    let waiting = thread::Builder::new().name("lock".into()).spawn(move || {
+    let waiting = spawn("lock", move || {
         let mut pause = FIRST_PAUSE;
         for _ in 0..MOST_PAUSES {
             thread::sleep(Duration::from_millis(pause));
@@ -105,7 +103,7 @@ fn wait(fs: &Arc<PrivateFs>, pages: &Arc<Pages>, of: Asked, lock: Lock, reply: R
                     if !pages.are_of(of.1.ino, &node) {
                         pages.forget(of.1.ino);
                     }
-                    return reply.outcome(Ok(()));
+                    return reply.outcome(Ok(Answer::Done));
                 }
             }
         }

@@ -6,7 +6,6 @@
 //! together, `notify` makes the kernel forget what other clients changed, and `told` says when
 //! operations fail.
 
-mod errno;
 mod files;
 mod ids;
 mod kernel;
@@ -17,5 +16,5 @@ mod session;
 mod told;
 
 pub use options::Options;
-pub use session::{Mounted, environment, serve};
+pub use session::{Mounted, serve};
 pub use told::told;

@@ -5,14 +5,14 @@ use super::kernel::Kernel;
 use super::notify;
 use super::options::{Options, Stop};
 use crate::error::{Error, Result};
-use crate::fuse::{self, convert};
+use crate::fuse;
 use crate::log;
 use crate::mount::attach;
-use oblivio_crypto::{Entropy, OsEntropy};
-use oblivio_privatefs::{Environment, PrivateFs};
+use crate::threads::spawn;
+use oblivio_privatefs::PrivateFs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 /// Requests of the kernel that are carried out at the same time.
 const THREADS: usize = 16;
@@ -24,18 +24,6 @@ pub struct Mounted {
     stop: Arc<Stop>,
     threads: Vec<JoinHandle<()>>,
     kernel: JoinHandle<std::io::Result<()>>,
-}
-
-/// This computer's clock, and fresh randomness.
-pub fn environment() -> Environment {
-    Environment {
-        now: Box::new(convert::now),
-        random: Box::new(|| {
-            let mut bytes = [0; 16];
-            OsEntropy.fill(&mut bytes);
-            bytes
-        }),
-    }
 }
 
 /// Mounts a file system and serves it on threads of its own. First it removes files that ended
@@ -58,16 +46,12 @@ pub fn serve(fs: Arc<PrivateFs>, dir: &Path, options: &Options) -> Result<Mounte
     let notifier = session.notifier();
     let _ = pages.notifier.set(notifier.clone());
     let stop = Arc::new(Stop::default());
-    let kernel = thread::Builder::new().name("kernel".into()).spawn(move || session.run())?;
+    let kernel = spawn("kernel", move || session.run())?;
     let mut threads = Vec::new();
     let (of, until) = (Arc::clone(&fs), Arc::clone(&stop));
-    threads.push(
-        thread::Builder::new()
-            .name("notices".into())
-            .spawn(move || notify::run(&of, &ids, &notifier, &until))?,
-    );
+    threads.push(spawn("notices", move || notify::run(&of, &ids, &notifier, &until))?);
     let (of, until, every) = (Arc::clone(&fs), Arc::clone(&stop), options.write_every);
-    threads.push(thread::Builder::new().name("write back".into()).spawn(move || {
+    threads.push(spawn("write back", move || {
         while !until.wait(every) {
             // Who wrote it gets the error when it is synced or closed.
             let _ = of.flush_all();

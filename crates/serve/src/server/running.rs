@@ -3,10 +3,11 @@
 use crate::error::{self, Error};
 use crate::log;
 use crate::queue::{Queue, Refusal};
+use crate::threads::spawn;
 use oblivio_volume::Result;
 use std::io;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 /// A server at work on a thread of its own.
 pub struct Running(JoinHandle<Result<()>>);
@@ -28,7 +29,7 @@ impl Running {
         let watched = Arc::clone(queue);
         // Whatever ends the server, every request gets an answer.
         let end = End(Arc::clone(queue));
-        thread::Builder::new().name("deadline".into()).spawn(move || {
+        spawn("deadline", move || {
             watched.watch(|waited| {
                 log::note(&format!(
                     "the store has not answered for {} seconds; until it does, whoever waits gets \
@@ -37,7 +38,7 @@ impl Running {
                 ));
             });
         })?;
-        let server = thread::Builder::new().name("server".into()).spawn(move || {
+        let server = spawn("server", move || {
             let _end = end;
             serve()
         })?;

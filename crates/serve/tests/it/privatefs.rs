@@ -1,8 +1,9 @@
 //! A file system of several writers, mounted twice over blocks in memory.
 
+use oblivio_crypto::{Entropy, OsEntropy};
 use oblivio_privatefs::testing::Memory;
-use oblivio_privatefs::{NewNode, Options as ClientOptions, PrivateFs};
-use oblivio_serve::privatefs::{Mounted, Options, environment, serve};
+use oblivio_privatefs::{Environment, NewNode, Options as ClientOptions, PrivateFs};
+use oblivio_serve::privatefs::{Mounted, Options, serve};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
@@ -18,6 +19,18 @@ struct Stage {
     memory: Arc<Memory>,
     dirs: Vec<TempDir>,
     mounts: Vec<Mounted>,
+}
+
+/// This computer's clock, and fresh randomness.
+fn environment() -> Environment {
+    Environment {
+        now: Box::new(|| SystemTime::now().into()),
+        random: Box::new(|| {
+            let mut bytes = [0; 16];
+            OsEntropy.fill(&mut bytes);
+            bytes
+        }),
+    }
 }
 
 fn client(memory: &Arc<Memory>, number: u8, strict: bool) -> Arc<PrivateFs> {
