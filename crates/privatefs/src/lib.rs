@@ -14,6 +14,8 @@
 //!   around a change. `client` is what callers have.
 //! - `directory`, `names`, `rename`, `listing`: names. `opened`, `dirty`, `flush`, `data`, `ahead`,
 //!   `resize`: files. `xattrs`, `locks`: the rest. `check` looks at everything.
+//! - `types`: the words of file systems, which the one of a volume with one writer has from here.
+//!   `node`: what only this one says of an inode.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 mod ahead;

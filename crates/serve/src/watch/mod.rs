@@ -24,6 +24,7 @@ pub use publisher::Publisher;
 pub use written::watched;
 
 use crate::error::Result;
+use crate::threads::spawn;
 use door::Door;
 use http::Site;
 use hub::{Hub, Stored};
@@ -64,11 +65,6 @@ pub fn serve(
     })?;
     spawn("store", move || measure(&store, &hub))?;
     Ok(url)
-}
-
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
-    thread::Builder::new().name(name.into()).spawn(work)?;
-    Ok(())
 }
 
 /// Reads the lengths of the objects, as the storage can at any time.
