@@ -6,7 +6,7 @@ use crate::known::Known;
 use crate::presence;
 use crate::pump;
 use crate::role;
-use crate::session::{Desk, Key, MOST_OPEN, may_ask_again};
+use crate::session::{MOST_OPEN, SessionState, Ticket, may_ask_again};
 use crate::volume::Keyed;
 use oblivio_engine::pyramid::share::{Answer, Ask, Change, Head, Outcome, Refusal, Session};
 use oblivio_store::share::{Number, Share, ShareError};
@@ -50,11 +50,12 @@ impl Client {
         options: Options,
     ) -> Result<Self> {
         let head = begin_with(&*share, known.head())?;
-        let desk = Desk::new(keyed.clone(), head, share.device(), options.notices, Instant::now());
+        let state =
+            SessionState::new(keyed.clone(), head, share.device(), options.notices, Instant::now());
         let (work, came) = (Condvar::new(), Condvar::new());
         let (known, own) = (Mutex::new(known), Mutex::new(None));
-        let desk = Mutex::new(desk);
-        let inner = Inner { share, keyed, options, known, desk, own, work, came };
+        let state = Mutex::new(state);
+        let inner = Inner { share, keyed, options, known, state, own, work, came };
         let (alive, ended) = channel();
         let this = Self { inner: Arc::new(inner), ended: Mutex::new(ended) };
         let mut threads: Vec<(&str, Run)> = vec![("asks", pump::send), ("answers", pump::receive)];
@@ -132,11 +133,11 @@ impl Client {
         until: Instant,
         only: Option<Session>,
     ) -> Result<()> {
-        let mut begun: Vec<(usize, Vec<Key>)> = Vec::with_capacity(answers.len());
+        let mut begun: Vec<(usize, Ticket)> = Vec::with_capacity(answers.len());
         let done = self.round(transactions, &mut begun, answers, until, only);
         if done.is_err() {
-            let mut desk = self.inner.desk();
-            begun.iter().for_each(|(_, keys)| desk.abandon(keys));
+            let mut state = self.inner.state();
+            begun.iter().for_each(|(_, ticket)| state.abandon(*ticket));
         }
         done
     }
@@ -144,7 +145,7 @@ impl Client {
     /// How long a call may wait. While the server is away, only the first one waits long.
     fn patience(&self) -> Duration {
         let timeout = self.inner.options.timeout;
-        if self.inner.desk().away { timeout.min(IMPATIENCE) } else { timeout }
+        if self.inner.state().away { timeout.min(IMPATIENCE) } else { timeout }
     }
 
     /// Asks once. Transactions whose session ended before them stay without answers, and so do all
@@ -152,34 +153,34 @@ impl Client {
     fn round(
         &self,
         transactions: &[Vec<Ask>],
-        begun: &mut Vec<(usize, Vec<Key>)>,
+        begun: &mut Vec<(usize, Ticket)>,
         answers: &mut [Option<Vec<Answer>>],
         until: Instant,
         only: Option<Session>,
     ) -> Result<()> {
         for at in (0..answers.len()).filter(|at| answers[*at].is_none()) {
-            let mut desk = self.inner.desk();
-            while desk.open() >= MOST_OPEN {
-                desk = self.wait(desk, until)?;
+            let mut state = self.inner.state();
+            while state.open() >= MOST_OPEN {
+                state = self.wait(state, until)?;
             }
-            check(&desk)?;
-            if only.is_some_and(|session| !desk.is_in(session)) {
+            check(&state)?;
+            if only.is_some_and(|session| !state.is_in(session)) {
                 break;
             }
-            let keys = desk.begin(&transactions[at], true, Instant::now()).map_err(of_engine)?;
-            begun.push((at, keys));
-            drop(desk);
+            let ticket = state.begin(&transactions[at], true, Instant::now()).map_err(of_engine)?;
+            begun.push((at, ticket));
+            drop(state);
             self.inner.work.notify_all();
         }
-        for (at, keys) in begun {
-            let mut desk = self.inner.desk();
+        for (at, ticket) in begun {
+            let mut state = self.inner.state();
             let got = loop {
-                if let Some(got) = desk.answered(keys) {
+                if let Some(got) = state.answered(*ticket) {
                     break got;
                 }
-                desk = self.wait(desk, until)?;
+                state = self.wait(state, until)?;
             };
-            drop(desk);
+            drop(state);
             answers[*at] = judge(got)?;
         }
         Ok(())
@@ -188,16 +189,16 @@ impl Client {
     /// Waits for something to change.
     fn wait<'d>(
         &self,
-        mut desk: MutexGuard<'d, Desk>,
+        mut state: MutexGuard<'d, SessionState>,
         until: Instant,
-    ) -> Result<MutexGuard<'d, Desk>> {
-        check(&desk)?;
+    ) -> Result<MutexGuard<'d, SessionState>> {
+        check(&state)?;
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            desk.away = true;
-            return Err(away(&desk));
+            state.away = true;
+            return Err(away(&state));
         }
-        Ok(self.inner.came.wait_timeout(desk, left).unwrap_or_else(PoisonError::into_inner).0)
+        Ok(self.inner.came.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0)
     }
 
     /// Ends a session: this one, or one whose client is silent. Its later asks are refused.
@@ -211,20 +212,20 @@ impl Client {
     /// This session. After a long silence it may be another one than before.
     #[must_use]
     pub fn session(&self) -> Session {
-        self.inner.desk().session()
+        self.inner.state().session()
     }
 
     /// What others changed since the last call, for caches; none if anything may have changed.
     /// Only of a client that hears [`Options::notices`].
     #[must_use]
     pub fn changed(&self) -> Option<Vec<Change>> {
-        self.inner.desk().take_changes(Instant::now())
+        self.inner.state().take_changes(Instant::now())
     }
 
     /// Blocks that exist, as the newest answer said, and the most that may.
     #[must_use]
     pub fn blocks(&self) -> (u64, u64) {
-        (self.inner.desk().live_blocks(), self.inner.keyed.config().blocks())
+        (self.inner.state().live_blocks(), self.inner.keyed.config().blocks())
     }
 
     /// Bytes of a block.
@@ -246,8 +247,8 @@ impl Client {
         // All threads have dropped their senders, or they wait for a server that is away.
         let _ = ended.recv_timeout(ENDING);
         drop(ended);
-        let head = self.inner.desk().head();
-        match self.inner.desk().failed {
+        let head = self.inner.state().head();
+        match self.inner.state().failed {
             None | Some(Failure::Closed) => self.inner.note(head, true),
             Some(_) => Ok(()),
         }
@@ -256,25 +257,25 @@ impl Client {
     fn farewell(&self) {
         let begin = Instant::now();
         let until = begin + FAREWELL.min(self.patience());
-        let mut desk = self.inner.desk();
-        let session = desk.session();
+        let mut state = self.inner.state();
+        let session = state.session();
         // In this order: what stands in no batch at the session's end is refused.
-        let _ = desk.begin(&[presence::leave(session)], false, begin);
-        let Ok(keys) = desk.begin(&[Ask::end_of(session)], true, begin) else { return };
+        let _ = state.begin(&[presence::leave(session)], false, begin);
+        let Ok(ticket) = state.begin(&[Ask::end_of(session)], true, begin) else { return };
         self.inner.work.notify_all();
-        while desk.answered(&keys).is_none() {
-            match self.wait(desk, until) {
-                Ok(next) => desk = next,
+        while state.answered(ticket).is_none() {
+            match self.wait(state, until) {
+                Ok(next) => state = next,
                 Err(_) => return,
             }
         }
     }
 
     fn stop(&self) {
-        let mut desk = self.inner.desk();
-        desk.stopping = true;
-        desk.failed.get_or_insert(Failure::Closed);
-        drop(desk);
+        let mut state = self.inner.state();
+        state.stopping = true;
+        state.failed.get_or_insert(Failure::Closed);
+        drop(state);
         self.inner.work.notify_all();
         self.inner.came.notify_all();
     }
@@ -286,13 +287,13 @@ impl Drop for Client {
     }
 }
 
-fn check(desk: &Desk) -> Result<()> {
-    desk.failed.as_ref().map_or(Ok(()), |failure| Err(failure.error()))
+fn check(state: &SessionState) -> Result<()> {
+    state.failed.as_ref().map_or(Ok(()), |failure| Err(failure.error()))
 }
 
 /// The error of a call that has waited long enough.
-fn away(desk: &Desk) -> Error {
-    match &desk.trouble {
+fn away(state: &SessionState) -> Error {
+    match &state.trouble {
         Some(trouble) if trouble.is_full => Error::Full(trouble.what.clone()),
         Some(trouble) => at_server(std::io::Error::new(ErrorKind::TimedOut, trouble.what.clone())),
         None => at_server(std::io::Error::new(ErrorKind::TimedOut, "it does not answer")),
@@ -390,15 +391,15 @@ mod tests {
         client.carry_out(std::slice::from_ref(&ask)).unwrap();
         assert_eq!(client.patience(), timeout);
         // What the scribe answers early comes once more from the server, which then is not away.
-        let came = || client.inner.desk().again().is_empty().then_some(());
+        let came = || client.inner.state().again().is_empty().then_some(());
         oblivio_testkit::eventually("nothing is under way", came);
         gone.store(true, Ordering::SeqCst);
-        let mut desk = client.inner.desk();
+        let mut state = client.inner.state();
         let since = Instant::now();
-        assert!(client.wait(desk, since).is_err(), "its time is up");
-        desk = client.inner.desk();
-        assert!(desk.away);
-        drop(desk);
+        assert!(client.wait(state, since).is_err(), "its time is up");
+        state = client.inner.state();
+        assert!(state.away);
+        drop(state);
         assert_eq!(client.patience(), IMPATIENCE);
         let (tell, told) = channel();
         thread::spawn(move || {

@@ -2,7 +2,7 @@
 
 use crate::error::{Failure, of_share};
 use crate::known::Known;
-use crate::session::{Desk, Trouble};
+use crate::session::{SessionState, Trouble};
 use crate::volume::Keyed;
 use oblivio_engine::pyramid::share::{Ask, Head};
 use oblivio_store::share::{Ask as Sealed, Share, ShareError};
@@ -36,7 +36,7 @@ pub(crate) struct Inner {
     pub keyed: Keyed,
     pub options: Options,
     pub known: Mutex<Box<dyn Known>>,
-    pub desk: Mutex<Desk>,
+    pub state: Mutex<SessionState>,
     /// Where its asks go while it is the scribe.
     pub own: Mutex<Option<Own>>,
     /// Asks came, or something else for the threads.
@@ -46,38 +46,42 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    pub fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn state(&self) -> MutexGuard<'_, SessionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until something changes, at most this long.
-    pub fn rest<'d>(&self, desk: MutexGuard<'d, Desk>, time: Duration) -> MutexGuard<'d, Desk> {
-        self.work.wait_timeout(desk, time).unwrap_or_else(PoisonError::into_inner).0
+    pub fn rest<'d>(
+        &self,
+        state: MutexGuard<'d, SessionState>,
+        time: Duration,
+    ) -> MutexGuard<'d, SessionState> {
+        self.work.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// Pauses, unless the threads are to end. Returns whether they are.
     pub fn pause(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
-        let mut desk = self.desk();
+        let mut state = self.state();
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            if desk.stopping || left.is_zero() {
-                return desk.stopping;
+            if state.stopping || left.is_zero() {
+                return state.stopping;
             }
-            desk = self.rest(desk, left);
+            state = self.rest(state, left);
         }
     }
 
     /// Nothing more can be done.
     pub fn fail(&self, failure: Failure) {
-        self.desk().failed.get_or_insert(failure);
+        self.state().failed.get_or_insert(failure);
         self.came.notify_all();
         self.work.notify_all();
     }
 
     /// Asks something for whose answer nobody waits.
     pub fn begin(&self, asks: &[Ask]) {
-        let _ = self.desk().begin(asks, false, Instant::now());
+        let _ = self.state().begin(asks, false, Instant::now());
         self.work.notify_all();
     }
 
@@ -85,7 +89,7 @@ impl Inner {
     /// other way go again: it may be that nobody has them.
     pub fn lead(&self, own: Option<Own>) {
         *self.own.lock().unwrap_or_else(PoisonError::into_inner) = own;
-        self.desk().lost = true;
+        self.state().lost = true;
         self.work.notify_all();
     }
 
@@ -102,13 +106,13 @@ impl Inner {
         }
         let what = error.to_string();
         let is_full = matches!(of_share(error), Error::Full(_));
-        self.desk().trouble = Some(Trouble { what, is_full });
+        self.state().trouble = Some(Trouble { what, is_full });
     }
 
     /// The newest head that this computer knows.
     pub fn newest_known(&self) -> Head {
         let noted = self.known.lock().unwrap_or_else(PoisonError::into_inner).head();
-        let seen = self.desk().head();
+        let seen = self.state().head();
         if noted.number > seen.number { noted } else { seen }
     }
 

@@ -22,32 +22,32 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Sends asks until the client ends.
 pub fn send(inner: &Inner) {
     loop {
-        let mut desk = inner.desk();
+        let mut state = inner.state();
         let asks = loop {
-            if desk.stopping {
+            if state.stopping {
                 return;
             }
-            if std::mem::take(&mut desk.lost) {
-                desk.progress = Instant::now();
-                break desk.again();
+            if std::mem::take(&mut state.lost) {
+                state.progress = Instant::now();
+                break state.again();
             }
-            if desk.has_unsent() {
-                break desk.take_unsent(MOST_AT_ONCE);
+            if state.has_unsent() {
+                break state.take_unsent(MOST_AT_ONCE);
             }
-            if desk.is_silent(ALIVE) {
-                let session = desk.session();
-                let _ = desk.begin(&[presence::look(session)], false, Instant::now());
+            if state.is_silent(ALIVE) {
+                let session = state.session();
+                let _ = state.begin(&[presence::look(session)], false, Instant::now());
                 continue;
             }
-            let idle = desk.open() == 0;
-            let left = AGAIN.saturating_sub(desk.progress.elapsed());
+            let idle = state.open() == 0;
+            let left = AGAIN.saturating_sub(state.progress.elapsed());
             if !idle && left.is_zero() {
-                desk.progress = Instant::now();
-                break desk.again();
+                state.progress = Instant::now();
+                break state.again();
             }
-            desk = inner.rest(desk, if idle { AGAIN } else { left });
+            state = inner.rest(state, if idle { AGAIN } else { left });
         };
-        drop(desk);
+        drop(state);
         for part in asks.chunks(MOST_AT_ONCE) {
             if inner.ask_own(part) {
                 continue;
@@ -58,7 +58,7 @@ pub fn send(inner: &Inner) {
                 if inner.pause(PAUSE) {
                     return;
                 }
-                inner.desk().lost = true;
+                inner.state().lost = true;
                 break;
             }
         }
@@ -69,30 +69,30 @@ pub fn send(inner: &Inner) {
 pub fn receive(inner: &Inner) {
     let mut broken = false;
     loop {
-        let mut desk = inner.desk();
+        let mut state = inner.state();
         let (session, seq) = loop {
-            if desk.stopping {
+            if state.stopping {
                 return;
             }
-            match desk.next_answer() {
+            match state.next_answer() {
                 Some(next) => break next,
-                None => desk = inner.rest(desk, LISTEN),
+                None => state = inner.rest(state, LISTEN),
             }
         };
-        drop(desk);
+        drop(state);
         let came = inner.share.answers(Session(session.0), Seq(seq.0), LISTEN);
         match came {
             Ok(answers) => {
-                let mut desk = inner.desk();
+                let mut state = inner.state();
                 if std::mem::take(&mut broken) {
-                    desk.lost = true;
+                    state.lost = true;
                     inner.work.notify_all();
                 }
-                let taken = desk.take(answers, Instant::now());
-                if taken.is_ok() && desk.trouble.is_some() {
-                    desk.trouble = None;
+                let taken = state.take(answers, Instant::now());
+                if taken.is_ok() && state.trouble.is_some() {
+                    state.trouble = None;
                 }
-                drop(desk);
+                drop(state);
                 match taken {
                     Ok(_) => inner.came.notify_all(),
                     Err(error) => return inner.fail(Failure::of_engine(&error)),
@@ -114,8 +114,8 @@ pub fn hear(inner: &Inner) {
     let mut from = None;
     loop {
         {
-            let desk = inner.desk();
-            if desk.stopping || desk.failed.is_some() {
+            let state = inner.state();
+            if state.stopping || state.failed.is_some() {
                 return;
             }
         }
@@ -128,7 +128,7 @@ pub fn hear(inner: &Inner) {
         };
         match came {
             Ok(notices) => {
-                let heard = inner.desk().hear(&notices, Instant::now());
+                let heard = inner.state().hear(&notices, Instant::now());
                 if let Err(error) = heard {
                     return inner.fail(Failure::of_engine(&error));
                 }

@@ -24,8 +24,8 @@ const READ_BYTES: usize = 4 << 20;
 pub fn watch(inner: &Inner) {
     loop {
         {
-            let desk = inner.desk();
-            if desk.stopping || desk.failed.is_some() {
+            let state = inner.state();
+            if state.stopping || state.failed.is_some() {
                 return;
             }
         }

@@ -92,7 +92,7 @@ impl<'i> Serving<'i> {
                 Ok(()) => {}
                 Err(stop) => return stop,
             }
-            if self.inner.desk().stopping {
+            if self.inner.state().stopping {
                 let since = *ending.get_or_insert_with(Instant::now);
                 if self.shown.is_empty() || since.elapsed() > FINISHING {
                     return Stop::Ended;
@@ -179,9 +179,9 @@ impl<'i> Serving<'i> {
         }
         self.swept = now;
         // Those that came again after their batch stand in no other one.
-        let desk = self.inner.desk();
-        self.own.retain(|id, _| desk.is_open(*id));
-        drop(desk);
+        let state = self.inner.state();
+        self.own.retain(|id, _| state.is_open(*id));
+        drop(state);
         let silent = |last: &Instant| now - *last > SILENCE;
         let gone: Vec<_> = self.seen.iter().filter(|(_, last)| silent(last)).collect();
         let gone: Vec<engine::Session> = gone.into_iter().map(|(session, _)| *session).collect();
@@ -272,7 +272,7 @@ impl<'i> Serving<'i> {
     fn tell(&mut self, tell: engine::Tell) -> Result<(), Stop> {
         let shown = self.shown.remove(&tell.batch);
         let (batch, _) = shown.ok_or(EngineError::State("answers without a batch"))?;
-        let session = self.inner.desk().session();
+        let session = self.inner.state().session();
         let own = tell.answers.iter().filter(|answer| answer.session == session);
         let own: Vec<_> = own.cloned().collect();
         let answers: Vec<_> = tell.answers.into_iter().map(convert::answer).collect();
@@ -283,7 +283,7 @@ impl<'i> Serving<'i> {
             notice: tell.notice,
             answers,
         }))?;
-        if self.inner.desk().take_early(&own, Instant::now())? {
+        if self.inner.state().take_early(&own, Instant::now())? {
             self.inner.came.notify_all();
         }
         Ok(())

@@ -10,26 +10,39 @@ use oblivio_engine::pyramid::share::{
     Answer, AnswerRecord, Ask, Change, Follower, Head, Outcome, Refusal, Seq, Session,
 };
 use oblivio_store::share as port;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// The most asks without answers; more wait. A server takes twice as many of a session.
 pub const MOST_OPEN: usize = 512;
 
 /// An ask of one of the client's sessions.
-pub type Key = (Session, Seq);
+type Key = (Session, Seq);
+
+/// The asks of a transaction, by which its answers are found.
+#[derive(Clone, Copy, Debug)]
+pub struct Ticket {
+    session: Session,
+    first: Seq,
+    count: u64,
+}
+
+impl Ticket {
+    fn keys(self) -> impl Iterator<Item = Key> {
+        (self.first.0..self.first.0 + self.count).map(move |seq| (self.session, Seq(seq)))
+    }
+}
 
 /// The state of a client, behind its lock.
-pub struct Desk {
+pub struct SessionState {
     keyed: Keyed,
     device: u16,
     follower: Follower,
     heard: Option<Heard>,
-    /// Asks that the server does not have yet.
-    unsent: Vec<port::Ask>,
-    /// Those whose caller still waits.
-    wanted: BTreeSet<Key>,
-    answers: BTreeMap<Key, Outcome>,
+    /// The first ask of the session that was not sent yet.
+    unsent: Seq,
+    /// The asks whose callers still wait, with what became of them.
+    wanted: BTreeMap<Key, Option<Outcome>>,
     /// Blocks that exist, as the newest answer says.
     live_blocks: u64,
     /// The line broke: the server may have lost asks that it had.
@@ -68,7 +81,7 @@ fn new_follower(keyed: &Keyed, head: Head, device: u16) -> Follower {
     follower.knowing(head)
 }
 
-impl Desk {
+impl SessionState {
     /// That of a new client on the device of this number, which knows this head.
     pub fn new(keyed: Keyed, head: Head, device: u16, notices: bool, now: Instant) -> Self {
         Self {
@@ -76,9 +89,8 @@ impl Desk {
             follower: new_follower(&keyed, head, device),
             heard: notices.then(|| Heard::new(&keyed, now)),
             keyed,
-            unsent: Vec::new(),
-            wanted: BTreeSet::new(),
-            answers: BTreeMap::new(),
+            unsent: Seq(0),
+            wanted: BTreeMap::new(),
             live_blocks: 0,
             lost: false,
             progress: now,
@@ -130,7 +142,7 @@ impl Desk {
     ///
     /// # Errors
     /// `Invalid` for asks that do not fit.
-    pub fn begin(&mut self, asks: &[Ask], wanted: bool, now: Instant) -> EngineResult<Vec<Key>> {
+    pub fn begin(&mut self, asks: &[Ask], wanted: bool, now: Instant) -> EngineResult<Ticket> {
         if self.follower.over().is_some() {
             self.begin_session();
         }
@@ -138,13 +150,13 @@ impl Desk {
             self.progress = now;
         }
         let records = self.follower.transaction(asks)?;
-        let keys: Vec<Key> = records.iter().map(|ask| (ask.session, ask.seq)).collect();
-        self.unsent.extend(records.iter().map(convert::ask));
+        let first = records.first().map_or(Seq(0), |ask| ask.seq);
+        let ticket = Ticket { session: self.session(), first, count: records.len() as u64 };
         if wanted {
-            self.wanted.extend(keys.iter().copied());
+            self.wanted.extend(ticket.keys().map(|key| (key, None)));
         }
         (self.asked, self.lives) = (now, true);
-        Ok(keys)
+        Ok(ticket)
     }
 
     /// The session is over: what it asked and was not answered is not carried out any more, and
@@ -153,20 +165,24 @@ impl Desk {
         let refusal = self.follower.over();
         let live_blocks = self.live_blocks;
         for ask in self.follower.open_asks() {
-            let key = (ask.session, ask.seq);
-            if self.wanted.remove(&key) {
+            if let Some(wanted @ None) = self.wanted.get_mut(&(ask.session, ask.seq)) {
                 let answer = Answer { done: false, content: None };
-                self.answers.insert(key, Outcome { answer, refusal, live_blocks });
+                *wanted = Some(Outcome { answer, refusal, live_blocks });
             }
         }
-        self.unsent.clear();
+        self.unsent = Seq(0);
         self.follower = new_follower(&self.keyed, self.follower.head(), self.device);
     }
 
     /// Asks to send: new ones, at most this many.
     pub fn take_unsent(&mut self, most: usize) -> Vec<port::Ask> {
-        let rest = self.unsent.split_off(self.unsent.len().min(most));
-        std::mem::replace(&mut self.unsent, rest)
+        let from = self.unsent;
+        let unsent = self.follower.open_asks().skip_while(|ask| ask.seq < from);
+        let asks: Vec<port::Ask> = unsent.take(most).map(convert::ask).collect();
+        if let Some(last) = asks.last() {
+            self.unsent = Seq(last.id.seq.0 + 1);
+        }
+        asks
     }
 
     /// Whether the session should ask something, so that nobody takes its client for dead.
@@ -176,13 +192,13 @@ impl Desk {
 
     /// Whether asks wait to be sent.
     pub fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
+        self.follower.open_asks().last().is_some_and(|ask| ask.seq >= self.unsent)
     }
 
     /// All asks without an answer, as they were sent.
     pub fn again(&mut self) -> Vec<port::Ask> {
-        self.unsent.clear();
-        self.follower.open_asks().map(convert::ask).collect()
+        self.unsent = Seq(0);
+        self.take_unsent(usize::MAX)
     }
 
     /// Takes answers that came. Those after a gap are left for later.
@@ -205,8 +221,8 @@ impl Desk {
                 {
                     heard.expect(self.follower.head(), now)?;
                 }
-                if self.wanted.remove(&(session, seq)) {
-                    self.answers.insert((session, seq), answer);
+                if let Some(wanted @ None) = self.wanted.get_mut(&(session, seq)) {
+                    *wanted = Some(answer);
                 }
             }
         }
@@ -224,13 +240,11 @@ impl Desk {
     pub fn take_early(&mut self, made: &[AnswerRecord], now: Instant) -> EngineResult<bool> {
         let mut some = false;
         for record in made {
-            let key = (record.session, record.seq);
-            if self.wanted.contains(&key) {
+            if let Some(wanted @ None) = self.wanted.get_mut(&(record.session, record.seq)) {
                 let answer = self.follower.answer_early(record)?;
                 (some, self.progress, self.away) = (true, now, false);
                 self.live_blocks = answer.live_blocks;
-                self.wanted.remove(&key);
-                self.answers.insert(key, answer);
+                *wanted = Some(answer);
             }
         }
         Ok(some)
@@ -252,18 +266,15 @@ impl Desk {
         self.heard.as_mut()?.take(now)
     }
 
-    /// The answers to these asks, once all are there.
-    pub fn answered(&mut self, keys: &[Key]) -> Option<Vec<Outcome>> {
-        let all = keys.iter().all(|key| self.answers.contains_key(key));
-        all.then(|| keys.iter().filter_map(|key| self.answers.remove(key)).collect())
+    /// What became of these asks, once all are answered.
+    pub fn answered(&mut self, ticket: Ticket) -> Option<Vec<Outcome>> {
+        let all = ticket.keys().all(|key| matches!(self.wanted.get(&key), Some(Some(_))));
+        all.then(|| ticket.keys().filter_map(|key| self.wanted.remove(&key).flatten()).collect())
     }
 
     /// Nobody waits for these any more. They may still be carried out.
-    pub fn abandon(&mut self, keys: &[Key]) {
-        for key in keys {
-            self.wanted.remove(key);
-            self.answers.remove(key);
-        }
+    pub fn abandon(&mut self, ticket: Ticket) {
+        ticket.keys().for_each(|key| drop(self.wanted.remove(&key)));
     }
 }
 

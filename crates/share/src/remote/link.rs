@@ -1,6 +1,7 @@
 //! One connection to a server, from its greeting to its end: calls go out, replies come in any
 //! order.
 
+use super::posts::Posts;
 use crate::address::Token;
 use crate::frame::{Frame, Kind, MOST_FIRST_FRAME, MOST_FRAME};
 use crate::identity;
@@ -20,24 +21,24 @@ use std::time::{Duration, Instant};
 /// How a connection is made, within a time.
 pub type Dialing = Box<dyn Fn(&Token, Duration) -> io::Result<Stream> + Send + Sync>;
 
-/// Who waits for a reply.
-enum Waiting {
-    Caller(Sender<Result<Reply>>),
-    /// Nobody: this is called with it.
-    Noted(Box<dyn FnOnce(Result<Reply>) + Send>),
-}
-
 struct Replies {
-    next: u64,
-    waiting: BTreeMap<u64, Waiting>,
+    /// Who waits for a reply, by the number of the call.
+    waiting: BTreeMap<u64, Sender<Result<Reply>>>,
     /// Why the line ended.
     ended: Option<ErrorKind>,
+}
+
+impl Replies {
+    fn expect_line(&self) -> Result<()> {
+        self.ended.map_or(Ok(()), |kind| Err(broken(kind.into())))
+    }
 }
 
 /// A connection.
 pub struct Link {
     line: Writer,
     replies: Arc<Mutex<Replies>>,
+    posts: Arc<Posts>,
 }
 
 fn lock(replies: &Mutex<Replies>) -> MutexGuard<'_, Replies> {
@@ -79,7 +80,7 @@ pub(crate) fn greet(
 }
 
 impl Link {
-    /// Connects, and is admitted, within a time.
+    /// Connects, and is admitted, within a time. Replies for which nobody waits go to the posts.
     ///
     /// # Errors
     /// `Denied` for a server with another certificate, and for a device that it does not admit;
@@ -88,16 +89,16 @@ impl Link {
         token: &Token,
         config: &Arc<ClientConfig>,
         dial: &Dialing,
-        lane: Lane,
+        (lane, posts): (Lane, &Arc<Posts>),
         within: Duration,
     ) -> Result<Self> {
         let until = Instant::now() + within;
         let stream = dial(token, within).map_err(broken)?;
         let (reader, line) = greet(stream, token, config, lane, until)?;
-        let replies = Replies { next: 1, waiting: BTreeMap::new(), ended: None };
-        let link = Self { line: line.clone(), replies: Arc::new(Mutex::new(replies)) };
-        let replies = Arc::clone(&link.replies);
-        let read = move || take_replies(&replies, reader, &line);
+        let replies = Arc::new(Mutex::new(Replies { waiting: BTreeMap::new(), ended: None }));
+        let link = Self { line: line.clone(), replies, posts: Arc::clone(posts) };
+        let (replies, posts) = (Arc::clone(&link.replies), Arc::clone(posts));
+        let read = move || take_replies(&replies, &posts, reader, &line);
         thread::Builder::new().name("share replies".into()).spawn(read).map_err(broken)?;
         Ok(link)
     }
@@ -112,17 +113,7 @@ impl Link {
         self.line.cut();
     }
 
-    fn send(&self, call: &Call<'_>, waiting: Waiting) -> Result<()> {
-        let number = {
-            let mut replies = lock(&self.replies);
-            if let Some(kind) = replies.ended {
-                return Err(broken(kind.into()));
-            }
-            let number = replies.next;
-            replies.next += 1;
-            replies.waiting.insert(number, waiting);
-            number
-        };
+    fn send(&self, number: u64, call: &Call<'_>) -> Result<()> {
         let sent = self.line.clone().write_all(&call_frame(number, call).encode());
         sent.map_err(|error| {
             self.line.cut();
@@ -133,7 +124,13 @@ impl Link {
     /// Makes a call, and waits for its reply at most this long. What takes longer ends the line.
     pub fn call(&self, call: &Call<'_>, within: Duration) -> Result<Reply> {
         let (sender, receiver): (_, Receiver<Result<Reply>>) = channel();
-        self.send(call, Waiting::Caller(sender))?;
+        let number = self.posts.number();
+        {
+            let mut replies = lock(&self.replies);
+            replies.expect_line()?;
+            replies.waiting.insert(number, sender);
+        }
+        self.send(number, call)?;
         match receiver.recv_timeout(within) {
             Ok(done) => done,
             Err(_) => {
@@ -143,13 +140,10 @@ impl Link {
         }
     }
 
-    /// Makes a call, and has its result noted once it is there.
-    pub fn post(
-        &self,
-        call: &Call<'_>,
-        noted: impl FnOnce(Result<Reply>) + Send + 'static,
-    ) -> Result<()> {
-        self.send(call, Waiting::Noted(Box::new(noted)))
+    /// Makes a call of the posts: nobody waits for its reply.
+    pub fn post(&self, number: u64, call: &Call<'_>) -> Result<()> {
+        lock(&self.replies).expect_line()?;
+        self.send(number, call)
     }
 }
 
@@ -172,17 +166,23 @@ pub fn dial(token: &Token, within: Duration) -> io::Result<Stream> {
     Err(last)
 }
 
-/// Hands replies to those who wait, until the line ends.
-fn take_replies(replies: &Mutex<Replies>, mut reader: Reader, line: &Writer) {
+/// Hands replies to those who wait, and others to the posts, until the line ends.
+fn take_replies(replies: &Mutex<Replies>, posts: &Posts, mut reader: Reader, line: &Writer) {
     let why = loop {
         match Frame::read(&mut reader, MOST_FRAME) {
             Ok(Some(frame)) => {
-                let waiting = lock(replies).waiting.remove(&frame.number);
-                match waiting {
-                    Some(Waiting::Caller(caller)) => drop(caller.send(read_reply(frame))),
-                    Some(Waiting::Noted(noted)) => noted(read_reply(frame)),
-                    // Of a call that nobody made.
-                    None => break ErrorKind::InvalidData,
+                let number = frame.number;
+                let waiting = lock(replies).waiting.remove(&number);
+                match (waiting, read_reply(frame)) {
+                    (Some(caller), done) => drop(caller.send(done)),
+                    // It is sent again on the next line.
+                    (None, Err(ShareError::Line(_))) => {}
+                    (None, done) => {
+                        if !posts.end(number, done.err()) {
+                            // Of a call that nobody made.
+                            break ErrorKind::InvalidData;
+                        }
+                    }
                 }
             }
             Ok(None) => break ErrorKind::UnexpectedEof,
@@ -195,11 +195,8 @@ fn take_replies(replies: &Mutex<Replies>, mut reader: Reader, line: &Writer) {
         replies.ended = Some(why);
         std::mem::take(&mut replies.waiting)
     };
-    for (_, waiting) in waiting {
-        let lost = Err(ShareError::Line(why.into()));
-        match waiting {
-            Waiting::Caller(caller) => drop(caller.send(lost)),
-            Waiting::Noted(noted) => noted(lost),
-        }
+    for (_, caller) in waiting {
+        drop(caller.send(Err(ShareError::Line(why.into()))));
     }
+    posts.lost();
 }

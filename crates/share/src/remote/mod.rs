@@ -6,6 +6,7 @@
 //! of objects go out without waiting for the reply to those before.
 
 mod link;
+mod posts;
 mod unacknowledged;
 
 use crate::address::Token;
@@ -17,16 +18,15 @@ use crate::stream::Stream;
 #[cfg(test)]
 pub(crate) use link::greet;
 use link::{Dialing, Link};
-use oblivio_store::share::{
-    Ask, Call, Entry, Number, Object, Reply, Result, Share, ShareError, Term,
-};
+use oblivio_store::share::{Ask, Call, Reply, Result, Share, ShareError};
+use posts::{Piece, Post, Posts, Record};
 use rustls::ClientConfig;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use unacknowledged::{Ticket, Unacknowledged};
+use unacknowledged::Unacknowledged;
 
 /// The first pause before another attempt. Each is twice the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -36,12 +36,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const CONNECTING: Duration = Duration::from_secs(10);
 /// How often a waiting client looks whether its line is broken.
 const LOOKING: Duration = Duration::from_millis(50);
-/// The most records that are sent and not accepted yet.
-const MOST_RECORDS: usize = 64;
-/// The most asks that the server is not known to have. With more, each call waits for its reply.
-const MOST_ASKS: usize = 1024;
-/// The most bytes of pieces that are sent and not stored yet; a longer piece goes alone.
-const MOST_PIECE_BYTES: usize = 8 << 20;
 
 /// How patient a client is.
 #[derive(Clone, Copy, Debug)]
@@ -61,43 +55,6 @@ impl Default for Patience {
 /// Makes a connection to a server.
 pub type Dial = Box<dyn Fn() -> io::Result<UnixStream> + Send + Sync>;
 
-/// What goes out without waiting for the reply to what was sent before.
-trait Posted {
-    fn call(&self) -> Call<'_>;
-}
-
-struct Record {
-    term: Term,
-    number: Number,
-    entry: Entry,
-}
-
-impl Posted for Record {
-    fn call(&self) -> Call<'_> {
-        Call::Append { term: self.term, number: self.number, entry: &self.entry }
-    }
-}
-
-impl Posted for Vec<Ask> {
-    fn call(&self) -> Call<'_> {
-        Call::Ask(self)
-    }
-}
-
-struct Piece {
-    term: Term,
-    object: Object,
-    offset: u64,
-    bytes: Vec<u8>,
-}
-
-impl Posted for Piece {
-    fn call(&self) -> Call<'_> {
-        let Self { term, object, offset, ref bytes } = *self;
-        Call::Upload { term, object, offset, piece: bytes }
-    }
-}
-
 /// A shared volume at a server.
 pub struct RemoteShare {
     token: Token,
@@ -105,9 +62,7 @@ pub struct RemoteShare {
     dial: Dialing,
     patience: Patience,
     lines: [Mutex<Option<Arc<Link>>>; 2],
-    records: Arc<Unacknowledged<Number, Record>>,
-    asks: Arc<Unacknowledged<(), Vec<Ask>>>,
-    pieces: Arc<Unacknowledged<Object, Piece>>,
+    posts: Arc<Posts>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -146,11 +101,8 @@ impl RemoteShare {
 
     fn by(token: Token, patience: Patience, dial: Dialing) -> ServerResult<Self> {
         let config = identity::pinned(token.fingerprint)?;
-        let records = Arc::new(Unacknowledged::new(MOST_RECORDS));
-        let asks = Arc::new(Unacknowledged::new(MOST_ASKS));
-        let pieces = Arc::new(Unacknowledged::new(MOST_PIECE_BYTES));
-        let lines = Default::default();
-        Ok(Self { token, config, dial, patience, lines, records, asks, pieces })
+        let (lines, posts) = (Default::default(), Arc::new(Posts::new()));
+        Ok(Self { token, config, dial, patience, lines, posts })
     }
 
     /// The line of a lane, which is made if there is none.
@@ -159,13 +111,14 @@ impl RemoteShare {
         if let Some(link) = slot.as_ref().filter(|link| link.lives()) {
             return Ok(Arc::clone(link));
         }
-        let link = Link::connect(&self.token, &self.config, &self.dial, lane, CONNECTING)?;
+        let posts = &self.posts;
+        let link = Link::connect(&self.token, &self.config, &self.dial, (lane, posts), CONNECTING)?;
         match lane {
             Lane::Foreground => {
-                post_again(&link, &self.records)?;
-                post_again(&link, &self.asks)?;
+                post_again(&link, &posts.records)?;
+                post_again(&link, &posts.asks)?;
             }
-            Lane::Bulk => post_again(&link, &self.pieces)?,
+            Lane::Bulk => post_again(&link, &posts.pieces)?,
         }
         let link = Arc::new(link);
         *slot = Some(Arc::clone(&link));
@@ -173,18 +126,20 @@ impl RemoteShare {
     }
 
     /// Sends something, and does not wait until the server has it.
-    fn send<K: Ord + Send + 'static, T: Posted + Send + Sync + 'static>(
+    fn send<K: Ord, T: Post>(
         &self,
         lane: Lane,
-        sent: &Arc<Unacknowledged<K, T>>,
-        (key, size, what): (K, usize, T),
+        sent: &Unacknowledged<K, T>,
+        key: (K, usize),
+        what: T,
     ) -> Result<Reply> {
-        let (ticket, what) = sent.begin(key, size, what);
+        let number = self.posts.number();
+        let what = sent.begin(number, key, what);
         // On a line that is made now, it has been sent already; once more changes nothing.
-        match self.link(lane).and_then(|link| post(&link, sent, ticket, &what)) {
+        match self.link(lane).and_then(|link| link.post(number, &what.call())) {
             Ok(()) | Err(ShareError::Line(_)) => Ok(Reply::Done),
             Err(error) => {
-                sent.end(ticket, None);
+                sent.end(number, &mut None);
                 Err(error)
             }
         }
@@ -199,8 +154,7 @@ impl RemoteShare {
         size: usize,
     ) -> Result<()> {
         let begin = Instant::now();
-        while !sent.has_room(size) {
-            sent.wait(LOOKING);
+        while !sent.wait_for_room(size, LOOKING) {
             match self.link(lane) {
                 Err(ShareError::Line(error)) if begin.elapsed() > self.patience.outage => {
                     return Err(ShareError::Line(error));
@@ -214,34 +168,34 @@ impl RemoteShare {
 
     /// Sends asks. If the server refuses them, the next call says so.
     fn ask(&self, asks: &[Ask]) -> Result<Reply> {
-        if let Some(error) = self.asks.refusal(&()) {
+        if let Some(error) = self.posts.asks.refusal(&()) {
             return Err(error);
         }
         if asks.is_empty() {
             return Ok(Reply::Done);
         }
-        if !self.asks.has_room(asks.len()) {
+        if !self.posts.asks.has_room(asks.len()) {
             return self.persist(&Call::Ask(asks));
         }
         // While the server is away, whoever asks hears so, and asks again.
         self.link(Lane::Foreground)?;
-        self.send(Lane::Foreground, &self.asks, ((), asks.len(), asks.to_vec()))
+        self.send(Lane::Foreground, &self.posts.asks, ((), asks.len()), asks.to_vec())
     }
 
     /// Sends a record. Whoever waits until it is durable hears why it was refused.
     fn append(&self, record: Record) -> Result<Reply> {
         let number = record.number;
-        self.wait_for_room(Lane::Foreground, &self.records, 1)?;
+        self.wait_for_room(Lane::Foreground, &self.posts.records, 1)?;
         // What was said of an earlier one of this number does not count any more.
-        self.records.forget(|other| *other == number);
-        self.send(Lane::Foreground, &self.records, (number, 1, record))
+        self.posts.records.forget(|other| *other == number);
+        self.send(Lane::Foreground, &self.posts.records, (number, 1), record)
     }
 
     /// Sends a piece. The end of its object says whether it is stored.
     fn upload(&self, piece: Piece) -> Result<Reply> {
         let (object, size) = (piece.object, piece.bytes.len());
-        self.wait_for_room(Lane::Bulk, &self.pieces, size)?;
-        self.send(Lane::Bulk, &self.pieces, (object, size, piece))
+        self.wait_for_room(Lane::Bulk, &self.posts.pieces, size)?;
+        self.send(Lane::Bulk, &self.posts.pieces, (object, size), piece)
     }
 
     /// Makes a call until it is made.
@@ -268,26 +222,9 @@ impl RemoteShare {
     }
 }
 
-fn post<K: Ord + Send + 'static, T: Posted + Send + Sync + 'static>(
-    link: &Link,
-    sent: &Arc<Unacknowledged<K, T>>,
-    ticket: Ticket,
-    what: &T,
-) -> Result<()> {
-    let sent = Arc::clone(sent);
-    link.post(&what.call(), move |done| match done {
-        // It is sent again on the next line.
-        Err(ShareError::Line(_)) => sent.lost(),
-        done => sent.end(ticket, done.err()),
-    })
-}
-
 /// Sends on a new line what was not acknowledged on the one before.
-fn post_again<K: Ord + Send + 'static, T: Posted + Send + Sync + 'static>(
-    link: &Link,
-    sent: &Arc<Unacknowledged<K, T>>,
-) -> Result<()> {
-    sent.again().into_iter().try_for_each(|(ticket, what)| post(link, sent, ticket, &what))
+fn post_again<K: Ord, T: Post>(link: &Link, sent: &Unacknowledged<K, T>) -> Result<()> {
+    sent.again().into_iter().try_for_each(|(number, what)| link.post(number, &what.call()))
 }
 
 impl Share for RemoteShare {
@@ -304,7 +241,7 @@ impl Share for RemoteShare {
             Call::Durable { number, .. } | Call::Sums { number, .. } => {
                 // Its record's reply came first.
                 let done = self.persist(&call);
-                self.records.refusal(&number).map_or(done, Err)
+                self.posts.records.refusal(&number).map_or(done, Err)
             }
             Call::Upload { term, object, offset, piece } => {
                 self.upload(Piece { term, object, offset, bytes: piece.into() })
@@ -312,12 +249,12 @@ impl Share for RemoteShare {
             Call::Finish { object, .. } => {
                 // The replies of its pieces came first.
                 let done = self.persist(&call);
-                self.pieces.refusal(&object).map_or(done, Err)
+                self.posts.pieces.refusal(&object).map_or(done, Err)
             }
             Call::Claim { .. } => {
                 // Another scribe's are of no use.
-                self.records.forget(|_| true);
-                self.pieces.forget(|_| true);
+                self.posts.records.forget(|_| true);
+                self.posts.pieces.forget(|_| true);
                 self.persist(&call)
             }
             _ => self.persist(&call),

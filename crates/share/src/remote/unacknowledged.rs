@@ -1,13 +1,9 @@
 //! [`Unacknowledged`]: what was sent, and the server is not known to have.
 
-use super::lock;
 use oblivio_store::share::ShareError;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-/// The number of one that was sent. It is never used again.
-pub type Ticket = u64;
 
 struct Sent<K, T> {
     key: K,
@@ -16,9 +12,9 @@ struct Sent<K, T> {
 }
 
 struct State<K, T> {
-    next: Ticket,
     size: usize,
-    sent: BTreeMap<Ticket, Sent<K, T>>,
+    /// By the numbers of their calls.
+    sent: BTreeMap<u64, Sent<K, T>>,
     refused: BTreeMap<K, ShareError>,
 }
 
@@ -36,38 +32,45 @@ impl<K: Ord, T> Unacknowledged<K, T> {
     /// At most this much is under way.
     pub fn new(most: usize) -> Self {
         let (sent, refused) = Default::default();
-        let state = Mutex::new(State { next: 0, size: 0, sent, refused });
+        let state = Mutex::new(State { size: 0, sent, refused });
         Self { most, state, changed: Condvar::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<K, T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether one of this size may be sent now. One goes in any case.
     pub fn has_room(&self, size: usize) -> bool {
-        let state = lock(&self.state);
-        state.sent.is_empty() || state.size + size <= self.most
+        self.wait_for_room(size, Duration::ZERO)
     }
 
-    /// Waits until something ends or its line does, at most this long.
-    pub fn wait(&self, time: Duration) {
-        drop(self.changed.wait_timeout(lock(&self.state), time));
+    /// As [`Self::has_room`]. If there is none, it waits until something ends or its line does, at
+    /// most this long.
+    pub fn wait_for_room(&self, size: usize, time: Duration) -> bool {
+        let state = self.state();
+        let has_room = state.sent.is_empty() || state.size + size <= self.most;
+        if !has_room && !time.is_zero() {
+            drop(self.changed.wait_timeout(state, time));
+        }
+        has_room
     }
 
-    /// Takes one that is sent now.
-    pub fn begin(&self, key: K, size: usize, what: T) -> (Ticket, Arc<T>) {
+    /// Takes one that is sent now, as the call of this number.
+    pub fn begin(&self, number: u64, (key, size): (K, usize), what: T) -> Arc<T> {
         let what = Arc::new(what);
-        let mut state = lock(&self.state);
-        let ticket = state.next;
-        state.next += 1;
+        let mut state = self.state();
         state.size += size;
-        state.sent.insert(ticket, Sent { key, size, what: Arc::clone(&what) });
-        (ticket, what)
+        state.sent.insert(number, Sent { key, size, what: Arc::clone(&what) });
+        what
     }
 
     /// The server has it, or refused it. One that is not known any more is nobody's.
-    pub fn end(&self, ticket: Ticket, refusal: Option<ShareError>) {
-        let mut state = lock(&self.state);
-        if let Some(Sent { key, size, .. }) = state.sent.remove(&ticket) {
+    pub fn end(&self, number: u64, refusal: &mut Option<ShareError>) {
+        let mut state = self.state();
+        if let Some(Sent { key, size, .. }) = state.sent.remove(&number) {
             state.size -= size;
-            if let Some(error) = refusal {
+            if let Some(error) = refusal.take() {
                 state.refused.entry(key).or_insert(error);
             }
         }
@@ -81,18 +84,18 @@ impl<K: Ord, T> Unacknowledged<K, T> {
 
     /// Why one with this key was refused, if one was. It is told once.
     pub fn refusal(&self, key: &K) -> Option<ShareError> {
-        lock(&self.state).refused.remove(key)
+        self.state().refused.remove(key)
     }
 
     /// All that is to be sent on a new line, in order.
-    pub fn again(&self) -> Vec<(Ticket, Arc<T>)> {
-        let state = lock(&self.state);
-        state.sent.iter().map(|(ticket, sent)| (*ticket, Arc::clone(&sent.what))).collect()
+    pub fn again(&self) -> Vec<(u64, Arc<T>)> {
+        let state = self.state();
+        state.sent.iter().map(|(number, sent)| (*number, Arc::clone(&sent.what))).collect()
     }
 
     /// Forgets all that has such a key.
     pub fn forget(&self, is_such: impl Fn(&K) -> bool) {
-        let mut state = lock(&self.state);
+        let mut state = self.state();
         state.sent.retain(|_, sent| !is_such(&sent.key));
         state.refused.retain(|key, _| !is_such(key));
         state.size = state.sent.values().map(|sent| sent.size).sum();
@@ -103,23 +106,27 @@ impl<K: Ord, T> Unacknowledged<K, T> {
 mod tests {
     use super::*;
 
-    fn again(sent: &Unacknowledged<u8, &'static str>) -> Vec<(Ticket, &'static str)> {
-        sent.again().into_iter().map(|(ticket, what)| (ticket, *what)).collect()
+    fn again(sent: &Unacknowledged<u8, &'static str>) -> Vec<(u64, &'static str)> {
+        sent.again().into_iter().map(|(number, what)| (number, *what)).collect()
     }
 
     #[test]
     fn what_was_sent_is_under_way_until_it_ends_and_the_first_refusal_counts() {
         let sent = Unacknowledged::new(10);
         assert!(sent.has_room(1000), "one goes in any case");
-        let (first, _) = sent.begin(1, 6, "first");
+        sent.begin(3, (1, 6), "first");
         assert!(sent.has_room(4) && !sent.has_room(5));
-        let (second, _) = sent.begin(1, 4, "second");
-        let (third, _) = sent.begin(2, 0, "third");
-        assert_eq!(again(&sent), [(first, "first"), (second, "second"), (third, "third")]);
-        sent.end(first, Some(ShareError::Quota));
-        sent.end(second, Some(ShareError::Busy));
-        sent.end(second, Some(ShareError::Busy));
-        sent.end(third, None);
+        sent.begin(5, (1, 4), "second");
+        sent.begin(6, (2, 0), "third");
+        assert_eq!(again(&sent), [(3, "first"), (5, "second"), (6, "third")]);
+        let mut others = Some(ShareError::Quota);
+        sent.end(4, &mut others);
+        assert!(others.is_some(), "it is another one's");
+        sent.end(3, &mut others);
+        assert!(others.is_none());
+        sent.end(5, &mut Some(ShareError::Busy));
+        sent.end(5, &mut Some(ShareError::Busy));
+        sent.end(6, &mut None);
         assert!(sent.has_room(10) && again(&sent).is_empty());
         assert!(matches!(sent.refusal(&1), Some(ShareError::Quota)));
         assert!(sent.refusal(&1).is_none() && sent.refusal(&2).is_none());
@@ -128,13 +135,14 @@ mod tests {
     #[test]
     fn what_is_forgotten_is_nobodys() {
         let sent = Unacknowledged::new(10);
-        let ((old, _), (other, _)) = (sent.begin(1, 6, "old"), sent.begin(2, 4, "other"));
+        sent.begin(1, (1, 6), "old");
+        sent.begin(2, (2, 4), "other");
         sent.forget(|key| *key == 1);
-        let (new, _) = sent.begin(1, 6, "new");
-        sent.end(old, Some(ShareError::Quota));
-        assert_eq!(again(&sent), [(other, "other"), (new, "new")]);
+        sent.begin(3, (1, 6), "new");
+        sent.end(1, &mut Some(ShareError::Quota));
+        assert_eq!(again(&sent), [(2, "other"), (3, "new")]);
         assert!(sent.refusal(&1).is_none() && !sent.has_room(1));
-        sent.end(new, Some(ShareError::Quota));
+        sent.end(3, &mut Some(ShareError::Quota));
         sent.forget(|_| true);
         assert!(sent.refusal(&1).is_none() && sent.has_room(10));
     }

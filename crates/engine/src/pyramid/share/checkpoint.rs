@@ -6,7 +6,7 @@
 //! length of the engine's state 8 | engine's state | chain | sessions
 //! ```
 
-use super::desk::Desk;
+use super::admission::Admission;
 use super::pieces::Pieces;
 use super::records::{Batch, Save};
 use super::sessions::Sessions;
@@ -48,12 +48,12 @@ impl Saves {
     ///
     /// # Errors
     /// Those of the engine.
-    pub fn begin(&mut self, oram: &PyramidOram, desk: &mut Desk) -> Result<()> {
-        desk.sessions.mark();
-        let (number, [last, forget]) = (desk.chain.head().number, self.before);
+    pub fn begin(&mut self, oram: &PyramidOram, admission: &mut Admission) -> Result<()> {
+        admission.sessions.mark();
+        let (number, [last, forget]) = (admission.chain.head().number, self.before);
         self.before = [number, last];
         self.asks = oram.asks;
-        let pieces = Pieces::new(self.state(oram, desk)?);
+        let pieces = Pieces::new(self.state(oram, admission)?);
         self.under_way = Some(UnderWay { number, forget, pieces });
         Ok(())
     }
@@ -62,12 +62,12 @@ impl Saves {
     ///
     /// # Errors
     /// Those of the sealer.
-    pub fn next(&mut self, desk: &mut Desk) -> Result<Option<Save>> {
+    pub fn next(&mut self, admission: &mut Admission) -> Result<Option<Save>> {
         let Some(UnderWay { number, forget, pieces }) = &mut self.under_way else {
             return Ok(None);
         };
         let (number, forget, of) = (*number, *forget, pieces.count());
-        let (piece, sealed) = pieces.next(&mut desk.sealer, desk.volume, number)?;
+        let (piece, sealed) = pieces.next(&mut admission.sealer, admission.volume, number)?;
         if piece + 1 >= of {
             self.under_way = None;
         }
@@ -78,36 +78,43 @@ impl Saves {
     ///
     /// # Errors
     /// Those of the engine.
-    pub fn state(&self, oram: &PyramidOram, desk: &Desk) -> Result<Vec<u8>> {
+    pub fn state(&self, oram: &PyramidOram, admission: &Admission) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        Writer(&mut bytes).words(&[VERSION, desk.batch.0, self.before[0], self.before[1], 0]);
+        Writer(&mut bytes).words(&[VERSION, admission.batch.0, self.before[0], self.before[1], 0]);
         let begin = bytes.len();
         oram.checkpoint(&mut bytes)?;
         let length = (bytes.len() - begin) as u64;
         bytes[begin - 8..begin].copy_from_slice(&length.to_le_bytes());
         let mut out = Writer(&mut bytes);
-        desk.chain.write_to(&mut out);
-        desk.sessions.write_to(&mut out);
+        admission.chain.write_to(&mut out);
+        admission.sessions.write_to(&mut out);
         Ok(bytes)
     }
 
-    /// Loads a state into an engine and a desk that are new.
+    /// Loads a state into an engine and an admission that are new.
     ///
     /// # Errors
     /// `State` if it makes no sense.
-    pub fn restore(state: &[u8], oram: &mut PyramidOram, desk: &mut Desk) -> Result<Self> {
+    pub fn restore(
+        state: &[u8],
+        oram: &mut PyramidOram,
+        admission: &mut Admission,
+    ) -> Result<Self> {
         let wrong = EngineError::State("a scribe's state does not parse");
         let mut input = Reader(state);
         if input.u64()? != VERSION {
             return Err(wrong);
         }
-        desk.batch = Batch(input.u64()?);
+        admission.batch = Batch(input.u64()?);
         let before = [input.u64()?, input.u64()?];
         let length = usize::try_from(input.u64()?).map_err(|_| EngineError::State("too short"))?;
         oram.restore(input.bytes(length)?)?;
-        desk.chain.read_from(&mut input)?;
-        desk.sessions = Sessions::read_from(&mut input)?;
-        if !input.0.is_empty() || before[0] != desk.chain.head().number || before[1] > before[0] {
+        admission.chain.read_from(&mut input)?;
+        admission.sessions = Sessions::read_from(&mut input)?;
+        if !input.0.is_empty()
+            || before[0] != admission.chain.head().number
+            || before[1] > before[0]
+        {
             return Err(wrong);
         }
         Ok(Self { before, asks: oram.asks, under_way: None })

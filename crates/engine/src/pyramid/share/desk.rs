@@ -28,7 +28,7 @@ pub enum Taken {
 }
 
 /// The asks that came in, with what tells whether they may.
-pub(super) struct Desk {
+pub(super) struct Admission {
     pub volume: VolumeId,
     block_bytes: usize,
     pub sealer: Sealer,
@@ -47,7 +47,7 @@ pub(super) struct Desk {
     noticed: u64,
 }
 
-impl Desk {
+impl Admission {
     /// That of a new volume.
     pub fn new(oram: &PyramidOram, sealer: Sealer) -> Self {
         Self {

@@ -3,11 +3,11 @@
 //!
 //! **Not part of the API.** The targets state the properties of the outcome.
 
+use super::admission::Admission;
 use super::answer::Outcome;
 use super::ask;
 pub use super::ask::Part;
 use super::checkpoint::Saves;
-use super::desk::Desk;
 use super::follower::Follower;
 use super::groups::Open;
 use super::head::Head;
@@ -132,7 +132,7 @@ pub fn state(asks: u64) -> Result<Vec<u8>> {
 /// `State` if it makes no sense.
 pub fn restore(state: &[u8]) -> Result<Vec<u8>> {
     let mut oram = oram()?;
-    let mut desk = Desk::new(&oram, sealer(3));
-    let saves = Saves::restore(state, &mut oram, &mut desk)?;
-    saves.state(&oram, &desk)
+    let mut admission = Admission::new(&oram, sealer(3));
+    let saves = Saves::restore(state, &mut oram, &mut admission)?;
+    saves.state(&oram, &admission)
 }

@@ -5,15 +5,15 @@
 //! open its answers. The server keeps records and tables, and adds up (exclusive or) the slots of
 //! an ask, so one slot comes back for each. What it sees is the list of these records.
 //!
-//! An ask comes to the scribe's `desk`, which judges it by its session and by the head that it
+//! An ask comes to the scribe's `admission`, which judges it by its session and by the head that it
 //! names; `groups` holds it until its transaction is whole. From time to time the scribe writes its
 //! state (`checkpoint`, `pieces`), and another client goes on from there ([`TakeOver`]).
 
+mod admission;
 mod answer;
 mod ask;
 mod chain;
 mod checkpoint;
-mod desk;
 mod follower;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -31,8 +31,8 @@ mod sessions;
 mod tables;
 mod take_over;
 
+pub use admission::Taken;
 pub use answer::{Outcome, Refusal};
-pub use desk::Taken;
 pub use follower::Follower;
 pub use head::Head;
 pub use memory::{MemoryServer, Recorded, Reply, SavedState};

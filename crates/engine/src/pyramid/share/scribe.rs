@@ -4,9 +4,9 @@
 //! Batches are shown before earlier ones are answered, and merges go on beside them. The answers of
 //! a batch wait for those of all earlier ones.
 
+use super::admission::{Admission, Taken};
 use super::ask::effect;
 use super::checkpoint::Saves;
-use super::desk::{Desk, Taken};
 use super::groups::Open;
 use super::head::Head;
 use super::history::{encode_intent, encode_merged, encode_settle};
@@ -35,7 +35,7 @@ struct Pending {
 /// One client that serves all.
 pub struct Scribe {
     pub(super) oram: PyramidOram,
-    desk: Desk,
+    admission: Admission,
     saves: Saves,
     /// In their order: they are the engine's rounds under way.
     pending: VecDeque<Pending>,
@@ -52,15 +52,15 @@ impl Scribe {
     /// # Errors
     /// `State` for term 0.
     pub fn new(oram: PyramidOram, sealer: Sealer, term: Term) -> Result<Self> {
-        let mut desk = Desk::new(&oram, sealer);
-        desk.chain.begin_term(term)?;
-        Ok(Self::of(oram, desk, Saves::default()))
+        let mut admission = Admission::new(&oram, sealer);
+        admission.chain.begin_term(term)?;
+        Ok(Self::of(oram, admission, Saves::default()))
     }
 
-    pub(super) fn of(oram: PyramidOram, desk: Desk, saves: Saves) -> Self {
+    pub(super) fn of(oram: PyramidOram, admission: Admission, saves: Saves) -> Self {
         let (pending, ready) = (VecDeque::new(), VecDeque::new());
         let (piece_went, closed) = (false, false);
-        Self { oram, desk, saves, pending, ready, piece_went, closed }
+        Self { oram, admission, saves, pending, ready, piece_went, closed }
     }
 
     /// The engine, to look at.
@@ -70,12 +70,12 @@ impl Scribe {
 
     /// The newest record.
     pub fn head(&self) -> Head {
-        self.desk.chain.head()
+        self.admission.chain.head()
     }
 
     /// The sessions that asked and did not end.
     pub fn live_sessions(&self) -> impl Iterator<Item = Session> {
-        self.desk.sessions.iter()
+        self.admission.sessions.iter()
     }
 
     /// What a later scribe needs, when no batch is under way: the state that is due now.
@@ -83,13 +83,13 @@ impl Scribe {
     /// # Errors
     /// `Invalid` while one is.
     pub(super) fn state(&mut self) -> Result<Vec<u8>> {
-        self.saves.begin(&self.oram, &mut self.desk)?;
-        self.saves.state(&self.oram, &self.desk)
+        self.saves.begin(&self.oram, &mut self.admission)?;
+        self.saves.state(&self.oram, &self.admission)
     }
 
     /// Shows batches of an earlier scribe again, with the records that they have.
     pub(super) fn show_again(&mut self, shown: VecDeque<(Vec<Open>, Vec<u8>)>) {
-        let first = self.desk.batch.0 + 1 - shown.len() as u64;
+        let first = self.admission.batch.0 + 1 - shown.len() as u64;
         for ((batch, (opens, intent)), round) in (first..).zip(shown).zip(self.oram.rounds.iter()) {
             let pending = Pending { batch: Batch(batch), opens, sums: None };
             self.ready.push_back(Duty::Show(show(&pending, round, intent)));
@@ -102,12 +102,12 @@ impl Scribe {
     /// # Errors
     /// `State` for an ask that does not open: then it is not taken.
     pub fn take(&mut self, record: &AskRecord) -> Result<Taken> {
-        self.desk.take(record)
+        self.admission.take(record)
     }
 
     /// Asks that wait for a batch.
     pub fn waiting(&self) -> usize {
-        self.desk.waiting.iter().count()
+        self.admission.waiting.iter().count()
     }
 
     /// What to do next. Replies may come later: of merges in any order, of batches in theirs.
@@ -122,7 +122,7 @@ impl Scribe {
 
     fn next(&mut self) -> Result<Duty> {
         // Answers wait for what merges read, so it goes first.
-        let after = self.desk.chain.head().number;
+        let after = self.admission.chain.head().number;
         if let Some(merge) = self.oram.merges.take_open() {
             let (home, partition, height) = (merge.home, merge.partition, merge.height);
             let (spots, replaced) = (merge.spots().collect(), merge.replaced());
@@ -133,8 +133,8 @@ impl Scribe {
         if let Some(duty) = self.ready.pop_front() {
             return Ok(duty);
         }
-        let answered = Batch(self.desk.batch.0 - self.pending.len() as u64);
-        let refusals = self.desk.refusals(answered, self.oram.live_blocks())?;
+        let answered = Batch(self.admission.batch.0 - self.pending.len() as u64);
+        let refusals = self.admission.refusals(answered, self.oram.live_blocks())?;
         if !refusals.is_empty() {
             return Ok(Duty::Refuse(refusals));
         }
@@ -144,7 +144,7 @@ impl Scribe {
             return Ok(Duty::Show(show));
         }
         self.piece_went = true;
-        let save = self.saves.next(&mut self.desk)?;
+        let save = self.saves.next(&mut self.admission)?;
         Ok(save.map_or(Duty::Wait, Duty::Save))
     }
 
@@ -166,7 +166,7 @@ impl Scribe {
         if self.saves.is_under_way() || !self.pending.is_empty() {
             return Ok(true);
         }
-        self.saves.begin(&self.oram, &mut self.desk)?;
+        self.saves.begin(&self.oram, &mut self.admission)?;
         Ok(false)
     }
 
@@ -177,19 +177,19 @@ impl Scribe {
             return Ok(None);
         }
         let most = (self.oram.asks_allowed() as usize).min(MOST_OF_BATCH);
-        let sizes = self.desk.waiting.first(most);
-        let asks = self.desk.waiting.iter().take(sizes.iter().sum());
+        let sizes = self.admission.waiting.first(most);
+        let asks = self.admission.waiting.iter().take(sizes.iter().sum());
         let asks: Vec<(Name, Effect)> =
             asks.map(|open| (open.ask.name, effect(&open.ask))).collect();
         let Some(round) = self.oram.show_round(asks, &sizes) else { return Ok(None) };
-        let opens = self.desk.waiting.take(round.asks.len());
-        self.desk.order(&opens)?;
-        self.desk.batch.0 += 1;
+        let opens = self.admission.waiting.take(round.asks.len());
+        self.admission.order(&opens)?;
+        self.admission.batch.0 += 1;
         let whose: Vec<_> = opens.iter().map(|open| (open.session, open.seq)).collect();
         let plain = encode_intent(&round.intent(), &whose);
-        let intent = self.desk.chain.seal(&mut self.desk.sealer, &plain)?;
-        self.desk.ordered(&opens);
-        let pending = Pending { batch: self.desk.batch, opens, sums: None };
+        let intent = self.admission.chain.seal(&mut self.admission.sealer, &plain)?;
+        self.admission.ordered(&opens);
+        let pending = Pending { batch: self.admission.batch, opens, sums: None };
         let show = show(&pending, round, intent);
         self.pending.push_back(pending);
         Ok(Some(show))
@@ -245,7 +245,7 @@ impl Scribe {
         let merged = self.oram.switch(number)?;
         let table = TableId::of(merged.attempt);
         let plain = encode_merged(&merged, self.oram.config.block_bytes)?;
-        let merged = self.desk.chain.seal(&mut self.desk.sealer, &plain)?;
+        let merged = self.admission.chain.seal(&mut self.admission.sealer, &plain)?;
         self.ready.push_back(Duty::Switch(Switch { table, home, merged, replaced, gone }));
         self.advance()
     }
@@ -283,11 +283,11 @@ impl Scribe {
         let forgot = |at: usize| opens[at].ask.does == Does::Forget && served[at].answer.done;
         let (_, settle) = self.oram.settle(forgot)?;
         let plain = encode_settle(&settle, self.oram.config.block_bytes);
-        let settle = self.desk.chain.seal(&mut self.desk.sealer, &plain)?;
-        let notice = self.desk.seal_notice(&opens, &served)?;
+        let settle = self.admission.chain.seal(&mut self.admission.sealer, &plain)?;
+        let notice = self.admission.seal_notice(&opens, &served)?;
         let mut answers = Vec::with_capacity(opens.len());
         for (Open { session, seq, .. }, answer) in opens.into_iter().zip(served) {
-            answers.push(self.desk.seal_answer(session, seq, &answer)?);
+            answers.push(self.admission.seal_answer(session, seq, &answer)?);
         }
         self.ready.push_back(Duty::Tell(Tell { batch, settle, notice, answers }));
         Ok(())

@@ -1,8 +1,8 @@
 //! Taking the place of a scribe that is gone, from what the server keeps.
 
+use super::admission::Admission;
 use super::chain::Known;
 use super::checkpoint::Saves;
-use super::desk::Desk;
 use super::groups::Open;
 use super::head::Head;
 use super::history::decode;
@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 /// A client that becomes the scribe. It takes the records one by one and keeps none of them.
 pub struct TakeOver {
     oram: PyramidOram,
-    desk: Desk,
+    admission: Admission,
     saves: Saves,
     /// The batches that were shown and not answered, with their records.
     shown: VecDeque<(Vec<Open>, Vec<u8>)>,
@@ -31,10 +31,10 @@ impl TakeOver {
     /// From the first record on. The engine is new. `known` is the newest head that this client
     /// remembers, [`Head::default`] if it remembers none.
     pub fn new(oram: PyramidOram, sealer: Sealer, known: Head) -> Self {
-        let desk = Desk::new(&oram, sealer);
+        let admission = Admission::new(&oram, sealer);
         let (saves, shown) = (Saves::default(), VecDeque::new());
         let found = known == Head::default();
-        Self { oram, desk, saves, shown, known, found }
+        Self { oram, admission, saves, shown, known, found }
     }
 
     /// From the state that a scribe wrote after record `number`, in its sealed pieces. The records
@@ -52,9 +52,9 @@ impl TakeOver {
     ) -> Result<Self> {
         let mut this = Self::new(oram, sealer, known);
         let volume = this.oram.keys.volume;
-        let state = together(&mut this.desk.sealer, volume, number, pieces)?;
-        this.saves = Saves::restore(&state, &mut this.oram, &mut this.desk)?;
-        if this.desk.chain.head().number != number {
+        let state = together(&mut this.admission.sealer, volume, number, pieces)?;
+        this.saves = Saves::restore(&state, &mut this.oram, &mut this.admission)?;
+        if this.admission.chain.head().number != number {
             return Err(EngineError::State("a scribe's state is of another record"));
         }
         this.look_for_known()?;
@@ -63,12 +63,12 @@ impl TakeOver {
 
     /// The records so far.
     pub fn head(&self) -> Head {
-        self.desk.chain.head()
+        self.admission.chain.head()
     }
 
     fn look_for_known(&mut self) -> Result<()> {
         if !self.found && self.known.number <= self.head().number {
-            match self.desk.chain.knows(self.known) {
+            match self.admission.chain.knows(self.known) {
                 Known::Yes => self.found = true,
                 Known::No => return Err(EngineError::Forked),
                 Known::Old => {
@@ -85,7 +85,7 @@ impl TakeOver {
     /// `State` if it does not follow the one before it, or makes no sense; `Forked` if this client
     /// knows another history.
     pub fn record(&mut self, stored: &Stored) -> Result<()> {
-        let plain = self.desk.chain.open(&mut self.desk.sealer, &stored.sealed)?;
+        let plain = self.admission.chain.open(&mut self.admission.sealer, &stored.sealed)?;
         let said = decode(&plain, self.oram.config.block_bytes)?;
         match &said.event {
             Event::Intent(_) => {
@@ -93,16 +93,16 @@ impl TakeOver {
                 if !whose.eq(said.asks) {
                     return Err(EngineError::State("a batch has other asks"));
                 }
-                let open = |ask| self.desk.open(ask).map(|(open, _)| open);
+                let open = |ask| self.admission.open(ask).map(|(open, _)| open);
                 let opens = stored.asks.iter().map(open).collect::<Result<Vec<_>>>()?;
-                self.desk.order(&opens)?;
-                self.desk.ordered(&opens);
-                self.desk.batch.0 += 1;
+                self.admission.order(&opens)?;
+                self.admission.ordered(&opens);
+                self.admission.batch.0 += 1;
                 self.shown.push_back((opens, stored.sealed.clone()));
             }
             Event::Settle(_) => {
                 let (opens, _) = self.shown.pop_front().unwrap_or_default();
-                self.desk.answered(&opens);
+                self.admission.answered(&opens);
             }
             Event::Merged(_) => {}
         }
@@ -123,8 +123,8 @@ impl TakeOver {
         if !self.found {
             return Err(EngineError::Forked);
         }
-        self.desk.chain.begin_term(term)?;
-        let mut scribe = Scribe::of(self.oram, self.desk, self.saves);
+        self.admission.chain.begin_term(term)?;
+        let mut scribe = Scribe::of(self.oram, self.admission, self.saves);
         scribe.show_again(self.shown);
         Ok(scribe)
     }

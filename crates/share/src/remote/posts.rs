@@ -1,0 +1,90 @@
+//! [`Posts`]: the calls for whose replies nobody waits, of both lines.
+
+use super::unacknowledged::Unacknowledged;
+use oblivio_store::share::{Ask, Call, Entry, Number, Object, ShareError, Term};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The most records that are sent and not accepted yet.
+const MOST_RECORDS: usize = 64;
+/// The most asks that the server is not known to have. With more, each call waits for its reply.
+const MOST_ASKS: usize = 1024;
+/// The most bytes of pieces that are sent and not stored yet; a longer piece goes alone.
+const MOST_PIECE_BYTES: usize = 8 << 20;
+
+/// What goes out without waiting for the reply to what was sent before.
+pub trait Post {
+    /// Its call.
+    fn call(&self) -> Call<'_>;
+}
+
+/// A record of the history.
+pub struct Record {
+    pub term: Term,
+    pub number: Number,
+    pub entry: Entry,
+}
+
+impl Post for Record {
+    fn call(&self) -> Call<'_> {
+        Call::Append { term: self.term, number: self.number, entry: &self.entry }
+    }
+}
+
+impl Post for Vec<Ask> {
+    fn call(&self) -> Call<'_> {
+        Call::Ask(self)
+    }
+}
+
+/// A piece of a table or a state.
+pub struct Piece {
+    pub term: Term,
+    pub object: Object,
+    pub offset: u64,
+    pub bytes: Vec<u8>,
+}
+
+impl Post for Piece {
+    fn call(&self) -> Call<'_> {
+        let Self { term, object, offset, ref bytes } = *self;
+        Call::Upload { term, object, offset, piece: bytes }
+    }
+}
+
+/// The numbers of all calls, and those for whose replies nobody waits.
+pub struct Posts {
+    next: AtomicU64,
+    pub records: Unacknowledged<Number, Record>,
+    pub asks: Unacknowledged<(), Vec<Ask>>,
+    pub pieces: Unacknowledged<Object, Piece>,
+}
+
+impl Posts {
+    pub fn new() -> Self {
+        Self {
+            next: AtomicU64::new(1),
+            records: Unacknowledged::new(MOST_RECORDS),
+            asks: Unacknowledged::new(MOST_ASKS),
+            pieces: Unacknowledged::new(MOST_PIECE_BYTES),
+        }
+    }
+
+    /// The number of a new call, on any line.
+    pub fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The server has what the call of this number sent, or refused it. False if no call had it.
+    pub fn end(&self, number: u64, mut refusal: Option<ShareError>) -> bool {
+        self.records.end(number, &mut refusal);
+        self.asks.end(number, &mut refusal);
+        self.pieces.end(number, &mut refusal);
+        number < self.next.load(Ordering::Relaxed)
+    }
+
+    /// A line ended: whoever waits for room makes the next one.
+    pub fn lost(&self) {
+        self.records.lost();
+        self.pieces.lost();
+    }
+}
