@@ -13,6 +13,19 @@
 //!
 //! The tests are themselves tested: [`planted`] holds a small simulated ORAM, honest and with
 //! planted leaks, and [`planted::self_test`] shows that every leak is caught.
+//!
+//! It must not know stores, volumes or keys: a record is text, and the rule of a volume is a few
+//! public facts.
+//!
+//! The ten types that matter most:
+//!
+//! | type | what it is |
+//! |---|---|
+//! | `record::Call`, `record::Line` | what a store saw, call by call |
+//! | `Trace`, `Request`, `Rule` | the storage's view of it, and what it must follow |
+//! | `Options`, `Expected` | how sure a verdict is, and what the traces should be |
+//! | `Report`, `Finding`, `Verdict`, `Power` | what was tested and found, and what could be |
+//! | `planted::Case` | what the tests are tested with |
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 pub mod checks;

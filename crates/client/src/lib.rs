@@ -11,6 +11,18 @@
 //! - `heard`: what others changed, for caches.
 //! - `role`, `term`, `scribe`, `workers`, `queue`: who the scribe is, and what it does.
 //! - `files`: the file system for several writers over it. `disk`: a disk for one at a time.
+//!
+//! It must not know terminals, mounts, or how the server stores what it keeps.
+//!
+//! The ten types that matter most:
+//!
+//! | type | what it is |
+//! |---|---|
+//! | `NewShared`, `Keyed` | a volume to make, and one with its key |
+//! | `Client`, `Options` | a session with a volume, and how it behaves |
+//! | `Known`, `FileKnown`, `Unremembered` | the newest state that this computer saw |
+//! | `files::Files` | the transactions of the file system for several writers |
+//! | `disk::SharedDisk`, `disk::Claim` | a disk, and who wants to have it |
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 #![allow(clippy::disallowed_methods, reason = "a client starts threads, reads clocks and waits")]
 

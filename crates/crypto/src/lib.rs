@@ -12,6 +12,19 @@
 //! No caller ever chooses a nonce, and no error or `Debug` output holds a secret. Long-lived
 //! secrets are wiped on drop and kept out of swap where the system allows it. A crate without
 //! `unsafe` cannot wipe the copies that a cipher or a hash makes on the stack.
+//!
+//! It must not know what is sealed, or where it is stored: places and blocks are numbers and bytes
+//! here.
+//!
+//! The ten types that matter most:
+//!
+//! | type | what it is |
+//! |---|---|
+//! | `Passphrase`, `KdfParams` | what a user knows, and what each guess of it costs |
+//! | `KeySlots`, `MasterKey` | what passphrases open, and what they find there |
+//! | `VolumeId` | whose keys they are |
+//! | `Sealer`, `Opener` | objects under keys and nonces that nobody chooses |
+//! | `Prf`, `Mac`, `Tag` | where things go, and whether a state is what was written |
 
 mod derive;
 mod entropy;

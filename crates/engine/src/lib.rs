@@ -4,6 +4,20 @@
 //! who sees only writes. [`pyramid`] serves several clients at once. [`linear`] reads and writes
 //! everything; it is the oracle for the others. A caller begins a [`Job`] on an engine, and
 //! [`carry_out`] does its [`Step`]s on a [`Carrier`].
+//!
+//! It must not know stores, files, passphrases or time: bytes come in sealed and go out sealed, and
+//! randomness is a value.
+//!
+//! The ten types that matter most:
+//!
+//! | type | what it is |
+//! |---|---|
+//! | `BlockOp`, `Action`, `BlockAnswer` | what a caller wants of a block, and what it gets |
+//! | `Job`, `Step`, `Carrier` | work under way, what it wants next, and who does that |
+//! | `tree::TreeOram` | Path ORAM, in a tree of buckets |
+//! | `sequential::Sequential` | SqORAM, in a ring of levels |
+//! | `pyramid::PyramidOram` | PD-ORAM, in partitions of tables |
+//! | `EngineError` | what an adversary, or a full volume, makes of it |
 
 mod driver;
 mod error;

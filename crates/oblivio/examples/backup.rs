@@ -2,7 +2,7 @@
 //! account. Who keeps it sees how much was copied, and not what.
 //!
 //!     cargo run --example backup -- ~/letters /mnt/stick/vault
-//!     cargo run --example backup --features online -- ~/letters s3://bucket/vault?region=eu-central-1
+//!     cargo run --example backup --features online -- ~/letters s3://bucket/vault?region=...
 //!     cargo run --example backup -- --sync ~/letters ~/Dropbox/vault     a sync client copies it
 //!
 //! The passphrase is the first line of standard input.

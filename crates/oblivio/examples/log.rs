@@ -1,7 +1,7 @@
 //! A log to which several computers append at the same time, at a server that has no key: it learns
 //! who asks and when, and not what is written or read.
 //!
-//!     cargo run --example log --features share -- share://HOST:PORT/NAME TOKEN_FILE Something happened.
+//!     cargo run --example log --features share -- share://HOST:PORT/NAME TOKEN_FILE It rains.
 //!     cargo run --example log --features share -- share://HOST:PORT/NAME TOKEN_FILE
 //!
 //! The first form appends a line, the second shows all lines. The passphrase is the first line of

@@ -72,7 +72,7 @@
 //! | `s3://`, `r2://`, `b2://` | a bucket of S3 and of what speaks like it | `online` |
 //! | `webdav://`, `webdavs://` | a folder at a WebDAV server | `online` |
 //! | `dropbox:/`, `gdrive:/`, `onedrive:/` | a folder of an account | `online` |
-//! | `gs://`, `az://`, `sftp://` | Google's and Azure's buckets, a server with SSH | `gcs`, `azure`, `sftp` |
+//! | `gs://`, `az://`, `sftp://` | Google's, Azure's, a server with SSH | `gcs`, `azure`, `sftp` |
 //! | `name:path` | a remote that `oblivio remote add` keeps | that of its place |
 //! | `share://host:port/name` | a volume that computers use at once, at a server | `share` |
 //!

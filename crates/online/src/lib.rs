@@ -16,6 +16,18 @@
 //!   account.
 //! - [`open`] makes the store, [`probe()`] finds out what the service really does.
 //!
+//! It must not know keys, blocks or volumes: only bytes, names and what a service promises.
+//!
+//! The ten types that matter most:
+//!
+//! | type | what it is |
+//! |---|---|
+//! | `OnlineStore`, `Runtime` | a store at a service, and the threads of all of them |
+//! | `Url`, `Place`, `Service` | where it is, as text and as parts |
+//! | `Remotes`, `Remote`, `Secret` | what the user calls it, and what opens it |
+//! | `LogOn` | the first tokens of an account |
+//! | `Verdict` | what a trial found out about the service |
+//!
 //! # Features
 //!
 //! S3 and what speaks like it, WebDAV and accounts are always there. `gcs` and `azure` add the

@@ -16,6 +16,16 @@
 //!   `resize`: files. `xattrs`, `locks`: the rest. `check` looks at everything.
 //! - `types`: the words of file systems, which the one of a volume with one writer has from here.
 //!   `node`: what only this one says of an inode.
+//!
+//! It must not know keys, engines, servers or kernels.
+//!
+//! The ten types that matter most:
+//!
+//! | type | what it is |
+//! |---|---|
+//! | `PrivateFs`, `Options`, `Environment` | a client's file system, how it works, its time |
+//! | `Transactions`, `Ask`, `Answer`, `Compare` | what it stands on |
+//! | `Owner`, `Attr`, `Error` | a file's number, what is known of it, why something was refused |
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 mod ahead;

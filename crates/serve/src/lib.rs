@@ -4,6 +4,17 @@
 //! It takes plain options, and knows neither command lines nor terminals, exit codes or home
 //! directories: the `oblivio` command is a thin layer over it. [`mount::within`] and
 //! [`nbd::within`] serve a volume inside the process that uses it.
+//!
+//! The ten types that matter most:
+//!
+//! | type | what it is |
+//! |---|---|
+//! | `mount::Options`, `mount::Mounted` | how a volume is mounted, and a mount that runs |
+//! | `nbd::Options`, `nbd::Listener`, `nbd::TlsConfig` | a disk over NBD, and its clients |
+//! | `privatefs::Options`, `privatefs::Mounted` | the mount of a shared volume |
+//! | `watch::Publisher` | what the live page hears of a volume |
+//! | `Pulse` | a sign of life of a slow volume |
+//! | `Error` | what happened; what to do about it is the program's to say |
 #![allow(clippy::disallowed_methods, reason = "a server reads clocks, starts threads and waits")]
 
 pub mod ending;

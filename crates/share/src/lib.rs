@@ -3,6 +3,18 @@
 //! It links no key of a volume and no engine. `volume` is what it keeps of each, behind the port
 //! [`oblivio_store::share`], and TLS is before that. [`Server`] serves a folder, [`wish`] is what
 //! its administrator wants, [`RemoteShare`] is a volume for a client.
+//!
+//! It must not know what clients store: names, blocks and keys are theirs.
+//!
+//! The ten types that matter most:
+//!
+//! | type | what it is |
+//! |---|---|
+//! | `Server`, `Ending` | a server at work, and its orderly end |
+//! | `Wish`, `Granted`, `Device` | what an administrator wants and gets, and who is admitted |
+//! | `Address`, `Token` | where a volume is, and what admits a computer to it |
+//! | `RemoteShare`, `Patience` | the line to a volume, and how long it is waited for |
+//! | `Error` | why a server did not start, or refused |
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 #![allow(clippy::disallowed_methods, reason = "a server reads clocks, starts threads and waits")]
 

@@ -8,6 +8,18 @@
 //! Stores on a network are the crate `oblivio-online`.
 //! The port of a volume of many clients at a server is [`share`].
 //! Stores that crash, fail or lag on purpose are in the crate of test doubles, `oblivio-testkit`.
+//!
+//! It must not know keys, blocks or engines. What a volume asks of it is all that anybody sees.
+//!
+//! The ten types that matter most:
+//!
+//! | type | what it is |
+//! |---|---|
+//! | `Store`, `Objects`, `Slots`, `Log` | the ports: all that a volume needs, and the parts of it |
+//! | `LocalStore`, `PartitionStore` | a folder, one file or partition |
+//! | `SyncFolder` | a folder that a sync client copies |
+//! | `MemoryStore`, `RecordStore` | for tests, and the trace that an adversary would keep |
+//! | `StoreError` | what a caller can do about a failure |
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 mod any;

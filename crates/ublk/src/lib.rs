@@ -7,6 +7,9 @@
 //!
 //! All unsafe code here is in one module, `raw`: the memory shared with the kernel, and the
 //! commands that name it. Numbers and layouts are those of the kernel's `linux/ublk_cmd.h`.
+//!
+//! It must not know volumes. Its types: `Device` and `Parameters`, a device and its shape; `Queue`,
+//! `Request`, `Op` and `Tag`, what the kernel wants; `Answers`, what it gets.
 #![cfg(target_os = "linux")]
 
 mod abi;

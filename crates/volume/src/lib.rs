@@ -1,4 +1,18 @@
 //! Durable oblivious volumes, and the file system on them.
+//!
+//! It is for everything between a block and a file: what makes a state durable, which state is the
+//! newest, and files and disks over blocks. It must not know where a store is, what a user types,
+//! or how files are shown: callers bring a store, options, and a `Keeper` of what was seen.
+//!
+//! The ten types that matter most:
+//!
+//! | type | what it is |
+//! |---|---|
+//! | `NewVolume`, `ClosedVolume`, `Volume` | one to make, one whose header was read, an open one |
+//! | `BlockSpace`, `BlockReader` | what files and disks ask of a volume, and readers of it |
+//! | `fs::FileSystem`, `disk::Disk` | files, and bytes by their offset |
+//! | `OpenOptions`, `Keeper` | how a volume is opened, and what keeps the newest state |
+//! | `Commits` | when a commit is due, for all who change a volume |
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 pub mod block;

@@ -37,8 +37,8 @@ fn place(address: &Address, state: &Path) -> PathBuf {
     state.join("tokens").join(format!("{host}_{port}_{volume}"))
 }
 
-/// The token from the user's file, or the one that was used before. It is kept for the next time, if
-/// there is a folder for it.
+/// The token from the user's file, or the one that was used before. It is kept for the next time,
+/// if there is a folder for it.
 ///
 /// # Errors
 /// When there is none, or one of another volume.
@@ -75,4 +75,37 @@ fn with(address: &Address, token: Token) -> Result<Token, TokenError> {
         return Err(TokenError::OtherVolume { found, wanted });
     }
     Ok(Token { address: address.clone(), ..token })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn address(volume: &str) -> Address {
+        Address::parse(&format!("share://[::1]:7/{volume}")).expect("an address")
+    }
+
+    #[test]
+    fn a_token_is_kept_for_the_next_time_if_there_is_a_folder() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (file, state) = (dir.path().join("token"), dir.path().join("state"));
+        let other_name = Address { host: "nas".into(), ..address("team") };
+        let (fingerprint, secret) = ([1; 32], Zeroizing::new([2; 32]));
+        let token = Token { address: other_name, fingerprint, secret };
+        token.store(&file).expect("a file");
+
+        let missing = of(&address("team"), None, Some(&state));
+        assert!(matches!(missing, Err(TokenError::Missing(_))));
+        let other = of(&address("other"), Some(&file), Some(&state));
+        assert!(matches!(other, Err(TokenError::OtherVolume { .. })));
+        let nowhere = of(&address("team"), Some(&file), None).expect("a token");
+        assert!(nowhere.address == address("team") && !state.exists());
+        assert!(of(&address("team"), None, None).is_err());
+
+        let first = of(&address("team"), Some(&file), Some(&state)).expect("a token");
+        fs::remove_file(&file).expect("it was there");
+        let later = of(&address("team"), None, Some(&state)).expect("it was kept");
+        assert!(first == later && later.address == address("team"));
+    }
 }
