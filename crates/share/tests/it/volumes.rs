@@ -1,15 +1,15 @@
 //! Every shared volume keeps the promises of the port: see `oblivio_testkit::share`.
 use oblivio_share::{MemoryShare, StoredShare, Tables};
 use oblivio_store::share::{
-    Ask, Clock, Entry, LEASE, Number, Object, RecordShare, Seen, Seq, Session, Share, ShareError,
-    Spot, TableId,
+    Ask, Clock, Entry, LEASE, Number, Object, Seq, Session, Share, ShareError, Spot, TableId,
 };
 use oblivio_store::{Held, MemoryStore, Objects, PutMode, Store};
 use oblivio_testkit::eventually;
 use oblivio_testkit::fault::{Fault, FaultPlan, Repeat};
 use oblivio_testkit::rigs::{Skip, Tmpfs};
 use oblivio_testkit::share::{
-    FaultShare, LatencyShare, Rig, SLOT, ShareOpener, TestClock, When, ask_id, model, suites,
+    FaultShare, LatencyShare, RecordShare, Rig, SLOT, Seen, ShareOpener, TestClock, When, ask_id,
+    model, suites,
 };
 use oblivio_testkit::{Dice, FaultStore};
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! [`Share`]: a volume of many clients, at a server that nobody trusts.
 //!
 //! Clients send asks, one of them (the scribe) puts them in order, and the server keeps the
-//! history, the tables and nothing else: it has no key. All that it sees passes this port.
-//! [`RecordShare`] records what an adversary there would see. What keeps volumes is the crate
-//! `oblivio-share`: the port is here, so that a client knows no server and no line to one.
+//! history, the tables and nothing else: it has no key. All that it sees passes this port. What
+//! keeps volumes is the crate `oblivio-share`: the port is here, so that a client knows no server
+//! and no line to one.
 
 mod call;
 mod codec;
@@ -11,7 +11,6 @@ mod error;
 mod ids;
 mod limits;
 mod port;
-mod record;
 mod records;
 
 pub use call::{Call, Reply};
@@ -24,7 +23,6 @@ pub use limits::{
     MOST_SLOT_BYTES, MOST_SPOTS,
 };
 pub use port::{Clock, LEASE, Share};
-pub use record::{RecordShare, Seen};
 pub use records::{
     Answer, Ask, Checkpoint, Entry, Fetch, Notice, Parameters, Show, Status, Stored, Switch, Tell,
 };

@@ -1,10 +1,11 @@
 //! Shared volumes on trial: the suites that every [`Share`] passes,
-//! and doubles that fail and lag.
+//! doubles that fail and lag, and a recorder of what the server sees.
 
 mod clock;
 mod fault;
 mod latency;
 mod model;
+mod record;
 mod rig;
 mod suites;
 
@@ -12,6 +13,7 @@ pub use clock::TestClock;
 pub use fault::{FaultShare, When};
 pub use latency::LatencyShare;
 pub use model::model;
+pub use record::{RecordShare, Seen};
 pub use rig::{Rig, SLOT, ask_id, entry_of_asks, session_of};
 pub use suites::{refused_ask, suites};
 

@@ -1,10 +1,8 @@
 //! [`RecordShare`]: keeps what the server sees, as data.
 
-use super::call::{Call, Reply};
-use super::error::Result;
-use super::ids::{AskId, Number, Object, Session, Spot, TableId, Term};
-use super::port::Share;
-use super::records::{Entry, Fetch};
+use oblivio_store::share::{
+    AskId, Call, Entry, Fetch, Number, Object, Reply, Result, Session, Share, Spot, TableId, Term,
+};
 use std::sync::{Mutex, PoisonError};
 
 /// One thing that a server saw: all of a call but the sealed bytes, of which it is the length.
