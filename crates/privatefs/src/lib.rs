@@ -9,6 +9,8 @@
 //! The crate is pure. Transactions, time and randomness come from outside; it starts no threads.
 //! Permissions are the kernel's business (`default_permissions`).
 //!
+//! - `transactions`: what the file system asks for. The engine that carries it out uses the same
+//!   words.
 //! - `layout`, `inode`, `bucket`, `listed`: what stands in blocks.
 //! - `base`, `cache`, `attempt`: the line to the blocks, those that were read, and the loop
 //!   around a change. `client` is what callers have.
