@@ -4,6 +4,7 @@ use crate::human::say;
 use anyhow::Result;
 use oblivio_volume::VolumeInfo;
 use oblivio_volume::fs::Usage;
+use std::fmt::Display;
 
 /// What a volume is used for.
 pub enum Holds {
@@ -29,6 +30,6 @@ pub fn disk_used(info: &VolumeInfo, size: u64) -> Option<u64> {
 }
 
 /// Prints one fact.
-pub fn row(name: &str, value: String) -> Result<()> {
+pub fn row(name: &str, value: impl Display) -> Result<()> {
     say(format!("  {name:<14}{value}"))
 }

@@ -4,11 +4,10 @@ use anyhow::Result;
 pub use oblivio_serve::plain::plain;
 use oblivio_serve::plain::shows_itself;
 use oblivio_volume::fs::{FileKind, Timestamp};
+use oblivio_volume::report::words::UNITS;
+pub use oblivio_volume::report::words::{count, grouped, size};
 use std::io::{IsTerminal, Write};
 use std::sync::LazyLock;
-
-/// Units of 1024, by their first letter.
-const UNITS: [char; 6] = ['K', 'M', 'G', 'T', 'P', 'E'];
 
 /// A number of bytes as typed: `4096`, `64K`, `256M`, `1.5G`, `2TiB`.
 pub fn parse_size(text: &str) -> Result<u64, String> {
@@ -32,48 +31,6 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     }
     let value = number.parse::<f64>().map_err(|_| bad())? * factor as f64;
     if value < u64::MAX as f64 { Ok(value as u64) } else { Err(format!("{text:?} is too large")) }
-}
-
-/// A number of bytes to read: `812 B`, `1.5 KiB`, `240 MiB`.
-pub fn size(bytes: u64) -> String {
-    if bytes < 1024 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64;
-    let mut unit = ' ';
-    for letter in UNITS {
-        // Never "1024 KiB": a value that rounds to it moves to the next unit.
-        if value < 1023.5 {
-            break;
-        }
-        value /= 1024.0;
-        unit = letter;
-    }
-    if value < 9.95 { format!("{value:.1} {unit}iB") } else { format!("{value:.0} {unit}iB") }
-}
-
-/// `1 file`, `3 files`, `12,345 files`.
-pub fn count(n: u64, what: &str) -> String {
-    let plural = match what.strip_suffix('y') {
-        _ if n == 1 => what.to_owned(),
-        Some(stem) => format!("{stem}ies"),
-        None if what.ends_with("ss") || what.ends_with("ch") => format!("{what}es"),
-        None => format!("{what}s"),
-    };
-    format!("{} {plural}", grouped(n))
-}
-
-/// A number with its thousands separated by commas.
-pub fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// A time as `2026-01-31 18:05Z`. The Z says UTC: the reader's time zone is unknown.

@@ -1,12 +1,12 @@
 //! `info`: what a volume is, what it costs, and what its storage learns.
 
 use crate::args::InfoArgs;
-use crate::engines;
 use crate::facts::{Holds, capacity, disk_used, row, used};
 use crate::human::{self, grouped, say, say_json, size};
 use crate::open;
 use anyhow::Result;
 use oblivio_volume::VolumeInfo;
+use oblivio_volume::report::Fact;
 use serde_json::{Value, json};
 
 /// Runs the command.
@@ -32,7 +32,16 @@ fn as_json(info: &VolumeInfo, holds: &Holds) -> Value {
         "passphrases": info.passphrases,
         "memory_bytes": info.memory_bytes,
     });
-    engines::as_json(&mut value, info);
+    for (name, fact) in info.report.facts() {
+        value[name] = match fact {
+            Fact::Number(number) => (*number).into(),
+            Fact::Ratio(ratio) => (*ratio).into(),
+            Fact::Flag(flag) => (*flag).into(),
+            Fact::Text(text) => text.as_str().into(),
+            Fact::Numbers(numbers) => numbers.as_slice().into(),
+            Fact::Texts(texts) => texts.as_slice().into(),
+        };
+    }
     match holds {
         Holds::Files(usage) => {
             value["used_bytes"] = used(usage).into();
@@ -69,7 +78,9 @@ fn in_words(info: &VolumeInfo, holds: &Holds) -> Result<()> {
             }
         }
     }
-    engines::rows(info)?;
+    for (label, value) in info.report.rows() {
+        row(label, value.as_str())?;
+    }
     row("passphrases", info.passphrases.to_string())?;
-    engines::in_words(info, holds)
+    info.report.sentences(matches!(holds, Holds::Disk(_))).try_for_each(say)
 }

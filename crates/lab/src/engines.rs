@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::Store;
-use oblivio_volume::windows::WindowOptions;
+use oblivio_volume::windows::{WindowOptions, WindowVolume};
 use oblivio_volume::{CreateOptions, OpenOptions, Volume};
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl Engine {
             }
             Engine::Windows => {
                 let create = WindowOptions::new(block_bytes, capacity_bytes, true);
-                Volume::create_windows(store, &passphrase(), kdf, create, open)?
+                WindowVolume::create(store, &passphrase(), kdf, create, open)?.into()
             }
         };
         Ok(made)

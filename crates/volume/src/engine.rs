@@ -1,8 +1,10 @@
 //! What an engine brings to a volume: a name, its parameters in the header, and how to open one.
 
 use crate::block::BlockSpace;
+use crate::creation::{Cost, FixedObjects, NewOptions};
 use crate::header::{Header, Parameters, expect_empty};
 use crate::options::OpenOptions;
+use crate::report::EngineReport;
 use crate::trust::Known;
 use crate::{Error, Result};
 use oblivio_crypto::{KdfParams, MasterKey, Passphrase, VolumeId};
@@ -27,6 +29,32 @@ pub struct EngineEntry {
     pub capacity_blocks: fn(&Parameters) -> u64,
     /// Opens a volume; replays a session that did not end well.
     pub open: fn(Opening<'_>) -> Result<Box<dyn EngineVolume>>,
+    /// What a new volume costs, and how it is made from what all engines are asked for; `None` if
+    /// it is made by the engine's own function only.
+    pub making: Option<Making>,
+}
+
+/// A place for a new volume.
+pub struct Creation<'a> {
+    /// Its store, which is empty.
+    pub store: AnyStore,
+    /// Its passphrase.
+    pub passphrase: &'a Passphrase,
+    /// How it is opened then.
+    pub open: OpenOptions,
+    /// Gets the bytes filled, and all of them.
+    pub progress: &'a mut dyn FnMut(u64, u64),
+}
+
+/// How an engine makes volumes.
+#[derive(Clone, Copy)]
+pub struct Making {
+    /// The objects beside the header, if their lengths never change.
+    pub fixed_objects: fn(&NewOptions) -> Result<Option<FixedObjects>>,
+    /// What a volume costs; if it grows, once so many bytes are in it, or as many as it may hold.
+    pub cost: fn(&NewOptions, u64) -> Result<Cost>,
+    /// Makes it and opens it.
+    pub create: fn(&NewOptions, Creation<'_>) -> Result<Box<dyn EngineVolume>>,
 }
 
 impl PartialEq for EngineEntry {
@@ -253,7 +281,7 @@ pub struct VolumeInfo {
     /// What [`EngineVolume::verify`] counts.
     pub verified: &'static str,
     /// The engine's own report.
-    pub report: Arc<dyn Any + Send + Sync>,
+    pub report: EngineReport,
 }
 
 impl VolumeInfo {
@@ -283,13 +311,14 @@ impl VolumeInfo {
             memory_bytes: 0,
             replayed: 0,
             verified: "block",
-            report: Arc::new(()),
+            report: EngineReport::default(),
         }
     }
 
-    /// The engine's own report, if it is of this kind.
-    pub fn report<T: Any + Send + Sync>(&self) -> Option<&T> {
-        self.report.downcast_ref()
+    /// The same with the engine's report on it.
+    #[must_use]
+    pub fn reporting(self, report: impl FnOnce(&Self) -> EngineReport) -> Self {
+        Self { report: report(&self), ..self }
     }
 }
 

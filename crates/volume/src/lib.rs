@@ -18,6 +18,7 @@
 pub mod block;
 mod commits;
 mod core;
+mod creation;
 pub mod disk;
 mod engine;
 mod environment;
@@ -33,6 +34,7 @@ mod passphrases;
 mod ranges;
 mod records;
 mod registry;
+pub mod report;
 pub mod sequential;
 mod session;
 pub mod tree;
@@ -42,7 +44,10 @@ pub mod windows;
 
 pub use block::{BlockReader, BlockSpace, CHANGE_BYTES, Least, ROOT_BYTES};
 pub use commits::Commits;
-pub use engine::{EngineEntry, EngineVolume, Opening, PublicHeader, VolumeInfo, make, open_as};
+pub use creation::{Cost, FixedObjects, NewOptions};
+pub use engine::{
+    Creation, EngineEntry, EngineVolume, Making, Opening, PublicHeader, VolumeInfo, make, open_as,
+};
 pub use environment::{Clock, Environment, SimulatedClock, SystemClock};
 pub use error::{Error, Result};
 pub use extents::{HistoryInfo, drop_history, histories, pick};
@@ -52,7 +57,7 @@ pub use options::{
     Pace, Rule, Shown, ShownKind, Waiting, Which, WindowRule,
 };
 pub use passphrases::{add_passphrase, change_passphrase, read_header, remove_passphrase};
-pub use registry::{Cost, ENGINES, NewVolume, SeenBy};
+pub use registry::{ENGINES, NewVolume, SeenBy};
 pub use session::is_of_session;
 pub use trust::{Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper, notes};
 pub use volume::{ClosedVolume, Volume};

@@ -1,16 +1,14 @@
 //! The engines that this version knows, and volumes on them. Nothing else outside an engine's own
 //! folder names one.
 
-use crate::Result;
-use crate::engine::EngineEntry;
-use crate::extents::{self, ExtentOptions, ExtentVolume};
+use crate::creation::{Cost, FixedObjects, NewOptions};
+use crate::engine::{Creation, EngineEntry, Making};
 use crate::options::{CreateOptions, OpenOptions};
-use crate::sequential::{self, SequentialOptions, SequentialVolume};
 use crate::tree::{self, TreeVolume};
 use crate::volume::{ClosedVolume, Volume};
-use crate::windows::{self, WindowOptions, WindowVolume};
+use crate::{Error, Result, extents, sequential, windows};
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_store::{AnyStore, Objects, Store};
+use oblivio_store::{AnyStore, Store};
 use std::sync::Arc;
 
 /// All of them.
@@ -39,50 +37,6 @@ impl Volume {
         open: OpenOptions,
     ) -> Result<Self> {
         TreeVolume::create(store, passphrase, create, open).map(Self::from)
-    }
-
-    /// Creates a volume for observers of the store's writes, and opens it.
-    ///
-    /// # Errors
-    /// As [`SequentialVolume::create`].
-    pub fn create_sequential(
-        store: Arc<dyn Store>,
-        passphrase: &Passphrase,
-        kdf: KdfParams,
-        create: SequentialOptions,
-        open: OpenOptions,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Self> {
-        SequentialVolume::create(store, passphrase, kdf, create, open, progress).map(Self::from)
-    }
-
-    /// Creates a volume on a store of whole objects, and opens it.
-    ///
-    /// # Errors
-    /// As [`WindowVolume::create`].
-    pub fn create_windows(
-        store: Arc<dyn Objects>,
-        passphrase: &Passphrase,
-        kdf: KdfParams,
-        create: WindowOptions,
-        open: OpenOptions,
-    ) -> Result<Self> {
-        WindowVolume::create(store, passphrase, kdf, create, open).map(Self::from)
-    }
-
-    /// Creates a volume in a folder that a sync client copies, and opens it.
-    ///
-    /// # Errors
-    /// As [`ExtentVolume::create`].
-    pub fn create_extents(
-        store: Arc<dyn Objects>,
-        passphrase: &Passphrase,
-        kdf: KdfParams,
-        create: ExtentOptions,
-        open: OpenOptions,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Self> {
-        ExtentVolume::create(store, passphrase, kdf, create, open, progress).map(Self::from)
     }
 
     /// Opens a volume; replays a session that did not end well.
@@ -126,48 +80,38 @@ impl SeenBy {
 /// A volume to make, on the engine for who sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct NewVolume {
-    engine: Options,
-    kdf: KdfParams,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Options {
-    Tree(CreateOptions),
-    Sequential(SequentialOptions),
-    Windows(WindowOptions),
-    Extents(ExtentOptions),
-}
-
-/// What a new volume costs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Cost {
-    /// It grows with its content, and an access moves a path of this many bytes, once `stored`
-    /// bytes are in it.
-    Growing {
-        /// Bytes in the volume.
-        stored: u64,
-        /// Bytes of a path.
-        path: u64,
-    },
-    /// It takes these bytes at once, and each byte is written this many times.
-    Fixed {
-        /// Bytes in the store.
-        stored: u64,
-        /// Bytes written for each.
-        written_per_byte: f64,
-    },
+    engine: &'static EngineEntry,
+    options: NewOptions,
 }
 
 impl NewVolume {
     /// Of this block size and capacity.
     pub fn new(seen_by: SeenBy, block_bytes: usize, capacity_bytes: u64, kdf: KdfParams) -> Self {
         let engine = match seen_by {
-            SeenBy::Storage => Options::Tree(CreateOptions { block_bytes, capacity_bytes, kdf }),
-            SeenBy::Snapshots => {
-                Options::Sequential(SequentialOptions::new(block_bytes, capacity_bytes))
-            }
+            SeenBy::Storage => &tree::ENGINE,
+            SeenBy::Snapshots => &sequential::ENGINE,
         };
-        Self { engine, kdf }
+        Self::on(engine, block_bytes, capacity_bytes, kdf)
+    }
+
+    /// On this engine.
+    pub fn on(
+        engine: &'static EngineEntry,
+        block_bytes: usize,
+        capacity_bytes: u64,
+        kdf: KdfParams,
+    ) -> Self {
+        let (fill, map_on_disk, object_bytes, exclusive) = (false, false, None, false);
+        let options = NewOptions {
+            block_bytes,
+            capacity_bytes,
+            kdf,
+            fill,
+            map_on_disk,
+            object_bytes,
+            exclusive,
+        };
+        Self { engine, options }
     }
 
     /// For a store of whole objects, which creates exclusively or not.
@@ -177,44 +121,34 @@ impl NewVolume {
         exclusive: bool,
         kdf: KdfParams,
     ) -> Self {
-        let create = WindowOptions::new(block_bytes, capacity_bytes, exclusive);
-        Self { engine: Options::Windows(create), kdf }
+        let mut new = Self::on(&windows::ENGINE, block_bytes, capacity_bytes, kdf);
+        new.options.exclusive = exclusive;
+        new
     }
 
     /// In a folder that a sync client copies.
     pub fn in_extents(block_bytes: usize, capacity_bytes: u64, kdf: KdfParams) -> Self {
-        let create = ExtentOptions::new(block_bytes, capacity_bytes);
-        Self { engine: Options::Extents(create), kdf }
+        Self::on(&extents::ENGINE, block_bytes, capacity_bytes, kdf)
     }
 
     /// The same, filled with random bytes first, if it takes all of its space at once.
     #[must_use]
     pub fn filled(mut self, fill: bool) -> Self {
-        match &mut self.engine {
-            Options::Sequential(create) => create.fill = fill,
-            Options::Extents(create) => create.sequential.fill = fill,
-            Options::Tree(_) | Options::Windows(_) => {}
-        }
+        self.options.fill = fill;
         self
     }
 
     /// The same with objects of about this many bytes, if it is on a store of whole objects.
     #[must_use]
     pub fn with_objects_of(mut self, bytes: usize) -> Self {
-        if let Options::Windows(create) = &mut self.engine {
-            create.object_bytes = bytes;
-        }
+        self.options.object_bytes = Some(bytes);
         self
     }
 
     /// The same with its map on the disk instead of in memory, if it has a choice.
     #[must_use]
     pub fn map_on_disk(mut self) -> Self {
-        match &mut self.engine {
-            Options::Sequential(create) => *create = create.map_on_disk(),
-            Options::Extents(create) => create.sequential = create.sequential.map_on_disk(),
-            Options::Tree(_) | Options::Windows(_) => {}
-        }
+        self.options.map_on_disk = true;
         self
     }
 
@@ -223,11 +157,8 @@ impl NewVolume {
     ///
     /// # Errors
     /// `Invalid` for impossible parameters.
-    pub fn fixed_objects(&self) -> Result<Option<Vec<(&'static str, u64)>>> {
-        match &self.engine {
-            Options::Tree(_) | Options::Windows(_) | Options::Extents(_) => Ok(None),
-            Options::Sequential(create) => create.objects().map(Some),
-        }
+    pub fn fixed_objects(&self) -> Result<Option<FixedObjects>> {
+        (self.making()?.fixed_objects)(&self.options)
     }
 
     /// What it costs; if it grows, once `stored` bytes are in it, or as many as it may hold.
@@ -235,30 +166,14 @@ impl NewVolume {
     /// # Errors
     /// As [`Self::fixed_objects`].
     pub fn cost(&self, stored: u64) -> Result<Cost> {
-        match &self.engine {
-            Options::Tree(create) => {
-                let stored = stored.min(create.capacity_bytes);
-                Ok(Cost::Growing { stored, path: TreeVolume::path_bytes(create, stored) })
-            }
-            Options::Windows(create) => {
-                let stored = stored.min(create.capacity_bytes);
-                Ok(Cost::Growing { stored, path: create.path_bytes(stored) })
-            }
-            Options::Extents(create) => Ok(Cost::Fixed {
-                stored: create.sequential.stored_bytes()?,
-                written_per_byte: create.sequential.written_per_byte()?,
-            }),
-            Options::Sequential(create) => Ok(Cost::Fixed {
-                stored: create.stored_bytes()?,
-                written_per_byte: create.written_per_byte()?,
-            }),
-        }
+        (self.making()?.cost)(&self.options, stored)
     }
 
     /// Makes it in an empty store and opens it; `progress` gets the bytes filled.
     ///
     /// # Errors
-    /// As [`Volume::create`] and [`Volume::create_sequential`].
+    /// `Exists` if there is a volume already, `Invalid` if there is something else or the options
+    /// make no sense; those of the store.
     pub fn create(
         self,
         store: impl Into<AnyStore>,
@@ -266,20 +181,12 @@ impl NewVolume {
         open: OpenOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Volume> {
-        let store = store.into();
-        match self.engine {
-            Options::Tree(create) => Volume::create(store.over()?, passphrase, create, open),
-            Options::Windows(create) => {
-                Volume::create_windows(store.objects(), passphrase, self.kdf, create, open)
-            }
-            Options::Extents(create) => {
-                let store = store.objects();
-                Volume::create_extents(store, passphrase, self.kdf, create, open, progress)
-            }
-            Options::Sequential(create) => {
-                let store = store.over()?;
-                Volume::create_sequential(store, passphrase, self.kdf, create, open, progress)
-            }
-        }
+        let place = Creation { store: store.into(), passphrase, open, progress };
+        (self.making()?.create)(&self.options, place).map(Volume::of)
+    }
+
+    fn making(&self) -> Result<&'static Making> {
+        let making = self.engine.making.as_ref();
+        making.ok_or_else(|| Error::Unsupported("no new volume is made on this engine".into()))
     }
 }

@@ -24,6 +24,11 @@ impl<V: EngineVolume> From<V> for Volume {
 }
 
 impl Volume {
+    /// A volume on an engine that only its entry knows.
+    pub(crate) fn of(volume: Box<dyn EngineVolume>) -> Self {
+        Self(volume)
+    }
+
     /// What this computer now knows of the volume.
     pub fn known(&self) -> Known {
         self.0.known()
@@ -97,7 +102,7 @@ impl ClosedVolume {
         store.lock()?;
         let master = header.unlock(passphrase)?;
         let opening = Opening { store, header: &header, master: &master, options };
-        (engine.open)(opening).map(Volume)
+        (engine.open)(opening).map(Volume::of)
     }
 }
 

@@ -8,7 +8,7 @@ use oblivio_testkit::fault::{Fault, FaultPlan, FaultStore, Kind, Repeat, When};
 use oblivio_volume::fs::{
     FileKind, FileSystem, Ino, NewNode, ROOT_INO, SetAttr, Timestamp, XattrMode,
 };
-use oblivio_volume::windows::WindowOptions;
+use oblivio_volume::windows::{WindowOptions, WindowVolume};
 use oblivio_volume::{Error, HEADER_OBJECT, NewVolume, OpenOptions, Result, SeenBy, Volume};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn windows(store: Arc<dyn Store>, exclusive: bool) -> Result<FileSystem> {
         ..WindowOptions::new(4096, CAPACITY, exclusive)
     };
     let open = OpenOptions::default();
-    let volume = Volume::create_windows(store, &passphrase(), KdfParams::TEST, create, open)?;
+    let volume = WindowVolume::create(store, &passphrase(), KdfParams::TEST, create, open)?;
     FileSystem::format(Box::new(volume))
 }
 

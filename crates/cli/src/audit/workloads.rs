@@ -161,7 +161,7 @@ impl Bench {
         let write = |id: u64| op(id, Action::Write(id.to_le_bytes().to_vec()));
         volume.access((0..present).map(write).collect())?;
         // The schedule has gone round once when every leaf had its turn.
-        let round = 4u64 << volume.tree().map_or(0, |tree| tree.depth());
+        let round = 4u64 << volume.info()?.report.number("depth").unwrap_or(0);
         volume.access((0..round).map(|at| op(at % present, Action::Read)).collect())?;
         volume.commit()?;
         Ok(Self { store, recorder, volume, blocks, memory })

@@ -11,9 +11,7 @@ mod http;
 mod hub;
 mod meeting;
 mod page;
-mod engines {
-    pub mod places;
-}
+mod places;
 mod publisher;
 mod written;
 

@@ -4,9 +4,10 @@
 //! socket. Events go through a bounded queue to a thread that does the waiting; events that do not
 //! fit are counted and dropped. Without a watcher nothing is kept.
 
-use super::engines::places::Places;
 use super::event::{self, Batch, EngineFacts, Event, Facts, Holds, OrdinaryEvent, VERSION};
 use super::meeting;
+use super::places::Places;
+use oblivio_volume::report::Picture;
 use oblivio_volume::{OnShown, Shown, VolumeInfo};
 use std::fmt;
 use std::io;
@@ -58,17 +59,15 @@ impl Publisher {
     pub fn describe(&self, info: &VolumeInfo, holds: Holds) {
         self.with(|line| {
             let block_bytes = info.block_bytes as u64;
-            let engine = match (info.tree(), info.sequential()) {
-                (Some(tree), _) => EngineFacts::Tree {
-                    bucket_bytes: tree.bucket_bytes as u64,
-                    size_class_bytes: tree.size_class.saturating_mul(block_bytes),
-                    depth: tree.depth,
-                },
-                (None, Some(engine)) => EngineFacts::Sequential {
+            let engine = match info.report.picture() {
+                Some(&Picture::Paths { bucket_bytes, size_class_bytes, depth }) => {
+                    EngineFacts::Tree { bucket_bytes, size_class_bytes, depth }
+                }
+                Some(Picture::Rounds { object, levels, flushes }) => EngineFacts::Sequential {
                     capacity_bytes: info.capacity_blocks.saturating_mul(block_bytes),
-                    parts: line.places.describe(engine),
+                    parts: line.places.describe(object, levels, *flushes),
                 },
-                (None, None) => return,
+                None => return,
             };
             let facts = Facts { block_bytes, holds, engine };
             line.facts = Some(facts.clone());

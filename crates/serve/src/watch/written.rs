@@ -1,7 +1,7 @@
 //! Writes to the store, for the page of a volume that hides writes: places and lengths, as an
 //! observer who compares snapshots of the store sees them.
 
-use super::engines::places::Places;
+use super::places::Places;
 use super::publisher::Publisher;
 use oblivio_store::{Answer, AnyStore, Call, Held, Layer, Objects, Result, WriteAt, layered};
 use std::iter::once;

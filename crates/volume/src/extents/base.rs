@@ -1,7 +1,7 @@
 //! What this computer has beside the folder: where it stands, and what it changed since.
 //!
-//! It is an object of the store beside, and no file of `trust::notes`: the changed extents lie there
-//! too, and each means nothing without the other.
+//! It is an object of the store beside, and no file of `trust::notes`: the changed extents lie
+//! there too, and each means nothing without the other.
 
 use super::names::EpochId;
 use crate::trust::ComputerId;

@@ -1,6 +1,7 @@
 //! The parameters in the header, and the options of a new volume: those of the engine, and the
 //! length of an extent.
 
+use crate::creation::NewOptions;
 use crate::header::Parameters;
 use crate::sequential::{self, SequentialOptions, TIMES_OBJECT};
 use crate::{Error, Result};
@@ -44,6 +45,14 @@ impl ExtentOptions {
         parameters.own[AT].copy_from_slice(&bytes.ilog2().to_le_bytes());
         shape(&parameters)?;
         Ok(parameters)
+    }
+}
+
+impl From<&NewOptions> for ExtentOptions {
+    fn from(new: &NewOptions) -> Self {
+        // Extents are of the size for a map in memory, wherever it is.
+        let usual = Self::new(new.block_bytes, new.capacity_bytes);
+        Self { sequential: new.into(), ..usual }
     }
 }
 

@@ -7,7 +7,7 @@ use super::line::{FolderOpening, Line};
 use super::store::{ExtentStore, Source};
 use crate::Result;
 use crate::block::{BlockReader, BlockSpace};
-use crate::engine::{EngineEntry, EngineVolume, VolumeInfo, make, open_as};
+use crate::engine::{Creation, EngineEntry, EngineVolume, Making, VolumeInfo, make, open_as};
 use crate::environment::Clock;
 use crate::latch::Latch;
 use crate::options::{OpenOptions, Which};
@@ -36,6 +36,21 @@ pub static ENGINE: EngineEntry = EngineEntry {
     check,
     capacity_blocks: |parameters| (sequential::ENGINE.capacity_blocks)(&of_engine(parameters)),
     open: |opening| Ok(Box::new(ExtentVolume::of(opening.objects())?)),
+    making: Some(Making {
+        fixed_objects: |_| Ok(None),
+        cost: |new, _| ExtentOptions::from(new).sequential.cost(),
+        create: |new, Creation { store, passphrase, open, progress }| {
+            let made = ExtentVolume::create(
+                store.objects(),
+                passphrase,
+                new.kdf,
+                new.into(),
+                open,
+                progress,
+            )?;
+            Ok(Box::new(made))
+        },
+    }),
 };
 
 /// An open volume in extents.
@@ -197,8 +212,8 @@ impl ExtentVolume {
     }
 
     /// What it now consists of.
-    pub fn extent_info(&self, info: &VolumeInfo) -> Option<ExtentInfo> {
-        let engine = info.sequential()?.clone();
+    pub fn extent_info(&self) -> Option<ExtentInfo> {
+        let engine = self.inner.sequential_info();
         let on = self.line.on.as_ref()?;
         let shape = self.store.shape();
         Some(ExtentInfo {
@@ -318,13 +333,11 @@ impl EngineVolume for ExtentVolume {
     fn info(&self) -> Result<VolumeInfo> {
         let info = self.inner.info()?;
         let stored: u64 = self.line.histories.files.values().sum();
-        let report = self.extent_info(&info);
-        Ok(VolumeInfo {
-            engine: &ENGINE,
-            bytes_stored: stored,
-            report: report.map_or_else(|| Arc::clone(&info.report), |it| Arc::new(it) as _),
-            ..info
-        })
+        let info = VolumeInfo { engine: &ENGINE, bytes_stored: stored, ..info };
+        match self.extent_info() {
+            Some(extents) => Ok(info.reporting(|info| extents.report(info))),
+            None => Ok(info),
+        }
     }
 
     fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {

@@ -33,6 +33,7 @@ mod header;
 mod info;
 mod log;
 mod open;
+mod options;
 mod quantum;
 mod shared;
 mod space;
@@ -40,9 +41,10 @@ mod state;
 mod times;
 mod volume;
 
-pub use create::SequentialOptions;
-pub(crate) use create::objects_of;
 pub use info::SequentialInfo;
+pub(crate) use info::say_hidden_writes;
+pub use options::SequentialOptions;
+pub(crate) use options::objects_of;
 pub(crate) use times::TIMES_OBJECT;
 pub use volume::{ENGINE, SequentialVolume};
 

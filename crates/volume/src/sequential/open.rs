@@ -1,8 +1,8 @@
 //! Opening a volume: the newest state, the access times, and the log beyond them.
 
-use super::create::{expect_objects, objects};
 use super::header::layout;
 use super::log::{LOG_OBJECT, Mark, Opened, Reader};
+use super::options::{expect_objects, objects};
 use super::quantum::Entry;
 use super::state::{STATE_OBJECT, State};
 use super::times;

@@ -4,11 +4,12 @@ use super::disk::hands;
 use super::header::{SequentialHeader, check, layout};
 use super::info::SequentialInfo;
 use super::log::{LOG_OBJECT, Mark, RingLog};
+use super::options::SequentialOptions;
 use super::quantum::{Entry, Form};
 use super::shared::Shared;
 use super::state::{Computers, State, StatePlaces};
 use super::{DISK_OBJECT, times};
-use crate::engine::{EngineEntry, EngineVolume, Opening, VolumeInfo};
+use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo};
 use crate::header::Header;
 use crate::options::OpenOptions;
 use crate::trust::{Act, ComputerId, Keep, Known, Trust};
@@ -38,6 +39,21 @@ pub static ENGINE: EngineEntry = EngineEntry {
     check,
     capacity_blocks: |parameters| layout(parameters).engine.blocks,
     open: |opening| Ok(Box::new(SequentialVolume::of(opening.slots()?)?)),
+    making: Some(Making {
+        fixed_objects: |new| SequentialOptions::from(new).objects().map(Some),
+        cost: |new, _| SequentialOptions::from(new).cost(),
+        create: |new, Creation { store, passphrase, open, progress }| {
+            let made = SequentialVolume::create(
+                store.over()?,
+                passphrase,
+                new.kdf,
+                new.into(),
+                open,
+                progress,
+            )?;
+            Ok(Box::new(made))
+        },
+    }),
 };
 
 /// The newest state.
@@ -357,11 +373,11 @@ impl SequentialVolume {
         if self.options.memory_bytes == 0 { MEMORY } else { self.options.memory_bytes }
     }
 
-    fn report(&self) -> SequentialInfo {
+    /// Information about the engine.
+    pub fn sequential_info(&self) -> SequentialInfo {
         let engine = self.engine();
         let layout = engine.layout();
         SequentialInfo {
-            parameters: self.header.engine,
             fan_outs: self.header.engine.fan_outs(),
             queue_bytes: self.header.engine.queue_blocks() * self.header.engine.block_bytes as u64,
             log_bytes: RingLog::object_bytes(Form::of(&self.header), self.header.log_quanta),
@@ -392,12 +408,12 @@ impl EngineVolume for SequentialVolume {
     }
 
     fn info(&self) -> Result<VolumeInfo> {
-        Ok(VolumeInfo {
+        let info = VolumeInfo {
             epoch: self.newest.current.0,
             memory_bytes: self.memory_bytes(),
             replayed: self.session.replayed,
-            report: Arc::new(self.report()),
             ..VolumeInfo::of(&self.stored_header, &ENGINE, &*self.store)?
-        })
+        };
+        Ok(info.reporting(|info| self.sequential_info().report(info, self.engine().layout())))
     }
 }

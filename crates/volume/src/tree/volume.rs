@@ -1,7 +1,10 @@
 //! A volume: a ledger, what waits for it, and when that is carried out.
 
 use crate::core::{Core, LEAST_BLOCKS};
-use crate::engine::{EngineEntry, EngineVolume, Opening, VolumeInfo, make, open_as};
+use crate::creation::Cost;
+use crate::engine::{
+    Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo, make, open_as,
+};
 use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions, ShownKind};
 use crate::tree::account::{Account, Since};
 use crate::tree::buckets::Buckets;
@@ -32,6 +35,16 @@ pub static ENGINE: EngineEntry = EngineEntry {
     check,
     capacity_blocks: |parameters| config(parameters).capacity,
     open: |opening| Ok(Box::new(TreeVolume::of(opening.over()?)?)),
+    making: Some(Making {
+        fixed_objects: |_| Ok(None),
+        cost: |new, stored| {
+            let stored = stored.min(new.capacity_bytes);
+            Ok(Cost::Growing { stored, path: TreeVolume::path_bytes(&new.into(), stored) })
+        },
+        create: |new, Creation { store, passphrase, open, .. }| {
+            Ok(Box::new(TreeVolume::create(store.over()?, passphrase, new.into(), open)?))
+        },
+    }),
 };
 
 /// An open volume.
@@ -256,15 +269,15 @@ impl EngineVolume for TreeVolume {
     }
 
     fn info(&self) -> Result<VolumeInfo> {
-        Ok(VolumeInfo {
+        let info = VolumeInfo {
             live_blocks: Some(self.ledger.engine.live_blocks()),
             epoch: self.ledger.state.record().epoch(),
             memory_bytes: self.memory_bytes,
             replayed: self.replayed,
             verified: "bucket",
-            report: Arc::new(self.tree_info()),
             ..VolumeInfo::of(self.ledger.limit.header(), &ENGINE, &*self.ledger.store)?
-        })
+        };
+        Ok(info.reporting(|info| self.tree_info().report(info)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The parameters in the header, and the options of a new volume.
 
 use crate::core::LEAST_BLOCKS;
+use crate::creation::{Cost, NewOptions};
 use crate::header::{PARAMETER_BYTES, Parameters};
 use crate::session::Way;
 use crate::{Error, Result};
@@ -48,8 +49,14 @@ impl WindowOptions {
         Windows { every: EVERY, log_turns, pool_levels: pool_levels.clamp(log_turns.max(1), 20) }
     }
 
+    /// What a volume costs that holds `stored` bytes, or as many as it may.
+    pub(super) fn cost_of(&self, stored: u64) -> Cost {
+        let stored = stored.min(self.capacity_bytes);
+        Cost::Growing { stored, path: self.path_bytes(stored) }
+    }
+
     /// Bytes of a path outside of memory, once the volume holds `stored` bytes.
-    pub(crate) fn path_bytes(&self, stored: u64) -> u64 {
+    fn path_bytes(&self, stored: u64) -> u64 {
         let config = self.config();
         let blocks = stored.div_ceil(self.block_bytes.max(1) as u64).clamp(1, config.capacity);
         let shape = config.shape_for_live(blocks, blocks);
@@ -66,6 +73,13 @@ impl WindowOptions {
             cache_bytes: 0,
             ..TreeConfig::new(self.block_bytes, capacity.max(LEAST_BLOCKS))
         }
+    }
+}
+
+impl From<&NewOptions> for WindowOptions {
+    fn from(new: &NewOptions) -> Self {
+        let usual = Self::new(new.block_bytes, new.capacity_bytes, new.exclusive);
+        Self { object_bytes: new.object_bytes.unwrap_or(usual.object_bytes), ..usual }
     }
 }
 

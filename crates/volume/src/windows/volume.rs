@@ -8,7 +8,7 @@ use super::ledger::Ledger;
 use super::planted::{Leak, planted};
 use super::policy::{HEED_SECONDS, LOOK_SECONDS, SETTLE_SECONDS, VERIFIED_AT_ONCE};
 use crate::core::{Core, Ledger as _};
-use crate::engine::{EngineEntry, EngineVolume, Opening, VolumeInfo};
+use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo};
 use crate::header::Header;
 use crate::options::{DEFAULT_MEMORY, OpenOptions};
 use crate::trust::{Known, Trust};
@@ -28,6 +28,19 @@ pub static ENGINE: EngineEntry = EngineEntry {
     check,
     capacity_blocks: |parameters| config(parameters).capacity,
     open: |opening| Ok(Box::new(WindowVolume::of(opening.objects(), false)?)),
+    making: Some(Making {
+        fixed_objects: |_| Ok(None),
+        cost: |new, stored| Ok(WindowOptions::from(new).cost_of(stored)),
+        create: |new, Creation { store, passphrase, open, .. }| {
+            Ok(Box::new(WindowVolume::create(
+                store.objects(),
+                passphrase,
+                new.kdf,
+                new.into(),
+                open,
+            )?))
+        },
+    }),
 };
 
 /// An open volume.
@@ -242,15 +255,15 @@ impl EngineVolume for WindowVolume {
     }
 
     fn info(&self) -> Result<VolumeInfo> {
-        Ok(VolumeInfo {
+        let info = VolumeInfo {
             live_blocks: Some(self.ledger.engine.live_blocks()),
             epoch: self.ledger.epoch(),
             memory_bytes: self.memory_bytes,
             replayed: self.replayed,
             verified: "bucket",
-            report: Arc::new(self.window_info()),
             ..VolumeInfo::of_header(self.ledger.limit.header(), &ENGINE, self.ledger.bytes_stored())
-        })
+        };
+        Ok(info.reporting(|info| self.window_info().report(info)))
     }
 }
 

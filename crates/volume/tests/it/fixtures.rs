@@ -10,8 +10,8 @@ use oblivio_store::partition::{Existing, Place};
 use oblivio_store::{LocalStore, PartitionStore, Store};
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
-use oblivio_volume::sequential::SequentialOptions;
-use oblivio_volume::windows::WindowOptions;
+use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
+use oblivio_volume::windows::{WindowOptions, WindowVolume};
 use oblivio_volume::{CreateOptions, HEADER_BYTES, HEADER_OBJECT, OpenOptions, Volume};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -229,7 +229,8 @@ fn with_map_on_disk(mut options: SequentialOptions) -> SequentialOptions {
 fn create(store: Arc<dyn Store>, options: SequentialOptions) -> Volume {
     let (kdf, open) = (KdfParams::TEST, OpenOptions::default());
     let quiet = &mut |_, _| {};
-    Volume::create_sequential(store, &passphrase(), kdf, options, open, quiet).expect("a volume")
+    let made = SequentialVolume::create(store, &passphrase(), kdf, options, open, quiet);
+    made.expect("a volume").into()
 }
 
 /// Formats a disk and fills it, with or without a clean end.
@@ -264,8 +265,8 @@ fn long_new_fixtures() {
         ..WindowOptions::new(BLOCK, DISK, true)
     };
     let (kdf, opening, to) = (KdfParams::TEST, OpenOptions::default(), folder("windows"));
-    let made = Volume::create_windows(to, &passphrase(), kdf, windows, opening);
-    make_disk(made.expect("a volume"), false);
+    let made = WindowVolume::create(to, &passphrase(), kdf, windows, opening);
+    make_disk(made.expect("a volume").into(), false);
 
     let objects = small(blocks).objects().expect("sound parameters");
     let fixed = objects.iter().map(|(name, bytes)| Place::fixed(name, *bytes));

@@ -5,7 +5,7 @@ use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{Answer, Call, Held, Layer, MemoryStore, Result, Slots, StoreError};
 use oblivio_testkit::campaign::at_least;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
-use oblivio_volume::sequential::SequentialOptions;
+use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
 use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Volume};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -234,8 +234,8 @@ fn a_sequential_volume_is_used_up_to_its_capacity() {
         let store = Limited::new(size);
         let (to, quiet) = (Arc::clone(&store) as _, &mut |_, _| {});
         let kdf = KdfParams::TEST;
-        let volume = Volume::create_sequential(to, &secret(), kdf, create, options(0), quiet);
-        (store, volume)
+        let volume = SequentialVolume::create(to, &secret(), kdf, create, options(0), quiet);
+        (store, volume.map(Volume::from))
     };
     let refused = make(size / 2).1.err().expect("no space for it");
     assert!(matches!(refused, Error::Full(_) | Error::Store(StoreError::Full)), "{refused}");

@@ -67,9 +67,9 @@ fn copy(store: &MemoryStore) -> Arc<MemoryStore> {
     Arc::new(copy)
 }
 
-fn recursion(store: &Arc<MemoryStore>) -> usize {
+fn recursion(store: &Arc<MemoryStore>) -> u64 {
     let volume = Volume::open(Arc::clone(store), &secret(), options()).expect("opened");
-    volume.info().expect("known").tree().expect("a tree").recursion_levels
+    volume.info().expect("known").report.number("recursion_levels").expect("a tree")
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn a_commit_in_quiet_moments_is_written_in_parts() {
     emptied(&mut volume);
     shown.lock().expect("alone").clear();
     rest(&mut volume).expect("memory");
-    let tree = volume.info().expect("memory").tree().cloned().expect("a tree");
+    let tree = volume.tree().expect("a tree").tree_info();
     assert!(tree.size_class < BLOCKS, "{tree:?}");
     let shown = std::mem::take(&mut *shown.lock().expect("alone"));
     let of = |kind| shown.iter().filter(move |event| event.kind == kind);
@@ -115,7 +115,7 @@ fn quiet_moments_may_fail_anywhere() {
         drop(volume);
         let volume = Volume::open(left, &passphrase(), open());
         let mut volume = volume.unwrap_or_else(|error| panic!("{at:?}: {error}"));
-        let tree = volume.info().expect("memory").tree().cloned().expect("a tree");
+        let tree = volume.tree().expect("a tree").tree_info();
         assert!(tree.live_blocks <= tree.size_class, "{at:?}: {tree:?}");
         check(&mut volume);
         rest(&mut volume).expect("memory");
@@ -151,7 +151,7 @@ fn fails_at(kind: ShownKind, count: u64, end: impl Fn(&mut Volume) -> Result<(),
     assert!(end(&mut volume).is_err());
     drop(volume);
     let mut volume = Volume::open(disk, &passphrase(), open()).expect("sound");
-    let tree = volume.info().expect("memory").tree().cloned().expect("a tree");
+    let tree = volume.tree().expect("a tree").tree_info();
     assert!(tree.live_blocks <= tree.size_class, "{tree:?}");
     check(&mut volume);
     tree.live_blocks

@@ -94,5 +94,5 @@ fn an_idle_sweep_shows_at_most_32_paths_and_is_shown_again_where_it_was() {
     volume.idle().expect("memory");
     assert_shown_again(&store, &seen);
     while volume.idle().expect("memory").is_some() {}
-    assert!(volume.info().expect("memory").tree().expect("a tree").size_class < BLOCKS / 4);
+    assert!(volume.tree().expect("a tree").tree_info().size_class < BLOCKS / 4);
 }

@@ -8,10 +8,10 @@ use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{Held, MemoryStore, ReadAt, Slots, Store, WriteAt};
 use oblivio_testkit::campaign::every;
 use oblivio_testkit::{CrashStore, Dice};
-use oblivio_volume::extents::ExtentOptions;
+use oblivio_volume::extents::{ExtentOptions, ExtentVolume};
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
-use oblivio_volume::sequential::SequentialOptions;
-use oblivio_volume::windows::WindowOptions;
+use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
+use oblivio_volume::windows::{WindowOptions, WindowVolume};
 use oblivio_volume::{
     BlockSpace, ClosedVolume, CreateOptions, ENGINES, EngineEntry, OpenOptions, PARAMETER_BYTES,
     Parameters, Result, Volume,
@@ -51,7 +51,8 @@ fn create(engine: &EngineEntry, store: Arc<dyn Store>) -> Volume {
                 ..SequentialConfig::new(BYTES, 255)
             };
             let (create, quiet) = (SequentialOptions::of(config), &mut |_, _| {});
-            Volume::create_sequential(store, &passphrase(), kdf, create, options(), quiet)
+            SequentialVolume::create(store, &passphrase(), kdf, create, options(), quiet)
+                .map(Volume::from)
         }
         4 => {
             // Windows of four turns, and three levels in the pool.
@@ -60,7 +61,7 @@ fn create(engine: &EngineEntry, store: Arc<dyn Store>) -> Volume {
                 pool_bytes: 28 * BYTES,
                 ..WindowOptions::new(BYTES, capacity_bytes, true)
             };
-            Volume::create_windows(store, &passphrase(), kdf, create, options())
+            WindowVolume::create(store, &passphrase(), kdf, create, options()).map(Volume::from)
         }
         5 => {
             let config = SequentialConfig {
@@ -72,7 +73,8 @@ fn create(engine: &EngineEntry, store: Arc<dyn Store>) -> Volume {
             let sequential = SequentialOptions::of(config);
             let (create, quiet) =
                 (ExtentOptions { sequential, extent_bytes: 64 << 10 }, &mut |_, _| {});
-            Volume::create_extents(store, &passphrase(), kdf, create, options(), quiet)
+            ExtentVolume::create(store, &passphrase(), kdf, create, options(), quiet)
+                .map(Volume::from)
         }
         _ => {
             let mut own = [0; PARAMETER_BYTES];

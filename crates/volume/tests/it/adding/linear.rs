@@ -20,6 +20,7 @@ pub static LINEAR: EngineEntry = EngineEntry {
     check: |it| if it.flags == 0 { Ok(()) } else { Err(Parameters::unknown()) },
     capacity_blocks: |parameters| u64::from(parameters.own[0]),
     open: |opening| Ok(Box::new(LinearVolume::open(opening)?)),
+    making: None,
 };
 
 pub struct LinearVolume {

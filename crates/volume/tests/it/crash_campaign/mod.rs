@@ -443,10 +443,10 @@ fn a_seed_replays_byte_for_byte() {
 }
 
 fn size_class(volume: &Volume) -> Result<u64, Error> {
-    Ok(volume.info()?.tree().map_or(0, |tree| tree.size_class))
+    Ok(volume.info()?.report.number("size_class_blocks").unwrap_or(0))
 }
 
 fn addressable(volume: &Volume) -> Result<u64, Error> {
     let all = volume.addressable_blocks();
-    Ok(volume.info()?.tree().map_or(all, |tree| tree.addressable_blocks))
+    Ok(volume.info()?.report.number("addressable_blocks").unwrap_or(all))
 }

@@ -8,7 +8,7 @@ use oblivio_engine::sequential::SequentialConfig;
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{MemoryStore, Store};
 use oblivio_testkit::Dice;
-use oblivio_volume::sequential::SequentialOptions;
+use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
 use oblivio_volume::{
     BlockSpace, ClosedVolume, CreateOptions, Error, Keeper, OpenOptions, ShownKind, Volume,
 };
@@ -445,7 +445,8 @@ fn make(engine: Engine) -> MemoryStore {
                 ..SequentialOptions::of(engine)
             };
             let (kdf, quiet) = (KdfParams::TEST, &mut |_, _| {});
-            Volume::create_sequential(store.clone(), &passphrase(), kdf, create, open, quiet)
+            SequentialVolume::create(store.clone(), &passphrase(), kdf, create, open, quiet)
+                .map(Volume::from)
         }
     };
     drop(volume.expect("an empty store"));

@@ -15,9 +15,10 @@ use oblivio_store::{LocalStore, MemoryStore, RecordStore, Store};
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::every;
 use oblivio_volume::extents::ExtentOptions;
+use oblivio_volume::extents::ExtentVolume;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO, Timestamp};
-use oblivio_volume::sequential::SequentialOptions;
-use oblivio_volume::windows::WindowOptions;
+use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
+use oblivio_volume::windows::{WindowOptions, WindowVolume};
 use oblivio_volume::{BlockSpace, CreateOptions, Environment, OpenOptions, Pace, Volume};
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,9 +106,12 @@ fn create(kind: Kind, store: Arc<dyn Store>, environment: &Environment) -> Volum
         if kind == Kind::Extents {
             let sequential = SequentialOptions { log_quanta: 24, ..create };
             let create = ExtentOptions { sequential, extent_bytes: 4096 };
-            return Volume::create_extents(store, &passphrase(), kdf, create, open, quiet).unwrap();
+            return ExtentVolume::create(store, &passphrase(), kdf, create, open, quiet)
+                .unwrap()
+                .into();
         }
-        return Volume::create_sequential(store, &passphrase(), kdf, create, open, quiet).unwrap();
+        let made = SequentialVolume::create(store, &passphrase(), kdf, create, open, quiet);
+        return made.unwrap().into();
     }
     let capacity_bytes = BLOCKS * bytes as u64;
     if matches!(kind, Kind::Windows | Kind::WindowFiles) {
@@ -116,7 +120,7 @@ fn create(kind: Kind, store: Arc<dyn Store>, environment: &Environment) -> Volum
             pool_bytes: 28 * bytes,
             ..WindowOptions::new(bytes, capacity_bytes, true)
         };
-        return Volume::create_windows(store, &passphrase(), kdf, create, open).unwrap();
+        return WindowVolume::create(store, &passphrase(), kdf, create, open).unwrap().into();
     }
     let create = CreateOptions { block_bytes: bytes, capacity_bytes, kdf };
     Volume::create(store, &passphrase(), create, open).unwrap()

@@ -58,7 +58,7 @@ fn second_half(&(id, fill): &(u64, u8)) -> BlockOp {
 impl Run {
     fn on(volume: &Volume, committed: &Model) -> Self {
         let info = volume.info().expect("memory");
-        let addressable = info.tree().expect("a tree").addressable_blocks;
+        let addressable = info.report.number("addressable_blocks").expect("a tree");
         Self { model: committed.clone(), committed: committed.clone(), addressable }
     }
 
