@@ -36,7 +36,6 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 mod accounts;
-mod base64;
 mod begun;
 mod config;
 mod driver;

@@ -1,7 +1,6 @@
 //! From a URL to a store: which service, with which secret, and what it can do.
 
 use super::accounts;
-use super::base64;
 use super::config::{ConfigError, Remote, Remotes};
 use super::driver::{Driver, Traits};
 use super::library::Library;
@@ -11,6 +10,8 @@ use super::secrets::{Ambient, Secret};
 use super::sftp::{Host, Sftp};
 use super::store::OnlineStore;
 use super::url::{Place, Service, Url, is_safe};
+#[cfg(feature = "gcs")]
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use oblivio_store::waits;
 #[cfg(feature = "azure")]
 use opendal::services::Azblob;
@@ -262,7 +263,7 @@ impl At<'_> {
         let remote = self.remotes_keys()?.and_then(|keys| keys.secret);
         match (remote, file) {
             (Some(key), file) if self.named || file.is_none() => {
-                let key = zeroize::Zeroizing::new(base64::encode(key.reveal().as_bytes()));
+                let key = zeroize::Zeroizing::new(STANDARD.encode(key.reveal().as_bytes()));
                 builder = builder.credential(&key);
             }
             (_, Some(file)) => builder = builder.credential_path(&file),
@@ -437,15 +438,6 @@ mod tests {
             let can = opened.unwrap().capabilities();
             assert_eq!(can.creates_exclusively, creates, "{url}");
             assert!(!can.writes_over);
-        }
-    }
-
-    #[test]
-    fn base64_of_all_lengths() {
-        let table =
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
-        for (plain, text) in table {
-            assert_eq!(base64::encode(plain.as_bytes()), text);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What a remote of rclone is here. It is read only, and nothing of it is kept that is not needed.
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use oblivio_crypto::reveal_of_rclone;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -235,34 +236,12 @@ fn joined(url: &str, path: &str) -> String {
 }
 
 fn revealed(hidden: &str) -> Result<Zeroizing<String>, Refused> {
-    let plain = decoded(hidden).and_then(|bytes| reveal_of_rclone(&bytes));
+    let bytes = URL_SAFE_NO_PAD.decode(hidden).map(Zeroizing::new);
+    let plain = bytes.ok().and_then(|bytes| reveal_of_rclone(&bytes));
     plain.ok_or_else(|| {
         let hint = "Set it anew with `rclone config password NAME pass PASSWORD`.";
         ("its password is not as rclone writes them".to_owned(), hint.to_owned())
     })
-}
-
-/// Bytes from the letters of base64 that addresses use, without what fills the end.
-fn decoded(text: &str) -> Option<Zeroizing<Vec<u8>>> {
-    let (mut out, mut word, mut bits) = (Zeroizing::new(Vec::with_capacity(text.len())), 0u32, 0);
-    for byte in text.bytes() {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'-' => 62,
-            b'_' => 63,
-            _ => return None,
-        };
-        word = word << 6 | u32::from(value);
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            out.push((word >> bits) as u8);
-            word &= (1 << bits) - 1;
-        }
-    }
-    Some(out)
 }
 
 #[cfg(test)]

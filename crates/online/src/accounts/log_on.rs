@@ -15,7 +15,7 @@ use super::client::refused_to_give;
 use super::connect::{addresses_at, client, log_on_at};
 use super::http::{escaped, once};
 use super::tokens::{Stored, USUAL, form, now};
-use crate::base64::encode_for_url;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Deserialize;
 use std::fmt;
 use std::io;
@@ -54,9 +54,9 @@ impl Proof {
     #[must_use]
     pub fn new(random: &[u8; 48], sha256: impl Fn(&[u8]) -> [u8; 32]) -> Self {
         let (verifier, state) = random.split_at(32);
-        let verifier = Secret::new(encode_for_url(verifier));
-        let challenge = encode_for_url(&sha256(verifier.reveal().as_bytes()));
-        Self { verifier, challenge, state: Secret::new(encode_for_url(state)) }
+        let verifier = Secret::new(URL_SAFE_NO_PAD.encode(verifier));
+        let challenge = URL_SAFE_NO_PAD.encode(sha256(verifier.reveal().as_bytes()));
+        Self { verifier, challenge, state: Secret::new(URL_SAFE_NO_PAD.encode(state)) }
     }
 }
 
