@@ -32,7 +32,7 @@ fn as_json(info: &VolumeInfo, holds: &Holds) -> Value {
         "passphrases": info.passphrases,
         "memory_bytes": info.memory_bytes,
     });
-    for (name, fact) in info.report.facts() {
+    for (name, fact) in &info.report.facts {
         value[name] = match fact {
             Fact::Number(number) => (*number).into(),
             Fact::Ratio(ratio) => (*ratio).into(),
@@ -78,7 +78,7 @@ fn in_words(info: &VolumeInfo, holds: &Holds) -> Result<()> {
             }
         }
     }
-    for (label, value) in info.report.rows() {
+    for (label, value) in &info.report.rows {
         row(label, value.as_str())?;
     }
     row("passphrases", info.passphrases.to_string())?;

@@ -19,7 +19,7 @@ const LAYERS: [(&str, &[&str]); 19] = [
     // Its file system has the words of the other one.
     ("volume", &["crypto", "engine", "store", "privatefs"]),
     ("ublk", &[]),
-    ("serve", &["crypto", "engine", "store", "volume", "privatefs", "ublk"]),
+    ("serve", &["crypto", "store", "volume", "privatefs", "ublk"]),
     // The server of shared volumes has no key and no engine.
     ("share", &["store"]),
     // What a computer does with a shared volume.

@@ -5,7 +5,7 @@ pub mod flushes;
 pub mod words;
 
 use flushes::Flushes;
-use words::{count, grouped};
+use words::count;
 
 /// A value for programs.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,18 +58,16 @@ pub enum Picture {
 /// What an engine reports of a volume.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EngineReport {
-    facts: Vec<(&'static str, Fact)>,
-    rows: Vec<(&'static str, String)>,
+    /// Values by their names, for programs.
+    pub facts: Vec<(&'static str, Fact)>,
+    /// Labels and values, for people.
+    pub rows: Vec<(&'static str, String)>,
+    /// What a watcher can draw, if anything.
+    pub picture: Option<Picture>,
     sentences: Vec<(Audience, String)>,
-    picture: Option<Picture>,
 }
 
 impl EngineReport {
-    /// Values by their names, for programs.
-    pub fn facts(&self) -> &[(&'static str, Fact)] {
-        &self.facts
-    }
-
     /// The count of this name, if there is one.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.facts.iter().find_map(|(its, fact)| match fact {
@@ -78,25 +76,10 @@ impl EngineReport {
         })
     }
 
-    /// Labels and values, for people.
-    pub fn rows(&self) -> &[(&'static str, String)] {
-        &self.rows
-    }
-
     /// What leaks and what an access costs, line by line, for the user of files or of a disk.
     pub fn sentences(&self, disk: bool) -> impl Iterator<Item = &str> {
         let other = if disk { Audience::Files } else { Audience::Disk };
         self.sentences.iter().filter(move |(who, _)| *who != other).map(|(_, line)| line.as_str())
-    }
-
-    /// What a watcher can draw, if anything.
-    pub fn picture(&self) -> Option<&Picture> {
-        self.picture.as_ref()
-    }
-
-    /// Adds a fact.
-    pub fn fact(&mut self, name: &'static str, value: Fact) {
-        self.facts.push((name, value));
     }
 
     /// Adds facts that are counts.
@@ -117,11 +100,6 @@ impl EngineReport {
         }
     }
 
-    /// Adds the row on the commits, or whatever they are called.
-    pub fn commits(&mut self, label: &'static str, epoch: u64) {
-        self.row(label, grouped(epoch));
-    }
-
     /// Says one line.
     pub fn say(&mut self, line: impl Into<String>) {
         self.sentences.push((Audience::All, line.into()));
@@ -136,10 +114,5 @@ impl EngineReport {
     /// Says how many passphrases there are, which everybody can count.
     pub fn say_openers(&mut self, passphrases: usize) {
         self.say(format!("  - that {} can open it", count(passphrases as u64, "passphrase")));
-    }
-
-    /// Adds what can be drawn.
-    pub fn draw(&mut self, picture: Picture) {
-        self.picture = Some(picture);
     }
 }

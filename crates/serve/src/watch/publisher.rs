@@ -59,7 +59,7 @@ impl Publisher {
     pub fn describe(&self, info: &VolumeInfo, holds: Holds) {
         self.with(|line| {
             let block_bytes = info.block_bytes as u64;
-            let engine = match info.report.picture() {
+            let engine = match info.report.picture.as_ref() {
                 Some(&Picture::Paths { bucket_bytes, size_class_bytes, depth }) => {
                     EngineFacts::Tree { bucket_bytes, size_class_bytes, depth }
                 }

@@ -38,10 +38,10 @@ impl ExtentInfo {
             ("written_extents", self.written_extents),
             ("changed_extents", self.changed_extents),
         ]);
-        report.fact("stands_on", Fact::Text(self.stands_on.clone()));
+        report.facts.push(("stands_on", Fact::Text(self.stands_on.clone())));
         report.numbers([("computers", self.computers as u64)]);
-        report.fact("kept_histories", Fact::Texts(self.kept.clone()));
-        report.fact("written_per_byte", Fact::Ratio(self.engine.written_per_byte));
+        report.facts.push(("kept_histories", Fact::Texts(self.kept.clone())));
+        report.facts.push(("written_per_byte", Fact::Ratio(self.engine.written_per_byte)));
         report.numbers([
             ("flushes", self.engine.flushes),
             ("writes", self.engine.writes),

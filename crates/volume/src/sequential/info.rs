@@ -33,14 +33,14 @@ impl SequentialInfo {
     /// The report on it; `layout` says where its levels are.
     pub(super) fn report(&self, info: &VolumeInfo, layout: &Layout) -> EngineReport {
         let mut report = EngineReport::default();
-        report.fact("fan_outs", Fact::Numbers(self.fan_outs.clone()));
+        report.facts.push(("fan_outs", Fact::Numbers(self.fan_outs.clone())));
         report.numbers([
             ("queue_bytes", self.queue_bytes),
             ("log_bytes", self.log_bytes),
             ("levels_bytes", self.disk_bytes),
         ]);
-        report.fact("written_per_byte", Fact::Ratio(self.written_per_byte));
-        report.fact("map_on_disk", Fact::Flag(self.map_on_disk));
+        report.facts.push(("written_per_byte", Fact::Ratio(self.written_per_byte)));
+        report.facts.push(("map_on_disk", Fact::Flag(self.map_on_disk)));
         report.numbers([
             ("flushes", self.flushes),
             ("writes", self.writes),
@@ -48,11 +48,11 @@ impl SequentialInfo {
         ]);
         let stored = size(info.bytes_stored);
         report.row("on disk", format!("{stored}, all of it taken from the beginning"));
-        report.commits("states", info.epoch);
+        report.row("states", grouped(info.epoch));
         report.row("writes", format!("{} blocks, padding included", grouped(self.writes)));
         report.recovered(info.replayed, "write");
         self.say_all(info, &mut report);
-        report.draw(self.picture(layout));
+        report.picture = Some(self.picture(layout));
         report
     }
 

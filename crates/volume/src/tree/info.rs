@@ -58,11 +58,11 @@ impl TreeInfo {
         let stored = size(info.bytes_stored);
         report.row("on disk", format!("{stored} for a size class of {}", size(class)));
         report.row("memory", format!("up to {}", size(info.memory_bytes as u64)));
-        report.commits("commits", info.epoch);
+        report.row("commits", grouped(info.epoch));
         report.recovered(info.replayed, "batch");
         self.say_leaks(info, class, &mut report);
         self.say_costs(info, &mut report);
-        report.draw(Picture::Paths {
+        report.picture = Some(Picture::Paths {
             bucket_bytes: self.bucket_bytes as u64,
             size_class_bytes: class,
             depth: self.depth,

@@ -54,7 +54,7 @@ impl WindowInfo {
             ("windows", self.windows),
             ("session", self.session),
         ]);
-        report.fact("session_before_ended", Fact::Flag(self.released));
+        report.facts.push(("session_before_ended", Fact::Flag(self.released)));
         report.numbers([
             ("access_bytes_read", read),
             ("access_bytes_written", written),
@@ -67,7 +67,7 @@ impl WindowInfo {
         if !self.released {
             report.row("taken over", "from a session that had not ended");
         }
-        report.commits("commits", info.epoch);
+        report.row("commits", grouped(info.epoch));
         report.recovered(info.replayed, "batch");
         self.say_leaks(info, &mut report);
         report.say("\nWhat one access costs");
