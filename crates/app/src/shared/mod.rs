@@ -1,7 +1,7 @@
 //! Volumes that computers share, at a server that has no key: `share://HOST:PORT/NAME`.
 //!
-//! `token` and `session` are the way to one, `files` are its files in the words of those of other
-//! volumes, and `convert` translates between both.
+//! `token` and `session` are the way to one, and `files` are its files in the words of those of other
+//! volumes.
 
 mod files;
 mod session;
