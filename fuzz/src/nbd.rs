@@ -2,8 +2,8 @@
 
 use crate::input::Input;
 use oblivio_serve::fuzzing::{Agreement, nbd_negotiation, nbd_transmission};
+use oblivio_testkit::blocks::MemoryBlocks;
 use oblivio_volume::disk::Disk;
-use oblivio_volume::fs::testing::MemoryBlocks;
 use std::io::ErrorKind;
 
 const SIZE: u64 = 1 << 20;

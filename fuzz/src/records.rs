@@ -4,7 +4,7 @@ use crate::input::Input;
 use oblivio_crypto::{KeySlots, Passphrase, SlotIndex, VolumeId};
 use oblivio_engine::BlockId;
 use oblivio_engine::tree::{Intent, TreeKeys, TreeOram};
-use oblivio_volume::fuzzing::{self, Entry, Key, Record, Writes};
+use oblivio_volume::fuzzing::{self, Key, Record, WriteEntry, Writes};
 use std::sync::Arc;
 
 /// For objects entirely from the fuzzer; the seeds are sealed with it.
@@ -106,7 +106,7 @@ fn journal_records(input: &mut Input<'_>) -> Vec<Record> {
             let mut writes = Writes::default();
             for id in 0..count % 5 {
                 let bytes = Arc::new(vec![seed as u8; count as usize]);
-                writes.push(Entry::Part(id, id as usize, bytes));
+                writes.push(WriteEntry::Part(id, id as usize, bytes));
             }
             Record::Sync { root: vec![7; seed as usize % 100], writes }
         })

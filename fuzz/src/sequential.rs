@@ -8,7 +8,7 @@ use oblivio_engine::sequential::{
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::MemoryStore;
 use oblivio_volume::fuzzing::Key;
-use oblivio_volume::fuzzing::sequential::{self, BLOCK_BYTES, Part, QUANTA, Said};
+use oblivio_volume::fuzzing::sequential::{self, BLOCK_BYTES, EditedPart, QUANTA, Said};
 use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
 use oblivio_volume::{BlockSpace, OpenOptions};
 use std::sync::{Arc, OnceLock};
@@ -176,7 +176,7 @@ pub fn sequential_state(data: &[u8]) {
     let mut input = Input(data);
     let choice = input.byte();
     // With the map on the disk, no times are beside the state.
-    let part = if choice & 3 == 1 { Part::Times } else { Part::State };
+    let part = if choice & 3 == 1 { EditedPart::Times } else { EditedPart::State };
     let store = base(u8::from(choice & 3 == 2)).snapshot();
     let mut changed = false;
     let edit = |plain: &mut Vec<u8>| changed = input.patch(plain);

@@ -4,7 +4,7 @@ use crate::input::Input;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::MemoryStore;
-use oblivio_volume::fs::testing::MemoryBlocks;
+use oblivio_testkit::blocks::MemoryBlocks;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::fuzzing::{self, Edit};
 use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Result, Volume};

@@ -6,14 +6,18 @@ use oblivio_crypto::Attempt;
 use oblivio_crypto::{KdfParams, KeySlots, MasterKey, Passphrase, SeededEntropy, Tag, VolumeId};
 use oblivio_engine::Action;
 use oblivio_engine::pyramid::share::fuzzing as share;
-use oblivio_engine::pyramid::share::{Answer, Ask, Compare, Head, Outcome, Refusal, Seq, Session};
+use oblivio_engine::pyramid::share::{
+    Answer, Ask, AskRefusal, Compare, Head, Outcome, Seq, Session,
+};
 use oblivio_engine::pyramid::{
-    Effect, Event, Home, Intent, Left, Merged, Name, Operation, Seed, Settle,
+    AskEvent, Effect, Left, Merged, Name, Operation, RoundIntent, Seed, Settle, TableHome,
 };
 use oblivio_store::partition::Existing;
-use oblivio_store::{Held, MemoryStore, Objects, PartitionStore, Place, PutMode, ReadAt, Slots};
+use oblivio_store::{
+    Held, MemoryStore, Objects, PartitionPlace, PartitionStore, PutMode, ReadAt, Slots,
+};
+use oblivio_testkit::blocks::MemoryBlocks;
 use oblivio_volume::fs::FileSystem;
-use oblivio_volume::fs::testing::MemoryBlocks;
 use oblivio_volume::fuzzing::{self, Key};
 use oblivio_volume::{CreateOptions, OpenOptions, Volume};
 use std::fs;
@@ -209,8 +213,11 @@ fn fs_root_seeds() -> Vec<Vec<u8>> {
 /// The newer table of a store with one object of each kind.
 fn partition_seeds() -> Vec<Vec<u8>> {
     let path = std::env::temp_dir().join(format!("oblivio-seed-{}", std::process::id()));
-    let places =
-        [Place::new("header", 1144), Place::new("log", 1 << 20), Place::fixed("disk", 5000)];
+    let places = [
+        PartitionPlace::new("header", 1144),
+        PartitionPlace::new("log", 1 << 20),
+        PartitionPlace::fixed("disk", 5000),
+    ];
     let store = PartitionStore::create(&path, &places, Existing::Overwrite).expect("a file");
     store.put("header", &[1; 1144], PutMode::Replace).expect("room");
     store.allocate("disk", 5000).expect("room");
@@ -367,7 +374,9 @@ fn share_asks() -> Vec<Ask> {
 fn share_ask_seeds() -> Vec<Vec<u8>> {
     let asks = share_asks();
     asks.iter()
-        .map(|ask| share::ask_bytes(ask, share::Part::ALONE, Head::default()).expect("it fits"))
+        .map(|ask| {
+            share::ask_bytes(ask, share::TransactionPart::ALONE, Head::default()).expect("it fits")
+        })
         .collect()
 }
 
@@ -387,8 +396,8 @@ fn share_answer_seeds() -> Vec<Vec<u8>> {
         answer(true, None, None),
         answer(true, None, Some(vec![1; 64])),
         answer(false, None, Some(vec![2; 64])),
-        answer(false, Some(Refusal::Full), None),
-        answer(false, Some(Refusal::Gone), None),
+        answer(false, Some(AskRefusal::Full), None),
+        answer(false, Some(AskRefusal::Gone), None),
     ];
     let head = (Head::default(), Tag::default());
     answers.iter().map(|answer| share::answer_bytes(answer, head)).collect()
@@ -400,15 +409,15 @@ fn share_record_seeds() -> Vec<Vec<u8>> {
     let asks = (0..).map(name).zip(asks).collect();
     let left = vec![Left::Absent, Left::Block(vec![8; 64]), Left::Forgot];
     let merged = Merged {
-        home: Home(3),
+        home: TableHome(3),
         attempt: Attempt([4; 16]),
         left: vec![vec![5; 64]],
         asked: vec![None, Some(vec![6; 64])],
     };
     let events = [
-        Event::Intent(Intent { seed: Seed([2; 32]), asks }),
-        Event::Settle(Settle(left)),
-        Event::Merged(merged),
+        AskEvent::Intent(RoundIntent { seed: Seed([2; 32]), asks }),
+        AskEvent::Settle(Settle(left)),
+        AskEvent::Merged(merged),
     ];
     let whose = [(Session(1), Seq(0)), (Session(2), Seq(5)), (Session(1), Seq(1))];
     events.iter().map(|event| share::record_bytes(event, &whose).expect("it fits")).collect()

@@ -1,16 +1,16 @@
 //! An open disk: bytes by their offset.
 
-use crate::held::Held;
+use crate::held::Closable;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 /// An open volume that holds a disk.
 #[pyclass(frozen, module = "oblivio._oblivio")]
-pub struct Disk(Held<oblivio::Disk>);
+pub struct Disk(Closable<oblivio::Disk>);
 
 impl Disk {
     pub fn of(disk: oblivio::Disk) -> Self {
-        Self(Held::of(disk))
+        Self(Closable::of(disk))
     }
 
     fn with<T: Send>(

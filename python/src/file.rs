@@ -1,16 +1,16 @@
 //! An open file, by offsets. Its position is kept in Python.
 
-use crate::held::Held;
+use crate::held::Closable;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 /// An open file of a volume.
 #[pyclass(frozen, module = "oblivio._oblivio")]
-pub struct File(Held<oblivio::File>);
+pub struct File(Closable<oblivio::File>);
 
 impl File {
     pub fn of(file: oblivio::File) -> Self {
-        Self(Held::of(file))
+        Self(Closable::of(file))
     }
 
     fn with<T: Send>(

@@ -7,9 +7,9 @@ use std::sync::{PoisonError, RwLock};
 
 /// Something that may be closed while other threads use it. The lock is taken outside of Python's:
 /// the order of both is then the same everywhere.
-pub struct Held<T>(RwLock<Option<T>>);
+pub struct Closable<T>(RwLock<Option<T>>);
 
-impl<T: Send + Sync> Held<T> {
+impl<T: Send + Sync> Closable<T> {
     pub fn of(it: T) -> Self {
         Self(RwLock::new(Some(it)))
     }

@@ -1,7 +1,7 @@
 //! An open volume. Paths are bytes here: names need not be text.
 
 use crate::file::File;
-use crate::held::Held;
+use crate::held::Closable;
 use oblivio::{DirEntry, FileKind, Metadata};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 /// An open volume.
 #[pyclass(frozen, module = "oblivio._oblivio")]
-pub struct Volume(Held<oblivio::Volume>);
+pub struct Volume(Closable<oblivio::Volume>);
 
 /// Name, whole path, and kind.
 type Entry = (Vec<u8>, Vec<u8>, &'static str);
@@ -20,7 +20,7 @@ type Stat = (u64, &'static str, u32, i128, i128);
 
 impl Volume {
     pub fn of(volume: oblivio::Volume) -> Self {
-        Self(Held::of(volume))
+        Self(Closable::of(volume))
     }
 
     fn with<T: Send>(

@@ -7,7 +7,7 @@ use oblivio_crypto::{Entropy, OsEntropy};
 use oblivio_online::{
     Ambient, OnlineStore, Remotes, Runtime, Url, bound_patience, open as open_store, probe,
 };
-pub use oblivio_online::{Begin, Effort, Verdict};
+pub use oblivio_online::{Begin, Effort, ProbeVerdict};
 use oblivio_store::{AnyStore, Objects, Patience, RetryStore, StoreError, waits};
 use std::io;
 use std::path::Path;
@@ -20,14 +20,14 @@ const PATIENCE: &str = "OBLIVIO_PATIENCE";
 
 /// How large the parts of a new volume are at a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct PartSizes {
     /// Bytes in a block.
     pub block_bytes: usize,
     /// Bytes in an object, about.
     pub object_bytes: usize,
 }
 
-impl Shape {
+impl PartSizes {
     /// Requests cost more than bytes.
     pub const BUCKET: Self = Self { block_bytes: 32 << 10, object_bytes: 2 << 20 };
     /// An account of a person has few requests, and one write at a time.
@@ -38,12 +38,12 @@ impl Shape {
 ///
 /// # Errors
 /// A URL that no service has, or a remote that is not there.
-pub fn shape(text: &str) -> Result<Shape, NoStore> {
+pub fn shape(text: &str) -> Result<PartSizes, NoStore> {
     let url: Url = text.parse().map_err(|error| refused(text, &error))?;
     let ambient = ambient()?;
     let remotes = Remotes::read(&ambient).map_err(|error| refused(text, &error))?;
     let (place, _) = remotes.find(&url, &ambient).map_err(|error| refused(text, &error))?;
-    Ok(if place.service.is_account() { Shape::ACCOUNT } else { Shape::BUCKET })
+    Ok(if place.service.is_account() { PartSizes::ACCOUNT } else { PartSizes::BUCKET })
 }
 
 /// Why a URL leads to no store.
@@ -129,7 +129,7 @@ const TRIES: u32 = 3;
 ///
 /// # Errors
 /// Those of [`connect`], and of the store.
-pub fn try_out(text: &str, effort: Effort) -> Result<Verdict, NoStore> {
+pub fn try_out(text: &str, effort: Effort) -> Result<ProbeVerdict, NoStore> {
     let renames = connect(text)?.renames();
     let failed =
         |error: &dyn std::error::Error| StoreError::io("", io::Error::other(error.to_string()));

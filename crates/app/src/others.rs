@@ -1,6 +1,6 @@
 //! Other computers that want a volume, and what this one says of itself to them.
 
-use oblivio_volume::{OnWait, Waiting};
+use oblivio_volume::{HolderNotice, OnWait};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -32,12 +32,12 @@ pub fn on_wait(time: Option<Duration>) -> Option<OnWait> {
 }
 
 /// Whether to wait longer for a computer that had this time.
-pub fn goes_on(waiting: &Waiting, time: Duration) -> bool {
+pub fn goes_on(waiting: &HolderNotice, time: Duration) -> bool {
     is_silent(waiting) || waiting.waited < time
 }
 
 /// Whether a computer does not answer. It is waited for until it counts as gone.
-pub fn is_silent(waiting: &Waiting) -> bool {
+pub fn is_silent(waiting: &HolderNotice) -> bool {
     waiting.silent > ANSWERS
 }
 
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn one_that_is_silent_is_waited_for_to_the_end() {
-        let waiting = |waited, silent| Waiting {
+        let waiting = |waited, silent| HolderNotice {
             host: "one".into(),
             waited: Duration::from_secs(waited),
             silent: Duration::from_secs(silent),

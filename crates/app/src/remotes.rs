@@ -3,7 +3,8 @@
 use crate::online::{ambient, runtime};
 use oblivio_crypto::{Entropy, OsEntropy, sha256};
 pub use oblivio_online::{
-    AccountClient, ConfigError, LogOn, LogOnError, NewRemote, NewSecret, Place, Service, UrlError,
+    AccountClient, ConfigError, LogOn, LogOnError, NewRemote, NewSecret, OnlinePlace, Service,
+    UrlError,
 };
 use oblivio_online::{Proof, Remotes, SecretFrom, Url};
 use std::io;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-pub use oblivio_online::{Secret, keep_from};
+pub use oblivio_online::{StoreSecret, keep_from};
 
 /// Why something about remotes could not be done. No secret is in its words.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +41,7 @@ type Result<T> = std::result::Result<T, RemoteError>;
 
 /// A remote, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedRemote {
     /// Its name.
     pub name: String,
     /// Its URL.
@@ -69,7 +70,7 @@ pub fn file() -> Result<PathBuf> {
 ///
 /// # Errors
 /// The file is not understood, or others may read it.
-pub fn list() -> Result<Vec<Listed>> {
+pub fn list() -> Result<Vec<ListedRemote>> {
     let remotes = Remotes::read(&surroundings()?)?;
     let listed = |(name, remote): (&str, &oblivio_online::Remote)| {
         let (secret, from) = match &remote.secret {
@@ -84,7 +85,7 @@ pub fn list() -> Result<Vec<Listed>> {
             Some(SecretFrom::Keyring(_)) => (Some("keyring"), None),
         };
         let (name, url) = (name.to_owned(), remote.place.to_string());
-        Listed { name, url, user: remote.user.clone(), secret, from }
+        ListedRemote { name, url, user: remote.user.clone(), secret, from }
     };
     Ok(remotes.iter().map(listed).collect())
 }
@@ -93,7 +94,7 @@ pub fn list() -> Result<Vec<Listed>> {
 ///
 /// # Errors
 /// The URL is none, holds a password, or the name cannot be or is taken.
-pub fn place(name: &str, url: &str) -> Result<Place> {
+pub fn place(name: &str, url: &str) -> Result<OnlinePlace> {
     let url: Url = url.parse()?;
     Remotes::read(&surroundings()?)?.may_add(name)?;
     match url {
@@ -122,7 +123,7 @@ pub fn remove(name: &str) -> Result<()> {
 ///
 /// # Errors
 /// Others may read it, or it cannot be read.
-pub fn secret_in(file: &Path) -> Result<Secret> {
+pub fn secret_in(file: &Path) -> Result<StoreSecret> {
     Ok(SecretFrom::File(file.to_owned()).fetch()?)
 }
 
@@ -130,7 +131,7 @@ pub fn secret_in(file: &Path) -> Result<Secret> {
 ///
 /// # Errors
 /// The place is no account, or the port of this computer is taken.
-pub fn begin_log_on(place: &Place, client: AccountClient, port: u16) -> Result<LogOn> {
+pub fn begin_log_on(place: &OnlinePlace, client: AccountClient, port: u16) -> Result<LogOn> {
     let mut random = Zeroizing::new([0; 48]);
     OsEntropy.fill(&mut *random);
     Ok(LogOn::begin(place, client, Proof::new(&random, sha256), port)?)
@@ -140,7 +141,7 @@ pub fn begin_log_on(place: &Place, client: AccountClient, port: u16) -> Result<L
 ///
 /// # Errors
 /// Nobody came in time; the service says no, or does not answer.
-pub fn finish_log_on(log_on: LogOn, patience: Duration) -> Result<Secret> {
+pub fn finish_log_on(log_on: LogOn, patience: Duration) -> Result<StoreSecret> {
     let runtime = runtime().map_err(RemoteError::System)?;
     Ok(log_on.finish(runtime, patience)?)
 }

@@ -1,6 +1,6 @@
 //! Judges an adversary's view of a tree ORAM, and draws it.
 //!
-//! Data in, verdict out. A [`record`] holds every call of a store. [`sight`] makes a [`Trace`] of
+//! Data in, verdict out. A [`record`] holds every call of a store. [`observer`] makes a [`Trace`] of
 //! it, the storage's view, and checks each call against the public rule. [`audit`] asks whether any
 //! workload at all could have made it. [`compare`] asks whether two workloads of equal length can
 //! be distinguished. Every test states a p-value. The whole audit raises a false alarm with at most
@@ -29,16 +29,16 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 pub mod checks;
+pub mod observer;
 pub mod online;
 pub mod picture;
 pub mod planted;
 pub mod record;
 mod report;
 pub mod schedule;
-pub mod sight;
 pub mod special;
 pub mod trace;
 
 pub use checks::{audit, compare, compare_places, judge_pace, union_of_paths};
-pub use report::{Expected, Finding, Options, Power, Report, Verdict};
-pub use trace::{Kind, MAX_DEPTH, Request, Rule, Trace, WindowRule};
+pub use report::{AuditOptions, AuditVerdict, Expected, Finding, Power, Report};
+pub use trace::{MAX_DEPTH, RequestKind, Trace, TraceRequest, TraceRule, TraceWindowRule};

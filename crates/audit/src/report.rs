@@ -12,7 +12,7 @@ pub type Expected = Arc<dyn Fn(&[u64], u32) -> (u32, u32) + Send + Sync>;
 
 /// The options of an audit.
 #[derive(Clone)]
-pub struct Options {
+pub struct AuditOptions {
     /// The greatest probability that the whole audit calls an honest trace a leak.
     pub false_alarm_rate: f64,
     /// The number of accesses in which the window test looks for repeats.
@@ -23,13 +23,13 @@ pub struct Options {
     pub expected: Option<Expected>,
 }
 
-impl Default for Options {
+impl Default for AuditOptions {
     fn default() -> Self {
-        Options { false_alarm_rate: 1e-6, window: 256, expected: None }
+        AuditOptions { false_alarm_rate: 1e-6, window: 256, expected: None }
     }
 }
 
-impl Options {
+impl AuditOptions {
     /// The same options, with the number of buckets that a request's leaves determine.
     pub fn expecting(
         mut self,
@@ -40,7 +40,7 @@ impl Options {
     }
 }
 
-impl fmt::Debug for Options {
+impl fmt::Debug for AuditOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("false_alarm_rate", &self.false_alarm_rate)
@@ -71,7 +71,7 @@ pub struct Finding {
 /// The result of an audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum AuditVerdict {
     /// No test found anything.
     Pass,
     /// At least one test did.
@@ -97,7 +97,7 @@ pub struct Report {
     /// One per test.
     pub findings: Vec<Finding>,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: AuditVerdict,
     /// The greatest probability that the whole audit calls an honest trace a leak.
     pub false_alarm_rate: f64,
     /// Judged requests (of both traces, in a comparison).
@@ -134,7 +134,7 @@ impl Finding {
     }
 
     /// A report of this finding only.
-    pub(crate) fn alone(self, trace: &Trace, options: &Options) -> Report {
+    pub(crate) fn alone(self, trace: &Trace, options: &AuditOptions) -> Report {
         let (name, size) = (self.name.clone(), (trace.requests.len(), trace.accesses()));
         Report::new(vec![self], options, size, &name)
     }
@@ -153,7 +153,7 @@ impl Report {
     /// of the finding of the name `essential` there is none.
     pub fn new(
         mut findings: Vec<Finding>,
-        options: &Options,
+        options: &AuditOptions,
         (requests, accesses): (usize, usize),
         essential: &str,
     ) -> Report {
@@ -165,9 +165,9 @@ impl Report {
         let leak = findings.iter().any(|f| !f.passed);
         let judged = findings.iter().any(|f| f.judged && f.name == essential);
         let verdict = match (leak, judged) {
-            (true, _) => Verdict::Leak,
-            (false, true) => Verdict::Pass,
-            (false, false) => Verdict::TooShort,
+            (true, _) => AuditVerdict::Leak,
+            (false, true) => AuditVerdict::Pass,
+            (false, false) => AuditVerdict::TooShort,
         };
         let false_alarm_rate = options.false_alarm_rate;
         Report { findings, verdict, false_alarm_rate, requests, accesses, power: Vec::new() }
@@ -175,7 +175,7 @@ impl Report {
 
     /// Whether the verdict is [`Verdict::Pass`].
     pub fn passed(&self) -> bool {
-        self.verdict == Verdict::Pass
+        self.verdict == AuditVerdict::Pass
     }
 
     /// The finding of this name.
@@ -184,12 +184,12 @@ impl Report {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for AuditVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Verdict::Pass => "PASS",
-            Verdict::Leak => "LEAK",
-            Verdict::TooShort => "TOO SHORT TO JUDGE",
+            AuditVerdict::Pass => "PASS",
+            AuditVerdict::Leak => "LEAK",
+            AuditVerdict::TooShort => "TOO SHORT TO JUDGE",
         })
     }
 }
@@ -235,22 +235,22 @@ mod tests {
     use super::*;
 
     fn report(findings: Vec<Finding>) -> Report {
-        Report::new(findings, &Options::default(), (2, 3), "a")
+        Report::new(findings, &AuditOptions::default(), (2, 3), "a")
     }
 
     #[test]
     fn the_rate_is_split_over_the_tests() {
         let finding = |p| Finding::new("a", 1.5, p, String::new());
-        assert_eq!(report(vec![finding(0.9e-6)]).verdict, Verdict::Leak);
-        assert_eq!(report(vec![finding(0.6e-6), finding(1.0)]).verdict, Verdict::Pass);
-        assert_eq!(report(vec![finding(0.4e-6), finding(1.0)]).verdict, Verdict::Leak);
-        assert_eq!(report(vec![finding(f64::NAN)]).verdict, Verdict::Leak);
+        assert_eq!(report(vec![finding(0.9e-6)]).verdict, AuditVerdict::Leak);
+        assert_eq!(report(vec![finding(0.6e-6), finding(1.0)]).verdict, AuditVerdict::Pass);
+        assert_eq!(report(vec![finding(0.4e-6), finding(1.0)]).verdict, AuditVerdict::Leak);
+        assert_eq!(report(vec![finding(f64::NAN)]).verdict, AuditVerdict::Leak);
     }
 
     #[test]
     fn what_was_not_judged_is_no_pass() {
-        assert_eq!(report(vec![Finding::unjudged("a", "")]).verdict, Verdict::TooShort);
-        assert_eq!(report(Vec::new()).verdict, Verdict::TooShort);
+        assert_eq!(report(vec![Finding::unjudged("a", "")]).verdict, AuditVerdict::TooShort);
+        assert_eq!(report(Vec::new()).verdict, AuditVerdict::TooShort);
     }
 
     #[test]

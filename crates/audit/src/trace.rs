@@ -11,13 +11,13 @@ pub struct Trace {
     /// The leaf level of the tree at the start of the trace. The root is level 0.
     pub depth: u32,
     /// The requests, oldest first.
-    pub requests: Vec<Request>,
+    pub requests: Vec<TraceRequest>,
 }
 
 /// The kinds of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum RequestKind {
     /// Drawn paths, with the due scheduled ones.
     #[default]
     Batch,
@@ -38,7 +38,7 @@ pub enum Kind {
 /// The rule that, together with the shown leaves, determines the buckets read and written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rule {
+pub struct TraceRule {
     /// Addressable blocks, a power of two.
     pub blocks: u64,
     /// Slots of a bucket above the leaves; 0 where all have the same.
@@ -84,13 +84,13 @@ pub struct Rule {
     pub requests: u64,
     /// Of a tree in windows, what its counters say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub windows: Option<WindowRule>,
+    pub windows: Option<TraceWindowRule>,
 }
 
 /// The public counters of a tree in windows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct WindowRule {
+pub struct TraceWindowRule {
     /// The number of the session.
     pub session: u64,
     /// Accesses for each turn.
@@ -126,10 +126,10 @@ fn is_zero(number: &u64) -> bool {
 /// One request to the storage: a batch of paths, read and written back, or an event in between.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
+pub struct TraceRequest {
     /// Its kind.
     #[serde(default)]
-    pub kind: Kind,
+    pub kind: RequestKind,
     /// Its time, in microseconds since the trace began.
     #[serde(default)]
     pub at: u64,
@@ -162,16 +162,16 @@ pub struct Request {
     pub bytes_written: u64,
     /// With [`Kind::Rule`], the rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rule: Option<Rule>,
+    pub rule: Option<TraceRule>,
 }
 
 /// Operations between two extra paths.
 const EXTRA_EVERY: u64 = 256;
 
-impl Request {
+impl TraceRequest {
     /// Operations of a batch, after `before` others: its drawn paths, less the extra ones.
     pub(crate) fn operations(&self, before: u64) -> u64 {
-        if self.kind != Kind::Batch {
+        if self.kind != RequestKind::Batch {
             return 0;
         }
         let drawn = self.parts().0.len() as u64;

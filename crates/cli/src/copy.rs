@@ -5,7 +5,7 @@ use crate::committer::{COMMIT_BYTES, Committer};
 use crate::exit::{Failures, usage};
 use crate::files::{self, Changed};
 use crate::get::each_piece;
-use crate::inside::{self, Place, VolumePath, entries, in_words_of};
+use crate::inside::{self, TargetName, VolumePath, entries, in_words_of};
 use crate::progress::Progress;
 use crate::staging::Staging;
 use crate::tree::{check_paths, refuse_into_itself, sources_and_places};
@@ -53,7 +53,7 @@ impl<'f> Copy<'f> {
         Ok(Self { fs, publisher, committer, staging, progress, links, directories })
     }
 
-    fn named(&mut self, from: &VolumePath, place: Place, recursive: bool) -> Result<()> {
+    fn named(&mut self, from: &VolumePath, place: TargetName, recursive: bool) -> Result<()> {
         let attr = inside::find(self.fs, from)?;
         if attr.kind == FileKind::Directory && !recursive {
             return Err(Error::IsADirectory(from.to_string()).into());
@@ -65,7 +65,7 @@ impl<'f> Copy<'f> {
                 let ino = self.directory(&attr, &place)?;
                 for entry in entries(self.fs, attr.ino)? {
                     let path = place.path.join(&entry.name);
-                    let place = Place { parent: ino, name: entry.name, path };
+                    let place = TargetName { parent: ino, name: entry.name, path };
                     todo.push((self.fs.attr(entry.ino)?, place));
                 }
             } else {
@@ -77,7 +77,7 @@ impl<'f> Copy<'f> {
         Ok(())
     }
 
-    fn directory(&mut self, attr: &Attr, place: &Place) -> Result<Ino> {
+    fn directory(&mut self, attr: &Attr, place: &TargetName) -> Result<Ino> {
         let ino = match self.fs.lookup(place.parent, &place.name) {
             Ok(there) if there.kind == FileKind::Directory => there.ino,
             Ok(_) => return Err(Error::NotADirectory(place.path.to_string()).into()),
@@ -91,7 +91,7 @@ impl<'f> Copy<'f> {
         Ok(ino)
     }
 
-    fn other(&mut self, attr: &Attr, place: &Place) -> Result<()> {
+    fn other(&mut self, attr: &Attr, place: &TargetName) -> Result<()> {
         let there = match self.fs.lookup(place.parent, &place.name) {
             Ok(there) if there.kind == FileKind::Directory => {
                 let what = format!("{} is a directory", place.path);

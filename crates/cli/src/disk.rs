@@ -9,8 +9,8 @@ use crate::recorder::Recorder;
 use crate::signals;
 use crate::unobserved;
 use anyhow::{Context, Result};
-use oblivio_serve::nbd::Options;
-use oblivio_serve::watch::Holds;
+use oblivio_serve::nbd::DiskOptions;
+use oblivio_serve::watch::WatchedUse;
 use oblivio_store::AnyStore;
 use oblivio_volume::disk::Disk;
 use signal_hook::iterator::Signals;
@@ -18,9 +18,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A disk ready to be served.
-pub struct Opened {
+pub struct OpenedDisk {
     pub disk: Disk,
-    pub options: Options,
+    pub options: DiskOptions,
     pub signals: Signals,
     pub recorder: Option<Recorder>,
 }
@@ -49,17 +49,17 @@ pub fn begin(args: &ServeArgs) -> Result<Option<AnyStore>> {
 ///
 /// # Errors
 /// Those of opening a volume; the volume holds no disk.
-pub fn open(args: &ServeArgs, store: AnyStore) -> Result<Opened> {
+pub fn open(args: &ServeArgs, store: AnyStore) -> Result<OpenedDisk> {
     let recorder = Recorder::of(&args.open)?;
     let layers = open::layers(Recorder::under(store, recorder.as_ref()), &args.volume);
     let (store, pulse) = (layers.store.clone(), Arc::clone(&layers.pulse));
     let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true);
     let (volume, publisher) = opened?;
     let signals = signals::catch()?;
-    publisher.describe(&volume.info()?, Holds::Disk);
+    publisher.describe(&volume.info()?, WatchedUse::Disk);
     let disk = Disk::open(Box::new(volume)).with_context(|| args.volume.display().to_string())?;
     layers.serve();
-    let options = Options {
+    let options = DiskOptions {
         read_only: args.read_only,
         commit_every: Duration::from_secs(args.commit_every),
         paced: args.open.pace.is_some(),
@@ -67,7 +67,7 @@ pub fn open(args: &ServeArgs, store: AnyStore) -> Result<Opened> {
         on_request: Some(Arc::new(move |event| publisher.ordinary(event))),
         pulse,
     };
-    Ok(Opened { disk, options, signals, recorder })
+    Ok(OpenedDisk { disk, options, signals, recorder })
 }
 
 /// Prints `line`, which says where the disk is served.

@@ -35,7 +35,7 @@ pub fn is_not_found(error: &anyhow::Error) -> bool {
 
 /// Where something goes: a directory that exists and a name in it.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct TargetName {
     pub parent: Ino,
     pub name: Vec<u8>,
     pub path: VolumePath,
@@ -45,7 +45,7 @@ pub struct Place {
 /// directory, or, for a single one, to that very name.
 pub enum Destination {
     Into(Ino, VolumePath),
-    As(Place),
+    As(TargetName),
 }
 
 impl Destination {
@@ -62,16 +62,16 @@ impl Destination {
             _ => {
                 let parent = find_directory(fs, &to.parent())?.ino;
                 let name = to.name().unwrap_or_default().to_vec();
-                Ok(Self::As(Place { parent, name, path: to.clone() }))
+                Ok(Self::As(TargetName { parent, name, path: to.clone() }))
             }
         }
     }
 
     /// The place for an item of this name.
-    pub fn place(&self, name: &[u8]) -> Place {
+    pub fn place(&self, name: &[u8]) -> TargetName {
         match self {
             Self::Into(parent, path) => {
-                Place { parent: *parent, name: name.to_vec(), path: path.join(name) }
+                TargetName { parent: *parent, name: name.to_vec(), path: path.join(name) }
             }
             Self::As(place) => place.clone(),
         }

@@ -16,7 +16,7 @@
 //! | `args::OpenArgs` | the options of every command that opens a volume |
 //! | `open::Session` | an open file system, and what reports it to `oblivio watch` |
 //! | `files::Looked`, `files::Changed` | the files of a volume of any kind, for a command |
-//! | `inside::Place`, `inside::Destination` | where something goes inside a volume, as with `cp` |
+//! | `inside::TargetName`, `inside::Destination` | where something goes inside a volume, as with `cp` |
 //! | `committer::Committer` | commits during a long command |
 //! | `exit::Code` | the exit codes: one for each thing that a script may act on |
 #![allow(clippy::disallowed_methods, reason = "a program reads clocks, starts threads and waits")]
@@ -43,7 +43,6 @@ mod inside;
 mod list;
 #[cfg(feature = "man")]
 mod manual;
-mod meeting;
 #[cfg(feature = "online")]
 mod migrate;
 mod mount;
@@ -59,6 +58,7 @@ mod put;
 mod recorder;
 #[cfg(feature = "online")]
 mod remotes;
+mod rendezvous;
 mod resize;
 mod share;
 mod shared;

@@ -1,14 +1,14 @@
 //! `nbd`: a volume as a disk, for any client of the network block device protocol.
 
 use crate::args::NbdArgs;
-use crate::disk::{self, Opened};
+use crate::disk::{self, OpenedDisk};
 use crate::exit::usage;
 use crate::human;
 use crate::others;
 use crate::recorder::Recorder;
 use crate::signals;
 use anyhow::Result;
-use oblivio_serve::nbd::{self, Guard, Listener, Options, Place, TlsConfig};
+use oblivio_serve::nbd::{self, DiskOptions, ListenGuard, ListenPlace, Listener, TlsConfig};
 use oblivio_volume::disk::Disk;
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub fn run(args: &NbdArgs) -> Result<()> {
     let (serve, front) = (&args.serve, Front::of(args)?);
     let Some(store) = disk::begin(serve)? else { return Ok(()) };
     let front = front.with_tls()?;
-    let Opened { disk, options, signals, recorder } = disk::open(serve, store)?;
+    let OpenedDisk { disk, options, signals, recorder } = disk::open(serve, store)?;
     let ended = front.serve(disk, options, signals)?;
     Recorder::finish_after(recorder, ended.map_err(Into::into).and_then(|()| others::handed_over()))
 }
@@ -26,7 +26,7 @@ pub fn run(args: &NbdArgs) -> Result<()> {
 /// Where and how clients connect.
 pub struct Front<'a> {
     args: &'a NbdArgs,
-    place: Place,
+    place: ListenPlace,
     tls: Option<Arc<TlsConfig>>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Front<'a> {
     pub fn serve(
         self,
         disk: Disk,
-        options: Options,
+        options: DiskOptions,
         signals: Signals,
     ) -> Result<oblivio_serve::Result<()>> {
         let size = human::size(disk.size());
@@ -67,8 +67,8 @@ impl<'a> Front<'a> {
             listener = listener.with_tls(tls);
         }
         let shown = match &self.place {
-            Place::Socket(path) => path.display().to_string(),
-            Place::Address(address) => listener.address().unwrap_or(*address).to_string(),
+            ListenPlace::Socket(path) => path.display().to_string(),
+            ListenPlace::Address(address) => listener.address().unwrap_or(*address).to_string(),
         };
         let serving = nbd::serve(disk, listener, options)?;
         let serve = &self.args.serve;
@@ -78,7 +78,7 @@ impl<'a> Front<'a> {
     }
 }
 
-fn place(args: &NbdArgs) -> Result<Place> {
+fn place(args: &NbdArgs) -> Result<ListenPlace> {
     match (&args.socket, &args.listen) {
         (Some(_), _) if args.tls_cert.is_some() => {
             let hint = "Leave it out: only this user can reach a socket.";
@@ -88,19 +88,19 @@ fn place(args: &NbdArgs) -> Result<Place> {
             let hint = "Leave it out: only this user can reach a socket.";
             Err(usage("--insecure is for --listen", hint))
         }
-        (Some(path), _) => Ok(Place::socket(path)?),
-        (None, Some(address)) => Ok(Place::address(address, guard(args))?),
+        (Some(path), _) => Ok(ListenPlace::socket(path)?),
+        (None, Some(address)) => Ok(ListenPlace::address(address, guard(args))?),
         (None, None) => Err(usage("where to serve it?", "Say --socket PATH or --listen ADDR.")),
     }
 }
 
 /// The protection of the disk, or that none is wanted.
-fn guard(args: &NbdArgs) -> Guard {
+fn guard(args: &NbdArgs) -> ListenGuard {
     if args.insecure || args.any_client || args.tls_client_ca.is_some() {
-        Guard::AsAsked
+        ListenGuard::AsAsked
     } else if args.tls_cert.is_some() {
-        Guard::Encryption
+        ListenGuard::Encryption
     } else {
-        Guard::None
+        ListenGuard::None
     }
 }

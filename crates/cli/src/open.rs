@@ -2,17 +2,17 @@
 
 use crate::args::OpenArgs;
 use crate::exit::{Code, fault, usage};
-use crate::meeting;
 use crate::others;
 use crate::passphrase;
 use crate::recorder::Recorder;
+use crate::rendezvous;
 use crate::unobserved::Unobserved;
 use anyhow::{Context, Result};
 use oblivio_app::place::{self, PlaceError};
 use oblivio_app::{BesideFolder, Remembered};
 use oblivio_serve::layers::Layers;
 use oblivio_serve::memory;
-use oblivio_serve::watch::{Holds, Publisher, watched};
+use oblivio_serve::watch::{Publisher, WatchedUse, watched};
 use oblivio_store::AnyStore;
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::{FileSystem, Timestamp};
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// An open file system and what its volume reported about itself.
-pub struct Session {
+pub struct OpenSession {
     pub fs: FileSystem,
     pub info: VolumeInfo,
     /// Reports operations to `oblivio watch`, if it is there.
@@ -176,7 +176,7 @@ pub fn volume_over(
     if let Some(recorder) = recorder {
         recorder.volume(header.volume.to_string(), header.engine.name);
     }
-    let publisher = meeting::publisher(header.volume);
+    let publisher = rendezvous::publisher(header.volume);
     let closed = if header.engine.hides_reads {
         closed
     } else {
@@ -230,19 +230,22 @@ fn both(mut one: OnShown, other: Option<OnShown>) -> OnShown {
 
 /// Puts a file system over an open volume and reads `read_ahead` blocks of metadata together, in
 /// advance.
-pub fn file_system((volume, publisher): (Volume, Publisher), read_ahead: usize) -> Result<Session> {
+pub fn file_system(
+    (volume, publisher): (Volume, Publisher),
+    read_ahead: usize,
+) -> Result<OpenSession> {
     let info = volume.info()?;
-    publisher.describe(&info, Holds::Files);
+    publisher.describe(&info, WatchedUse::Files);
     let fs = FileSystem::open_ahead(Box::new(volume), read_ahead)?;
     fs.set_clock(Box::new(now));
-    Ok(Session { fs, info, publisher })
+    Ok(OpenSession { fs, info, publisher })
 }
 
 /// Runs a command on the file system of a volume and closes the volume after it.
 pub fn with<T>(
     folder: &Path,
     args: &OpenArgs,
-    work: impl FnOnce(&Session) -> Result<T>,
+    work: impl FnOnce(&OpenSession) -> Result<T>,
 ) -> Result<T> {
     with_either(folder, args, work, |_, _| Err(VolumeError::HoldsDisk.into()))
 }
@@ -251,7 +254,7 @@ pub fn with<T>(
 pub fn with_either<T>(
     folder: &Path,
     args: &OpenArgs,
-    files: impl FnOnce(&Session) -> Result<T>,
+    files: impl FnOnce(&OpenSession) -> Result<T>,
     disk: impl FnOnce(&Disk, &VolumeInfo) -> Result<T>,
 ) -> Result<T> {
     let recorder = Recorder::of(args)?;

@@ -5,7 +5,7 @@ use crate::human::plain;
 use anyhow::Result;
 use oblivio_app::others;
 use oblivio_serve::log;
-use oblivio_volume::{OnWait, OnWanted, Waiting};
+use oblivio_volume::{HolderNotice, OnWait, OnWanted};
 use rustix::process::{Signal, getpid, kill_process};
 use std::sync::Mutex;
 
@@ -26,7 +26,7 @@ pub fn on_wait(quiet: bool) -> OnWait {
     })
 }
 
-fn line(waiting: &Waiting, silent: bool) -> String {
+fn line(waiting: &HolderNotice, silent: bool) -> String {
     let host = &waiting.host;
     match silent {
         false => format!(

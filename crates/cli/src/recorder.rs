@@ -3,10 +3,12 @@
 
 use crate::args::OpenArgs;
 use anyhow::{Context, Result};
-use oblivio_audit::record::{Act, Call, Line, Session, VolumeLine, Writer};
-use oblivio_audit::sight::{Observer, Sight};
-use oblivio_audit::{Kind, Request, Rule, WindowRule};
-use oblivio_store::record::{Event, Op};
+use oblivio_audit::observer::{Observer, TraceObserver};
+use oblivio_audit::record::{
+    RecordLine, RecordWriter, RecordedAct, RecordedCall, RecordedSession, VolumeLine,
+};
+use oblivio_audit::{RequestKind, TraceRequest, TraceRule, TraceWindowRule};
+use oblivio_store::record::{CallKind, StoreEvent};
 use oblivio_store::{AnyStore, Objects, RecordStore, layered};
 use oblivio_volume::{OnShown, Shown, ShownKind};
 use std::fs::File;
@@ -19,13 +21,13 @@ use std::time::Instant;
 enum Sink {
     /// Judged at once.
     Judge(Box<Observer>),
-    File(Writer<BufWriter<File>>),
+    File(RecordWriter<BufWriter<File>>),
 }
 
 struct Recording {
     sink: Sink,
     /// The call under way, with its number in the store.
-    call: Option<(u64, Call)>,
+    call: Option<(u64, RecordedCall)>,
     /// Calls of this session so far.
     calls: u64,
     /// The last of them: number in the store, number here.
@@ -46,7 +48,7 @@ impl Recording {
         Self { sink, call: None, calls: 0, lately: [(u64::MAX, 0); 4], failed: None }
     }
 
-    fn line(&mut self, line: &Line) {
+    fn line(&mut self, line: &RecordLine) {
         match &mut self.sink {
             Sink::Judge(observer) => observer.see(line),
             Sink::File(_) if self.failed.is_some() => {}
@@ -60,52 +62,52 @@ impl Recording {
             self.lately.rotate_right(1);
             self.lately[0] = (number, self.calls);
             self.calls += 1;
-            self.line(&Line::Call(call));
+            self.line(&RecordLine::Call(call));
         }
     }
 
-    fn say(&mut self, line: &Line) {
+    fn say(&mut self, line: &RecordLine) {
         self.settle();
         self.line(line);
     }
 
     /// Takes in an event; the events of one call are consecutive.
-    fn see(&mut self, event: &Event, at: u64) {
+    fn see(&mut self, event: &StoreEvent, at: u64) {
         let Some(act) = act(event.op) else {
             self.settle();
             let here = self.lately.iter().find(|(number, _)| *number == event.call);
             if let Some(&(_, number)) = here {
-                self.line(&Line::Failed(number));
+                self.line(&RecordLine::Failed(number));
             }
             return;
         };
         if self.call.as_ref().is_none_or(|(number, _)| *number != event.call) {
             self.settle();
         }
-        let (_, call) = self.call.get_or_insert_with(|| (event.call, Call::new(act, at)));
+        let (_, call) = self.call.get_or_insert_with(|| (event.call, RecordedCall::new(act, at)));
         call.add(&event.object, event.offset, event.len);
     }
 }
 
 /// The act of a request; `None` for its result.
-fn act(op: Op) -> Option<Act> {
+fn act(op: CallKind) -> Option<RecordedAct> {
     Some(match op {
-        Op::Read => Act::Read,
-        Op::Write => Act::Write,
-        Op::Sync => Act::Sync,
-        Op::Put => Act::Put,
-        Op::Truncate => Act::Truncate,
-        Op::Allocate => Act::Allocate,
-        Op::Discard => Act::Discard,
-        Op::Delete => Act::Delete,
-        Op::Len => Act::Len,
-        Op::List => Act::List,
-        Op::Lock => Act::Lock,
-        Op::Free => Act::Free,
-        Op::ExpectReads => Act::ExpectReads,
-        Op::MayKeep => Act::MayKeep,
-        Op::MayRoundUp => Act::MayRoundUp,
-        Op::Failed => return None,
+        CallKind::Read => RecordedAct::Read,
+        CallKind::Write => RecordedAct::Write,
+        CallKind::Sync => RecordedAct::Sync,
+        CallKind::Put => RecordedAct::Put,
+        CallKind::Truncate => RecordedAct::Truncate,
+        CallKind::Allocate => RecordedAct::Allocate,
+        CallKind::Discard => RecordedAct::Discard,
+        CallKind::Delete => RecordedAct::Delete,
+        CallKind::Len => RecordedAct::Len,
+        CallKind::List => RecordedAct::List,
+        CallKind::Lock => RecordedAct::Lock,
+        CallKind::Free => RecordedAct::Free,
+        CallKind::ExpectReads => RecordedAct::ExpectReads,
+        CallKind::MayKeep => RecordedAct::MayKeep,
+        CallKind::MayRoundUp => RecordedAct::MayRoundUp,
+        CallKind::Failed => return None,
     })
 }
 
@@ -125,7 +127,7 @@ impl Recorder {
         let Some(path) = &args.trace_out else { return Ok(None) };
         let recorder = Self::to_file(path)?;
         let OpenArgs { pad, pace, accept_rollback, .. } = *args;
-        recorder.begin(Session { pad, pace, accept_rollback });
+        recorder.begin(RecordedSession { pad, pace, accept_rollback });
         Ok(Some(recorder))
     }
 
@@ -133,26 +135,26 @@ impl Recorder {
     fn to_file(path: &Path) -> Result<Self> {
         let what = || format!("the trace {}", path.display());
         let file = File::create(path).with_context(what)?;
-        let writer = Writer::new(BufWriter::new(file)).with_context(what)?;
+        let writer = RecordWriter::new(BufWriter::new(file)).with_context(what)?;
         Ok(Self::of_sink(Sink::File(writer)))
     }
 
     /// Notes the beginning of a session.
-    pub fn begin(&self, session: Session) {
+    pub fn begin(&self, session: RecordedSession) {
         let mut recording = self.recording();
-        recording.say(&Line::Session(session));
+        recording.say(&RecordLine::Session(session));
         recording.calls = 0;
     }
 
     /// Notes which volume the session is of.
     pub fn volume(&self, id: String, engine: &str) {
-        self.recording().say(&Line::Volume(VolumeLine { id, engine: engine.into() }));
+        self.recording().say(&RecordLine::Volume(VolumeLine { id, engine: engine.into() }));
     }
 
     /// The store under the recorder, which must lie right over what an adversary sees.
     pub fn over<S: Objects>(&self, store: S) -> RecordStore<S> {
         let (recording, begun) = (Arc::clone(&self.recording), self.begun);
-        let see = move |event: &Event| lock(&recording).see(event, micros(begun));
+        let see = move |event: &StoreEvent| lock(&recording).see(event, micros(begun));
         RecordStore::watching(store, see).whole()
     }
 
@@ -169,17 +171,17 @@ impl Recorder {
         let (recording, begun) = (Arc::clone(&self.recording), self.begun);
         Box::new(move |shown: &Shown| {
             let said = request(shown, micros(begun));
-            lock(&recording).say(&Line::Said(Box::new(said)));
+            lock(&recording).say(&RecordLine::Said(Box::new(said)));
         })
     }
 
     /// What was seen since the last call; empty for a record in a file.
-    pub fn take(&self) -> Sight {
+    pub fn take(&self) -> TraceObserver {
         let mut recording = self.recording();
         recording.settle();
         match &mut recording.sink {
             Sink::Judge(observer) => std::mem::take(&mut **observer).finish(),
-            Sink::File(_) => Sight::default(),
+            Sink::File(_) => TraceObserver::default(),
         }
     }
 
@@ -224,16 +226,16 @@ fn micros(begun: Instant) -> u64 {
     u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
-fn request(shown: &Shown, at: u64) -> Request {
-    Request {
+fn request(shown: &Shown, at: u64) -> TraceRequest {
+    TraceRequest {
         kind: match shown.kind {
-            ShownKind::Batch => Kind::Batch,
-            ShownKind::Map => Kind::Map,
-            ShownKind::Maintenance => Kind::Maintenance,
-            ShownKind::Sync => Kind::Sync,
-            ShownKind::Flush => Kind::Flush,
-            ShownKind::Commit => Kind::Commit,
-            ShownKind::Rule => Kind::Rule,
+            ShownKind::Batch => RequestKind::Batch,
+            ShownKind::Map => RequestKind::Map,
+            ShownKind::Maintenance => RequestKind::Maintenance,
+            ShownKind::Sync => RequestKind::Sync,
+            ShownKind::Flush => RequestKind::Flush,
+            ShownKind::Commit => RequestKind::Commit,
+            ShownKind::Rule => RequestKind::Rule,
         },
         at,
         leaves: shown.leaves.clone(),
@@ -248,8 +250,8 @@ fn request(shown: &Shown, at: u64) -> Request {
     }
 }
 
-fn rule(rule: &oblivio_volume::Rule) -> Rule {
-    Rule {
+fn rule(rule: &oblivio_volume::Rule) -> TraceRule {
+    TraceRule {
         blocks: rule.blocks,
         slots: rule.slots,
         leaf_slots: rule.leaf_slots,
@@ -269,8 +271,8 @@ fn rule(rule: &oblivio_volume::Rule) -> Rule {
     }
 }
 
-fn windows(rule: &oblivio_volume::WindowRule) -> WindowRule {
-    WindowRule {
+fn windows(rule: &oblivio_volume::WindowRule) -> TraceWindowRule {
+    TraceWindowRule {
         session: rule.session,
         every: rule.every,
         log_turns: rule.log_turns,
@@ -288,8 +290,8 @@ fn windows(rule: &oblivio_volume::WindowRule) -> WindowRule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use oblivio_audit::Verdict;
-    use oblivio_audit::sight::judge_records;
+    use oblivio_audit::AuditVerdict;
+    use oblivio_audit::observer::judge_records;
     use oblivio_crypto::{KdfParams, Passphrase};
     use oblivio_engine::{Action, BlockId, BlockOp};
     use oblivio_store::MemoryStore;
@@ -320,10 +322,10 @@ mod tests {
         volume.access(read(0..300)).expect("memory");
         let sight = recorder.take();
         let trace = sight.whole();
-        let parts = trace.requests.iter().filter(|r| r.kind == Kind::Flush);
+        let parts = trace.requests.iter().filter(|r| r.kind == RequestKind::Flush);
         assert!(parts.count() > 0);
-        assert!(trace.requests.iter().any(|r| r.kind == Kind::Maintenance));
+        assert!(trace.requests.iter().any(|r| r.kind == RequestKind::Maintenance));
         let report = judge_records(&sight, 1e-6);
-        assert_eq!(report.verdict, Verdict::Pass, "{report:#?}");
+        assert_eq!(report.verdict, AuditVerdict::Pass, "{report:#?}");
     }
 }

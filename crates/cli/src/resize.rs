@@ -3,7 +3,7 @@
 use crate::args::ResizeArgs;
 use crate::exit::{Code, fault, usage};
 use crate::human::{self, say, say_json};
-use crate::open::{self, Session};
+use crate::open::{self, OpenSession};
 use anyhow::{Context, Result};
 use oblivio_volume::read_header;
 
@@ -60,7 +60,7 @@ fn refuse_fixed(args: &ResizeArgs) -> Result<()> {
     Err(fault(Code::General, what, hint))
 }
 
-fn resize(session: &Session, size: u64) -> Result<Limits> {
+fn resize(session: &OpenSession, size: u64) -> Result<Limits> {
     let fs = &session.fs;
     // Deferred writes are stored first; the lowest limit would come out too low otherwise.
     fs.commit()?;

@@ -10,7 +10,8 @@ use crate::signals;
 use anyhow::Result;
 use oblivio_serve::log;
 use oblivio_share::{
-    Address, Device, Granted, Server, TablesOf, VolumeStatus, Wish, admit, hex, wish,
+    AdminRequest, Granted, KnownDevice, Server, ShareAddress, TablesOf, VolumeStatus, admit, hex,
+    wish,
 };
 use oblivio_store::{Objects, Patience, RetryStore, StoreError};
 use serde_json::{Value, json};
@@ -69,13 +70,13 @@ fn tables_of(place: &Path) -> TablesOf {
     })
 }
 
-fn device(volume: &str, name: &str) -> Device {
-    Device { volume: volume.into(), name: name.into() }
+fn device(volume: &str, name: &str) -> KnownDevice {
+    KnownDevice { volume: volume.into(), name: name.into() }
 }
 
 fn add(args: &TokenAdd) -> Result<()> {
     // Read first: a device whose token cannot be shown is not admitted.
-    let address = Address::at(&args.host, &args.volume)?;
+    let address = ShareAddress::at(&args.host, &args.volume)?;
     if args.out.as_ref().is_some_and(|path| path.exists()) {
         let hint = "Name a new file, or remove that one first.";
         return Err(usage("there is a file of this name already", hint));
@@ -88,7 +89,7 @@ fn add(args: &TokenAdd) -> Result<()> {
 }
 
 fn list(args: &TokenList) -> Result<()> {
-    let Granted::Devices(devices) = wish(&args.folder, &Wish::List)? else { return Ok(()) };
+    let Granted::Devices(devices) = wish(&args.folder, &AdminRequest::List)? else { return Ok(()) };
     if args.json {
         let devices: Vec<Value> =
             devices.iter().map(|it| json!({ "volume": it.volume, "device": it.name })).collect();
@@ -98,13 +99,13 @@ fn list(args: &TokenList) -> Result<()> {
 }
 
 fn revoke(args: &TokenRevoke) -> Result<()> {
-    wish(&args.folder, &Wish::Revoke(device(&args.volume, &args.device)))?;
+    wish(&args.folder, &AdminRequest::Revoke(device(&args.volume, &args.device)))?;
     say(format!("{} is not admitted to {} any more.", args.device, args.volume))
 }
 
 fn quota(args: &ShareQuota) -> Result<()> {
     let bytes = args.quota.0;
-    wish(&args.folder, &Wish::Quota(args.volume.clone(), bytes))?;
+    wish(&args.folder, &AdminRequest::Quota(args.volume.clone(), bytes))?;
     match bytes {
         Some(bytes) => say(format!("{} may take {}.", args.volume, size(bytes))),
         None => say(format!("{} may take all of the disk.", args.volume)),
@@ -113,7 +114,8 @@ fn quota(args: &ShareQuota) -> Result<()> {
 
 fn status(args: &ShareStatus) -> Result<()> {
     loop {
-        let Granted::Status(volumes, runs, findings) = wish(&args.folder, &Wish::Status)? else {
+        let Granted::Status(volumes, runs, findings) = wish(&args.folder, &AdminRequest::Status)?
+        else {
             return Ok(());
         };
         match args.json {

@@ -45,14 +45,14 @@ pub fn forward(mut signals: Signals, tell: impl Fn() + Send + 'static) -> io::Re
 }
 
 /// While this lives, signals wait for [`Asking::heard`].
-pub struct Asking(Signals);
+pub struct SignalsWait(Signals);
 
 /// From now on, until the value is dropped, [`Asking::heard`] reports signals. Signals that this
 /// process was started to ignore stay ignored.
 ///
 /// # Errors
 /// Those of the system.
-pub fn while_asking() -> io::Result<Asking> {
+pub fn while_asking() -> io::Result<SignalsWait> {
     static REGISTERED: OnceLock<()> = OnceLock::new();
     let heard = ALL.into_iter().filter(|signal| !is_ignored(*signal)).collect::<Vec<_>>();
     if REGISTERED.set(()).is_ok() {
@@ -64,17 +64,17 @@ pub fn while_asking() -> io::Result<Asking> {
     }
     let signals = Signals::new(&heard)?;
     by_default(&ALL, false);
-    Ok(Asking(signals))
+    Ok(SignalsWait(signals))
 }
 
-impl Asking {
+impl SignalsWait {
     /// A signal that has arrived.
     pub fn heard(&mut self) -> Option<i32> {
         self.0.pending().next()
     }
 }
 
-impl Drop for Asking {
+impl Drop for SignalsWait {
     fn drop(&mut self) {
         by_default(&ALL, true);
         // One that came at the last moment gets its default effect.

@@ -5,7 +5,7 @@ use crate::committer::Committer;
 use crate::exit::{Code, Failures, fault, usage};
 use crate::files::{self, Changed};
 use crate::inside::{
-    self, Destination, Place, VolumePath, ends_in_slash, entries, in_words_of, is_not_found,
+    self, Destination, TargetName, VolumePath, ends_in_slash, entries, in_words_of, is_not_found,
 };
 use crate::open::now;
 use anyhow::{Context, Result};
@@ -162,7 +162,7 @@ fn remove_files(
 pub fn sources_and_places(
     fs: &dyn WriteFiles,
     paths: &[OsString],
-) -> Result<Vec<(VolumePath, Place)>> {
+) -> Result<Vec<(VolumePath, TargetName)>> {
     let (to, from) = paths.split_last().context("nothing to do")?;
     let sources = inside::parse_all(from)?;
     let target = inside::parse(to)?;
@@ -187,7 +187,7 @@ pub fn check_paths(paths: &[OsString]) -> Result<()> {
 }
 
 /// Refuses to move or copy something into itself.
-pub fn refuse_into_itself(from: &VolumePath, place: &Place) -> Result<()> {
+pub fn refuse_into_itself(from: &VolumePath, place: &TargetName) -> Result<()> {
     if place.path == *from {
         return Err(fault(Code::Path, format!("{from} is there already"), "Choose another name."));
     }
@@ -216,7 +216,7 @@ pub fn mv(args: &MvArgs) -> Result<()> {
     })
 }
 
-fn rename(fs: &dyn WriteFiles, from: &VolumePath, to: &Place, no_clobber: bool) -> Result<()> {
+fn rename(fs: &dyn WriteFiles, from: &VolumePath, to: &TargetName, no_clobber: bool) -> Result<()> {
     inside::find(fs, from)?;
     refuse_into_itself(from, to)?;
     let parent = inside::find_directory(fs, &from.parent())?.ino;

@@ -1,7 +1,7 @@
 //! `ublk`: a volume as a block device of this computer, without a client in between.
 
 use crate::args::UblkArgs;
-use crate::disk::{self, Opened};
+use crate::disk::{self, OpenedDisk};
 use crate::human;
 use crate::others;
 use crate::recorder::Recorder;
@@ -14,7 +14,7 @@ pub fn run(args: &UblkArgs) -> Result<()> {
     ublk::check_driver()?;
     let serve = &args.serve;
     let Some(store) = disk::begin(serve)? else { return Ok(()) };
-    let Opened { disk, options, signals, recorder } = disk::open(serve, store)?;
+    let OpenedDisk { disk, options, signals, recorder } = disk::open(serve, store)?;
     let size = human::size(disk.size());
     let serving = ublk::serve(disk, args.block_size, options)?;
     let (volume, path) = (serve.volume.display(), serving.path());

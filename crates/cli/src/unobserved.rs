@@ -7,8 +7,8 @@
 use crate::args::OpenArgs;
 use crate::exit::usage;
 use oblivio_store::{
-    Answer, Call, Capabilities, Held, Hint, Lease, Log, Objects, PutMode, ReadAt, Result, Slots,
-    StoreError, WriteAt, begin_by_writes,
+    Capabilities, Held, Hint, Lease, Log, Objects, PutMode, ReadAt, Result, Slots, StoreAnswer,
+    StoreCall, StoreError, WriteAt, begin_by_writes,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -278,7 +278,7 @@ impl Objects for Unobserved {
         self.sync(objects)
     }
 
-    fn answer(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn answer(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         call.on_store(self)
     }
 }

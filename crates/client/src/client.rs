@@ -1,14 +1,14 @@
 //! [`Client`]: a shared volume that many threads may ask at the same time.
 
 use crate::error::{Failure, at_server, of_engine, of_share};
-use crate::inner::{Inner, Options};
-use crate::known::Known;
+use crate::inner::{ClientOptions, Inner};
+use crate::io_threads;
+use crate::known::HeadKeeper;
 use crate::presence;
-use crate::pump;
 use crate::role;
 use crate::session::{MOST_OPEN, SessionState, Ticket, may_ask_again};
 use crate::volume::Keyed;
-use oblivio_engine::pyramid::share::{Answer, Ask, Change, Head, Outcome, Refusal, Session};
+use oblivio_engine::pyramid::share::{Answer, Ask, AskRefusal, Change, Head, Outcome, Session};
 use oblivio_store::share::{Number, Share, ShareError};
 use oblivio_volume::{Error, Result};
 use std::io::ErrorKind;
@@ -46,8 +46,8 @@ impl Client {
     pub fn open(
         share: Box<dyn Share>,
         keyed: Keyed,
-        known: Box<dyn Known>,
-        options: Options,
+        known: Box<dyn HeadKeeper>,
+        options: ClientOptions,
     ) -> Result<Self> {
         let head = begin_with(&*share, known.head())?;
         let state =
@@ -58,7 +58,8 @@ impl Client {
         let inner = Inner { share, keyed, options, known, state, own, work, came };
         let (alive, ended) = channel();
         let this = Self { inner: Arc::new(inner), ended: Mutex::new(ended) };
-        let mut threads: Vec<(&str, Run)> = vec![("asks", pump::send), ("answers", pump::receive)];
+        let mut threads: Vec<(&str, Run)> =
+            vec![("asks", io_threads::send), ("answers", io_threads::receive)];
         if options.scribe {
             threads.push(("scribe", role::watch));
         }
@@ -67,7 +68,7 @@ impl Client {
         }
         if options.notices {
             // Nobody waits for its end: it may be at the server for a while.
-            this.start("notices", pump::hear, channel().0)?;
+            this.start("notices", io_threads::hear, channel().0)?;
         }
         Ok(this)
     }
@@ -305,8 +306,10 @@ fn judge(outcomes: Vec<Outcome>) -> Result<Option<Vec<Answer>>> {
     match outcomes.iter().find_map(|outcome| outcome.refusal) {
         None => Ok(Some(outcomes.into_iter().map(|outcome| outcome.answer).collect())),
         Some(refusal) if may_ask_again(refusal) => Ok(None),
-        Some(Refusal::Full) => Err(Error::Full("the volume has as many blocks as it can".into())),
-        Some(Refusal::Crowded) => {
+        Some(AskRefusal::Full) => {
+            Err(Error::Full("the volume has as many blocks as it can".into()))
+        }
+        Some(AskRefusal::Crowded) => {
             Err(Error::Full("too many computers use the volume at the same time".into()))
         }
         Some(_) => {
@@ -357,7 +360,7 @@ mod tests {
     use crate::volume::{NewShared, create};
     use oblivio_crypto::{KdfParams, Passphrase};
     use oblivio_share::MemoryShare;
-    use oblivio_store::share::{Call, Reply};
+    use oblivio_store::share::{ShareCall, ShareReply};
     use std::sync::atomic::{AtomicBool, Ordering};
 
     /// A server, until it is away.
@@ -368,7 +371,7 @@ mod tests {
             self.0.device()
         }
 
-        fn call(&self, call: Call<'_>) -> oblivio_store::share::Result<Reply> {
+        fn call(&self, call: ShareCall<'_>) -> oblivio_store::share::Result<ShareReply> {
             if self.1.load(Ordering::SeqCst) {
                 return Err(ShareError::Line(ErrorKind::ConnectionRefused.into()));
             }
@@ -385,7 +388,7 @@ mod tests {
         let timeout = Duration::from_secs(3600);
         let (gone, known) = (Arc::new(AtomicBool::new(false)), Box::new(Unremembered::default()));
         let share = Box::new(Away(share, Arc::clone(&gone)));
-        let options = Options { timeout, ..Options::default() };
+        let options = ClientOptions { timeout, ..ClientOptions::default() };
         let client = Client::open(share, keyed, known, options).unwrap();
         let ask = presence::look(client.session());
         client.carry_out(std::slice::from_ref(&ask)).unwrap();

@@ -6,7 +6,7 @@ use oblivio_privatefs::{self as fs, Answer, Ask, Session};
 use std::sync::{Mutex, PoisonError};
 
 /// A client's transactions as the file system wants them.
-pub struct Files {
+pub struct ClientFiles {
     client: Client,
     /// The newest session that has its block.
     present: Mutex<Option<Session>>,
@@ -19,7 +19,7 @@ fn below(error: oblivio_volume::Error) -> fs::Error {
     }
 }
 
-impl Files {
+impl ClientFiles {
     /// The transactions of a client, which should hear of changes ([`crate::Options::notices`]).
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl Files {
     }
 }
 
-impl fs::Transactions for Files {
+impl fs::Transactions for ClientFiles {
     fn carry_out(&self, asks: &[Ask]) -> fs::Result<Vec<Answer>> {
         let done = self.client.carry_out(asks).map_err(below)?;
         self.be_present().map_err(below)?;

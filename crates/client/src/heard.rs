@@ -7,7 +7,7 @@
 use crate::volume::Keyed;
 use oblivio_engine::Result;
 use oblivio_engine::pyramid::share::{Change, Head, Notices, Session};
-use oblivio_store::share::Notice;
+use oblivio_store::share::SealedNotice;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ const SILENT: Duration = Duration::from_secs(5);
 const MOST_KEPT: usize = 1 << 16;
 
 /// The changes that were heard of and not taken yet.
-pub struct Heard {
+pub struct HeardChanges {
     notices: Notices,
     changes: Vec<Change>,
     /// Some were missed.
@@ -30,7 +30,7 @@ pub struct Heard {
     spoke: Instant,
 }
 
-impl Heard {
+impl HeardChanges {
     /// Nothing was heard yet.
     pub fn new(keyed: &Keyed, now: Instant) -> Self {
         let notices = Notices::new(keyed.volume(), keyed.sealer());
@@ -59,7 +59,7 @@ impl Heard {
     ///
     /// # Errors
     /// `Forked` if it is of another history; `State` if it does not open.
-    pub fn hear(&mut self, notice: &Notice, session: Session) -> Result<()> {
+    pub fn hear(&mut self, notice: &SealedNotice, session: Session) -> Result<()> {
         // A head has the number after that of its record.
         let number = notice.number.0.saturating_add(1);
         let Some(heard) = self.notices.hear(number, &notice.sealed)? else { return Ok(()) };
@@ -102,7 +102,7 @@ mod tests {
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);
         let head = |number| Head { number, tag: Tag([1; 16]) };
-        let mut heard = Heard::new(&keyed, begin);
+        let mut heard = HeardChanges::new(&keyed, begin);
         assert_eq!(heard.take(at(4999)), Some(vec![]));
         assert_eq!(heard.take(at(5000)), None, "the server is silent");
         heard.spoke(at(5000));

@@ -1,18 +1,18 @@
 //! What a client's threads share.
 
 use crate::error::{Failure, of_share};
-use crate::known::Known;
+use crate::known::HeadKeeper;
 use crate::session::{SessionState, Trouble};
 use crate::volume::Keyed;
 use oblivio_engine::pyramid::share::{Ask, Head};
-use oblivio_store::share::{Ask as Sealed, Share, ShareError};
+use oblivio_store::share::{SealedAsk as Sealed, Share, ShareError};
 use oblivio_volume::{Error, Result};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How a client behaves.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct ClientOptions {
     /// How long a transaction may take before it fails. It may be carried out later.
     pub timeout: Duration,
     /// Whether it may become the scribe.
@@ -21,7 +21,7 @@ pub struct Options {
     pub notices: bool,
 }
 
-impl Default for Options {
+impl Default for ClientOptions {
     fn default() -> Self {
         Self { timeout: Duration::from_secs(60), scribe: true, notices: false }
     }
@@ -34,8 +34,8 @@ pub(crate) type Own = Box<dyn Fn(&[Sealed]) -> bool + Send>;
 pub(crate) struct Inner {
     pub share: Box<dyn Share>,
     pub keyed: Keyed,
-    pub options: Options,
-    pub known: Mutex<Box<dyn Known>>,
+    pub options: ClientOptions,
+    pub known: Mutex<Box<dyn HeadKeeper>>,
     pub state: Mutex<SessionState>,
     /// Where its asks go while it is the scribe.
     pub own: Mutex<Option<Own>>,

@@ -19,7 +19,7 @@ const MAGIC: [u8; 16] = *b"oblivio-share 1\n";
 const SUM: usize = 32;
 
 /// What keeps the newest head.
-pub trait Known: Send {
+pub trait HeadKeeper: Send {
     /// The newest head that was noted; that of an empty history if there is none.
     fn head(&self) -> Head;
 
@@ -34,7 +34,7 @@ pub trait Known: Send {
 #[derive(Debug, Default)]
 pub struct Unremembered(pub Head);
 
-impl Known for Unremembered {
+impl HeadKeeper for Unremembered {
     fn head(&self) -> Head {
         self.0
     }
@@ -125,7 +125,7 @@ impl FileKnown {
     }
 }
 
-impl Known for FileKnown {
+impl HeadKeeper for FileKnown {
     fn head(&self) -> Head {
         self.head
     }

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A queue of jobs. Each thread takes the next one.
-pub struct Queue<J> {
+pub struct JobQueue<J> {
     jobs: Mutex<Jobs<J>>,
     /// The job whose result is to leave next.
     turn: Mutex<u64>,
@@ -17,13 +17,13 @@ struct Jobs<J> {
 }
 
 /// The place of a job in its queue.
-pub struct Place(u64);
+pub struct QueuePlace(u64);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<J> Queue<J> {
+impl<J> JobQueue<J> {
     /// An empty queue, and its sender, which waits while the queue has `most` jobs.
     pub fn new(most: usize) -> (SyncSender<J>, Self) {
         let (give, come) = sync_channel(most);
@@ -32,17 +32,17 @@ impl<J> Queue<J> {
     }
 
     /// Waits for a job; none once nobody hands in any more.
-    pub fn take(&self) -> Option<(Place, J)> {
+    pub fn take(&self) -> Option<(QueuePlace, J)> {
         // The others wait for this thread, which waits for them all.
         let mut jobs = lock(&self.jobs);
         let job = jobs.come.recv().ok()?;
         jobs.next += 1;
-        Some((Place(jobs.next - 1), job))
+        Some((QueuePlace(jobs.next - 1), job))
     }
 
     /// Lets a result leave once those of all earlier jobs have left. Each job that was taken needs
     /// this, whatever became of it, if any does.
-    pub fn in_turn<T>(&self, place: Place, leave: impl FnOnce() -> T) -> T {
+    pub fn in_turn<T>(&self, place: QueuePlace, leave: impl FnOnce() -> T) -> T {
         let turn = lock(&self.turn);
         let waited = self.left.wait_while(turn, |turn| *turn != place.0);
         let mut turn = waited.unwrap_or_else(PoisonError::into_inner);
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn jobs_are_done_together_and_their_results_leave_in_order() {
         const JOBS: usize = 4;
-        let (give, queue) = Queue::new(JOBS);
+        let (give, queue) = JobQueue::new(JOBS);
         (0..JOBS).for_each(|job| give.send(job).unwrap());
         drop(give);
         let (together, results) = (Barrier::new(JOBS), Mutex::new(Vec::new()));

@@ -5,9 +5,9 @@ use crate::convert;
 use crate::error::Failure;
 use crate::inner::Inner;
 use crate::scribe::serve;
-use crate::term::{Before, Stop};
+use crate::term::{Before, TermEnd};
 use oblivio_engine::pyramid::share::{Scribe, TakeOver, Term as EngineTerm};
-use oblivio_store::share::{Checkpoint, Number, ShareError, Term};
+use oblivio_store::share::{Checkpoint, Number, ScribeTerm, ShareError};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -33,10 +33,10 @@ pub fn watch(inner: &Inner) {
             Ok(status) => match status.lease_left {
                 Some(left) => left.clamp(Duration::from_millis(20), LOOK),
                 None => match be_scribe(inner, status.term) {
-                    Stop::Ended => return,
-                    Stop::Failed(failure) => return inner.fail(failure),
-                    Stop::Share(ShareError::Superseded(_) | ShareError::Held { .. }) => LOOK,
-                    Stop::Share(error) => {
+                    TermEnd::Ended => return,
+                    TermEnd::Failed(failure) => return inner.fail(failure),
+                    TermEnd::Share(ShareError::Superseded(_) | ShareError::Held { .. }) => LOOK,
+                    TermEnd::Share(error) => {
                         let is_full = matches!(&error, ShareError::Quota | ShareError::Store(_));
                         inner.trouble(error);
                         if is_full { FULL } else { LOOK }
@@ -54,7 +54,7 @@ pub fn watch(inner: &Inner) {
     }
 }
 
-fn be_scribe(inner: &Inner, previous: Term) -> Stop {
+fn be_scribe(inner: &Inner, previous: ScribeTerm) -> TermEnd {
     let term = match inner.share.claim(previous) {
         Ok(term) => term,
         Err(error) => return error.into(),
@@ -67,7 +67,7 @@ fn be_scribe(inner: &Inner, previous: Term) -> Stop {
         }
     };
     let stop = serve(inner, term, scribe, before);
-    if !matches!(stop, Stop::Share(ShareError::Superseded(_))) {
+    if !matches!(stop, TermEnd::Share(ShareError::Superseded(_))) {
         let _ = inner.share.release(term);
     }
     stop
@@ -77,7 +77,7 @@ fn be_scribe(inner: &Inner, previous: Term) -> Stop {
 const MOST_AGAIN: usize = 64;
 
 /// Reads what the scribes before it left.
-fn take_over(inner: &Inner, term: Term) -> Result<(Scribe, Before), Stop> {
+fn take_over(inner: &Inner, term: ScribeTerm) -> Result<(Scribe, Before), TermEnd> {
     let (share, keyed) = (&inner.share, &inner.keyed);
     let known = inner.newest_known();
     let mut renewed = Instant::now();
@@ -108,7 +108,7 @@ fn take_over(inner: &Inner, term: Term) -> Result<(Scribe, Before), Stop> {
             renew()?;
             if record.number.0 != taking.head().number {
                 let why = "the server leaves out records of the history";
-                return Err(Stop::Failed(Failure::Tampered(why.into())));
+                return Err(TermEnd::Failed(Failure::Tampered(why.into())));
             }
             if !record.asks.is_empty() {
                 if shown.len() >= MOST_AGAIN {
@@ -131,8 +131,8 @@ fn read_state(
     inner: &Inner,
     checkpoint: Checkpoint,
     renew: &mut dyn FnMut() -> Result<(), ShareError>,
-) -> Result<Vec<Vec<u8>>, Stop> {
-    let wrong = || Stop::Failed(Failure::Tampered("a scribe's state is not whole".into()));
+) -> Result<Vec<Vec<u8>>, TermEnd> {
+    let wrong = || TermEnd::Failed(Failure::Tampered("a scribe's state is not whole".into()));
     let config = inner.keyed.config();
     // An entry of the index has less than 128 bytes, and the stash less than 8 q blocks.
     let most = (256 << 20)

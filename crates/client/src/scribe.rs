@@ -3,12 +3,17 @@
 use crate::convert;
 use crate::error::Failure;
 use crate::inner::Inner;
-use crate::term::{Before, Stop};
-use crate::workers::{self, Event, Gather, Put, Sums, Workers};
+use crate::term::{Before, TermEnd};
+use crate::workers::{self, Gather, PendingPut, ServerEvent, Sums, Workers};
 use oblivio_engine::EngineError;
 use oblivio_engine::pyramid::share as engine;
-use oblivio_engine::pyramid::share::{Ask as EngineAsk, Batch, Duty, Head, MOST_OF_BATCH, Scribe};
-use oblivio_store::share::{Answer, Ask, AskId, Entry, Fetch, Number, Show, Switch, Tell, Term};
+use oblivio_engine::pyramid::share::{
+    Ask as EngineAsk, BatchNumber, Duty, Head, MOST_OF_BATCH, Scribe,
+};
+use oblivio_store::share::{
+    AskId, Fetch, HistoryEntry, Number, ScribeTerm, SealedAnswer, SealedAsk, SealedShow,
+    SealedSwitch, SealedTell,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
@@ -24,7 +29,7 @@ const FINISHING: Duration = Duration::from_secs(1);
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// Serves all clients until something ends it.
-pub fn serve(inner: &Inner, term: Term, scribe: Scribe, before: Before) -> Stop {
+pub fn serve(inner: &Inner, term: ScribeTerm, scribe: Scribe, before: Before) -> TermEnd {
     thread::scope(|scope| match workers::start(scope, inner, term) {
         Ok((workers, events, own)) => {
             inner.lead(Some(own));
@@ -32,27 +37,27 @@ pub fn serve(inner: &Inner, term: Term, scribe: Scribe, before: Before) -> Stop 
             inner.lead(None);
             stop
         }
-        Err(error) => Stop::Share(oblivio_store::share::ShareError::Line(error)),
+        Err(error) => TermEnd::Share(oblivio_store::share::ShareError::Line(error)),
     })
 }
 
 /// A client that is the scribe.
 struct Serving<'i> {
     inner: &'i Inner,
-    term: Term,
+    term: ScribeTerm,
     scribe: Scribe,
     workers: Workers,
     before: Before,
     /// The number of the next record.
     next: Number,
     /// Batches without answers: their records.
-    shown: BTreeMap<Batch, (Number, Head)>,
+    shown: BTreeMap<BatchNumber, (Number, Head)>,
     /// Asks of the next batch, and when the first one came.
-    incoming: Vec<Ask>,
+    incoming: Vec<SealedAsk>,
     since: Option<Instant>,
     /// Asks of this client that go to the server with their batch: the scribe waits for one round
     /// trip only.
-    own: BTreeMap<AskId, Ask>,
+    own: BTreeMap<AskId, SealedAsk>,
     /// What merges read, once the records before it are appended.
     turns: VecDeque<Gather>,
     /// The newest record that is known to be durable.
@@ -63,7 +68,13 @@ struct Serving<'i> {
 }
 
 impl<'i> Serving<'i> {
-    fn new(inner: &'i Inner, term: Term, scribe: Scribe, before: Before, workers: Workers) -> Self {
+    fn new(
+        inner: &'i Inner,
+        term: ScribeTerm,
+        scribe: Scribe,
+        before: Before,
+        workers: Workers,
+    ) -> Self {
         let now = Instant::now();
         let (next, durable) = (before.next, before.head);
         let seen = scribe.live_sessions().map(|session| (session, now)).collect();
@@ -85,7 +96,7 @@ impl<'i> Serving<'i> {
         }
     }
 
-    fn run(mut self, events: &Receiver<Event>) -> Stop {
+    fn run(mut self, events: &Receiver<ServerEvent>) -> TermEnd {
         let mut ending = None;
         loop {
             match self.duties().and_then(|()| self.wait(events)) {
@@ -95,18 +106,18 @@ impl<'i> Serving<'i> {
             if self.inner.state().stopping {
                 let since = *ending.get_or_insert_with(Instant::now);
                 if self.shown.is_empty() || since.elapsed() > FINISHING {
-                    return Stop::Ended;
+                    return TermEnd::Ended;
                 }
             }
         }
     }
 
     /// Waits for the next event, and takes what else is there.
-    fn wait(&mut self, events: &Receiver<Event>) -> Result<(), Stop> {
+    fn wait(&mut self, events: &Receiver<ServerEvent>) -> Result<(), TermEnd> {
         match events.recv_timeout(self.gathering().unwrap_or(LOOK)) {
             Ok(event) => self.event(event)?,
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Err(Stop::Ended),
+            Err(RecvTimeoutError::Disconnected) => return Err(TermEnd::Ended),
         }
         while let Ok(event) = events.try_recv() {
             self.event(event)?;
@@ -125,25 +136,25 @@ impl<'i> Serving<'i> {
         self.since.map(|since| time.saturating_sub(since.elapsed()))
     }
 
-    fn event(&mut self, event: Event) -> Result<(), Stop> {
+    fn event(&mut self, event: ServerEvent) -> Result<(), TermEnd> {
         match event {
-            Event::Asks(asks) => {
+            ServerEvent::Asks(asks) => {
                 self.incoming(asks);
                 Ok(())
             }
-            Event::Own(asks) => {
+            ServerEvent::Own(asks) => {
                 self.own.extend(asks.iter().map(|ask| (ask.id, ask.clone())));
                 self.incoming(asks);
                 Ok(())
             }
-            Event::Sums(batch, sums) => self.sums(batch, &sums),
-            Event::Slots(home, slots) => Ok(self.scribe.gathered(home, slots)?),
-            Event::Built(home) => Ok(self.scribe.built(home)?),
-            Event::Failed(error) => Err(error.into()),
+            ServerEvent::Sums(batch, sums) => self.sums(batch, &sums),
+            ServerEvent::Slots(home, slots) => Ok(self.scribe.gathered(home, slots)?),
+            ServerEvent::Built(home) => Ok(self.scribe.built(home)?),
+            ServerEvent::Failed(error) => Err(error.into()),
         }
     }
 
-    fn incoming(&mut self, asks: Vec<Ask>) {
+    fn incoming(&mut self, asks: Vec<SealedAsk>) {
         if !asks.is_empty() {
             self.since.get_or_insert_with(Instant::now);
             self.incoming.extend(asks);
@@ -152,7 +163,7 @@ impl<'i> Serving<'i> {
 
     /// Takes the asks of the next batch. One that does not open is nobody's: the server made it
     /// up, or a device without the passphrase. The server need not keep it.
-    fn take(&mut self) -> Result<(), Stop> {
+    fn take(&mut self) -> Result<(), TermEnd> {
         let now = Instant::now();
         self.since = None;
         let mut nobodys = Vec::new();
@@ -161,7 +172,7 @@ impl<'i> Serving<'i> {
             let record = convert::ask_record(ask);
             match self.scribe.take(&record) {
                 Ok(_) => drop(self.seen.insert(record.session, now)),
-                Err(EngineError::State(_)) => nobodys.push(Answer { id, sealed: Vec::new() }),
+                Err(EngineError::State(_)) => nobodys.push(SealedAnswer { id, sealed: Vec::new() }),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -197,7 +208,7 @@ impl<'i> Serving<'i> {
     }
 
     /// Does all that can be done now.
-    fn duties(&mut self) -> Result<(), Stop> {
+    fn duties(&mut self) -> Result<(), TermEnd> {
         loop {
             match self.scribe.duty()? {
                 Duty::Wait => return Ok(()),
@@ -213,8 +224,8 @@ impl<'i> Serving<'i> {
                     let spots = spots(&turn.tables, &turn.spots)?;
                     self.turns.push_back(Gather(turn.home, Number(turn.after), spots));
                 }
-                Duty::Build(build) => send(&self.workers.puts, Put::Build(build))?,
-                Duty::Save(save) => send(&self.workers.puts, Put::Save(save))?,
+                Duty::Build(build) => send(&self.workers.puts, PendingPut::Build(build))?,
+                Duty::Save(save) => send(&self.workers.puts, PendingPut::Save(save))?,
             }
             let next = self.next;
             while self.turns.front().is_some_and(|turn| turn.1 <= next)
@@ -225,12 +236,12 @@ impl<'i> Serving<'i> {
         }
     }
 
-    fn show(&mut self, show: engine::Show) -> Result<(), Stop> {
+    fn show(&mut self, show: engine::Show) -> Result<(), TermEnd> {
         let fetch = |(session, seq, shown): &(_, _, Vec<_>)| {
             let spots = spots(&show.tables, shown)?;
             Ok(Fetch { ask: convert::ask_id(*session, *seq), spots })
         };
-        let fetches: Vec<Fetch> = show.asks.iter().map(fetch).collect::<Result<_, Stop>>()?;
+        let fetches: Vec<Fetch> = show.asks.iter().map(fetch).collect::<Result<_, TermEnd>>()?;
         let number = match self.before.shown.remove(&show.intent) {
             Some(number) => number,
             None => {
@@ -243,14 +254,14 @@ impl<'i> Serving<'i> {
         self.shown.insert(show.batch, (number, head));
         // From here on, a server that goes back to an earlier state is found.
         let noted = self.inner.note(self.durable, true);
-        noted.map_err(|error| Stop::Failed(Failure::of_memory(&error)))?;
+        noted.map_err(|error| TermEnd::Failed(Failure::of_memory(&error)))?;
         let own = fetches.iter().filter_map(|fetch| self.own.remove(&fetch.ask)).collect();
-        let entry = Entry::Show(Show { intent: show.intent, own, fetches });
+        let entry = HistoryEntry::Show(SealedShow { intent: show.intent, own, fetches });
         self.inner.share.append(self.term, number, &entry)?;
         send(&self.workers.sums, Sums(show.batch, number))
     }
 
-    fn sums(&mut self, batch: Batch, sums: &[u8]) -> Result<(), Stop> {
+    fn sums(&mut self, batch: BatchNumber, sums: &[u8]) -> Result<(), TermEnd> {
         if let Some((_, head)) = self.shown.get(&batch) {
             self.durable = *head;
         }
@@ -263,13 +274,13 @@ impl<'i> Serving<'i> {
     }
 
     /// Appends a record to the history.
-    fn append(&mut self, entry: &Entry) -> Result<(), Stop> {
+    fn append(&mut self, entry: &HistoryEntry) -> Result<(), TermEnd> {
         self.inner.share.append(self.term, self.next, entry)?;
         self.next.0 += 1;
         Ok(())
     }
 
-    fn tell(&mut self, tell: engine::Tell) -> Result<(), Stop> {
+    fn tell(&mut self, tell: engine::Tell) -> Result<(), TermEnd> {
         let shown = self.shown.remove(&tell.batch);
         let (batch, _) = shown.ok_or(EngineError::State("answers without a batch"))?;
         let session = self.inner.state().session();
@@ -277,7 +288,7 @@ impl<'i> Serving<'i> {
         let own: Vec<_> = own.cloned().collect();
         let answers: Vec<_> = tell.answers.into_iter().map(convert::answer).collect();
         answers.iter().for_each(|answer| drop(self.own.remove(&answer.id)));
-        self.append(&Entry::Tell(Tell {
+        self.append(&HistoryEntry::Tell(SealedTell {
             batch,
             settle: tell.settle,
             notice: tell.notice,
@@ -289,23 +300,23 @@ impl<'i> Serving<'i> {
         Ok(())
     }
 
-    fn switch(&mut self, switch: engine::Switch) -> Result<(), Stop> {
+    fn switch(&mut self, switch: engine::Switch) -> Result<(), TermEnd> {
         let replaced = switch.gone.into_iter().map(convert::table).collect();
         let table = convert::table(switch.table);
-        self.append(&Entry::Switch(Switch { merged: switch.merged, table, replaced }))
+        self.append(&HistoryEntry::Switch(SealedSwitch { merged: switch.merged, table, replaced }))
     }
 }
 
 fn spots(
-    tables: &[(oblivio_engine::pyramid::Home, engine::TableId)],
-    spots: &[oblivio_engine::pyramid::Spot],
-) -> Result<Vec<oblivio_store::share::Spot>, Stop> {
+    tables: &[(oblivio_engine::pyramid::TableHome, engine::TableId)],
+    spots: &[oblivio_engine::pyramid::TableSpot],
+) -> Result<Vec<oblivio_store::share::ServerSpot>, TermEnd> {
     let spots = convert::spots(tables, spots);
     spots.ok_or_else(|| EngineError::State("a slot of a table that is not named").into())
 }
 
 /// Hands a job to a thread. One that has ended has said why.
-fn send<T>(to: &std::sync::mpsc::SyncSender<T>, job: T) -> Result<(), Stop> {
+fn send<T>(to: &std::sync::mpsc::SyncSender<T>, job: T) -> Result<(), TermEnd> {
     let _ = to.send(job);
     Ok(())
 }

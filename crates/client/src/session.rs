@@ -2,12 +2,12 @@
 
 use crate::convert;
 use crate::error::Failure;
-use crate::heard::Heard;
+use crate::heard::HeardChanges;
 use crate::volume::Keyed;
 use oblivio_crypto::{Entropy, OsEntropy};
 use oblivio_engine::Result as EngineResult;
 use oblivio_engine::pyramid::share::{
-    Answer, AnswerRecord, Ask, Change, Follower, Head, Outcome, Refusal, Seq, Session,
+    Answer, AnswerRecord, Ask, AskRefusal, Change, Follower, Head, Outcome, Seq, Session,
 };
 use oblivio_store::share as port;
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub struct SessionState {
     keyed: Keyed,
     device: u16,
     follower: Follower,
-    heard: Option<Heard>,
+    heard: Option<HeardChanges>,
     /// The first ask of the session that was not sent yet.
     unsent: Seq,
     /// The asks whose callers still wait, with what became of them.
@@ -75,7 +75,7 @@ pub struct Trouble {
 fn new_follower(keyed: &Keyed, head: Head, device: u16) -> Follower {
     let mut bytes = [0; 8];
     OsEntropy.fill(&mut bytes);
-    let session = Session(port::Session::of(device, u64::from_le_bytes(bytes)).0);
+    let session = Session(port::ClientSession::of(device, u64::from_le_bytes(bytes)).0);
     let follower =
         Follower::new(session, keyed.volume(), keyed.config().block_bytes, keyed.sealer());
     follower.knowing(head)
@@ -87,7 +87,7 @@ impl SessionState {
         Self {
             device,
             follower: new_follower(&keyed, head, device),
-            heard: notices.then(|| Heard::new(&keyed, now)),
+            heard: notices.then(|| HeardChanges::new(&keyed, now)),
             keyed,
             unsent: Seq(0),
             wanted: BTreeMap::new(),
@@ -175,10 +175,10 @@ impl SessionState {
     }
 
     /// Asks to send: new ones, at most this many.
-    pub fn take_unsent(&mut self, most: usize) -> Vec<port::Ask> {
+    pub fn take_unsent(&mut self, most: usize) -> Vec<port::SealedAsk> {
         let from = self.unsent;
         let unsent = self.follower.open_asks().skip_while(|ask| ask.seq < from);
-        let asks: Vec<port::Ask> = unsent.take(most).map(convert::ask).collect();
+        let asks: Vec<port::SealedAsk> = unsent.take(most).map(convert::ask).collect();
         if let Some(last) = asks.last() {
             self.unsent = Seq(last.id.seq.0 + 1);
         }
@@ -196,7 +196,7 @@ impl SessionState {
     }
 
     /// All asks without an answer, as they were sent.
-    pub fn again(&mut self) -> Vec<port::Ask> {
+    pub fn again(&mut self) -> Vec<port::SealedAsk> {
         self.unsent = Seq(0);
         self.take_unsent(usize::MAX)
     }
@@ -205,7 +205,7 @@ impl SessionState {
     ///
     /// # Errors
     /// `Forked` for answers of another history; `State` for those that do not open.
-    pub fn take(&mut self, answers: Vec<port::Answer>, now: Instant) -> EngineResult<bool> {
+    pub fn take(&mut self, answers: Vec<port::SealedAnswer>, now: Instant) -> EngineResult<bool> {
         let mut some = false;
         for answer in answers {
             let record = convert::answer_record(answer);
@@ -217,7 +217,7 @@ impl SessionState {
                 (some, self.progress, self.away) = (true, now, false);
                 self.live_blocks = answer.live_blocks;
                 if let Some(heard) = &mut self.heard
-                    && matches!(answer.refusal, None | Some(Refusal::Full))
+                    && matches!(answer.refusal, None | Some(AskRefusal::Full))
                 {
                     heard.expect(self.follower.head(), now)?;
                 }
@@ -254,7 +254,7 @@ impl SessionState {
     ///
     /// # Errors
     /// `Forked` if one is of another history; `State` if it does not open.
-    pub fn hear(&mut self, notices: &[port::Notice], now: Instant) -> EngineResult<()> {
+    pub fn hear(&mut self, notices: &[port::SealedNotice], now: Instant) -> EngineResult<()> {
         let session = self.session();
         let Some(heard) = &mut self.heard else { return Ok(()) };
         heard.spoke(now);
@@ -280,6 +280,6 @@ impl SessionState {
 
 /// Whether asks that were refused so are never carried out, and may be asked again in another
 /// session.
-pub fn may_ask_again(refusal: Refusal) -> bool {
-    matches!(refusal, Refusal::Ended | Refusal::Old)
+pub fn may_ask_again(refusal: AskRefusal) -> bool {
+    matches!(refusal, AskRefusal::Ended | AskRefusal::Old)
 }

@@ -17,7 +17,7 @@ pub struct Before {
 }
 
 /// Why a client is not the scribe any more.
-pub enum Stop {
+pub enum TermEnd {
     /// It ends.
     Ended,
     /// The server refused something, or is away.
@@ -26,13 +26,13 @@ pub enum Stop {
     Failed(Failure),
 }
 
-impl From<ShareError> for Stop {
+impl From<ShareError> for TermEnd {
     fn from(error: ShareError) -> Self {
         Self::Share(error)
     }
 }
 
-impl From<EngineError> for Stop {
+impl From<EngineError> for TermEnd {
     fn from(error: EngineError) -> Self {
         Self::Failed(Failure::of_engine(&error))
     }

@@ -3,7 +3,7 @@
 use crate::error::of_share;
 use oblivio_crypto::{KdfParams, MasterKey, OsEntropy, Passphrase, Randomness, Sealer, VolumeId};
 use oblivio_engine::pyramid::{PyramidConfig, PyramidKeys, PyramidOram};
-use oblivio_store::share::{Parameters as StoredHeader, Share, ShareError};
+use oblivio_store::share::{Share, ShareError, ShareParameters as StoredHeader};
 use oblivio_volume::{Error, Header, PARAMETER_BYTES, Parameters, Result};
 use std::sync::Arc;
 use zerocopy::little_endian::U32;

@@ -2,11 +2,12 @@
 //! scribe as events, in one line.
 
 use crate::inner::{Inner, Own};
-use crate::queue::Queue;
-use oblivio_engine::pyramid::Home;
-use oblivio_engine::pyramid::share::{Batch, Build, Save};
+use crate::queue::JobQueue;
+use oblivio_engine::pyramid::TableHome;
+use oblivio_engine::pyramid::share::{BatchNumber, Build, Save};
 use oblivio_store::share::{
-    Arrival, Ask, MOST_READ_BYTES, Number, Object, Result, ShareError, Spot, TableId, Term,
+    Arrival, MOST_READ_BYTES, Number, Object, Result, ScribeTerm, SealedAsk, ServerSpot,
+    ServerTable, ShareError,
 };
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
@@ -26,29 +27,29 @@ const SUMS: usize = 8;
 const MERGES: usize = 4;
 
 /// What came from the server.
-pub enum Event {
+pub enum ServerEvent {
     /// New asks. None tells that the server is there.
-    Asks(Vec<Ask>),
+    Asks(Vec<SealedAsk>),
     /// Asks of this client, which the server does not have.
-    Own(Vec<Ask>),
+    Own(Vec<SealedAsk>),
     /// The sums of a batch.
-    Sums(Batch, Vec<u8>),
+    Sums(BatchNumber, Vec<u8>),
     /// The slots of a merge.
-    Slots(Home, Vec<u8>),
+    Slots(TableHome, Vec<u8>),
     /// A table is stored.
-    Built(Home),
+    Built(TableHome),
     /// Something failed.
     Failed(ShareError),
 }
 
 /// The sums of a batch that was shown.
-pub struct Sums(pub Batch, pub Number);
+pub struct Sums(pub BatchNumber, pub Number);
 
 /// The slots of a merge, once the records before this one are durable.
-pub struct Gather(pub Home, pub Number, pub Vec<Spot>);
+pub struct Gather(pub TableHome, pub Number, pub Vec<ServerSpot>);
 
 /// Something to store.
-pub enum Put {
+pub enum PendingPut {
     /// A table.
     Build(Build),
     /// A piece of the scribe's state.
@@ -62,21 +63,21 @@ pub struct Workers {
     /// Slots of merges, in order.
     pub slots: SyncSender<Gather>,
     /// What is stored, in order.
-    pub puts: SyncSender<Put>,
+    pub puts: SyncSender<PendingPut>,
 }
 
 /// The way of a thread to the scribe of a term.
 struct Way<'i> {
     inner: &'i Inner,
-    term: Term,
-    to: Sender<Event>,
+    term: ScribeTerm,
+    to: Sender<ServerEvent>,
 }
 
 impl Way<'_> {
     /// Hands on what came. Whether the thread goes on.
-    fn send(&self, came: Result<Option<Event>>) -> bool {
+    fn send(&self, came: Result<Option<ServerEvent>>) -> bool {
         let failed = came.is_err();
-        match came.map_err(Event::Failed) {
+        match came.map_err(ServerEvent::Failed) {
             Ok(None) => true,
             Ok(Some(event)) | Err(event) => self.to.send(event).is_ok() && !failed,
         }
@@ -91,27 +92,27 @@ impl Way<'_> {
 pub fn start<'s, 'i: 's>(
     scope: &'s Scope<'s, 'i>,
     inner: &'i Inner,
-    term: Term,
-) -> std::io::Result<(Workers, Receiver<Event>, Own)> {
+    term: ScribeTerm,
+) -> std::io::Result<(Workers, Receiver<ServerEvent>, Own)> {
     let (to, events) = channel();
     let way = || Way { inner, term, to: to.clone() };
     let thread = |name: &str| Builder::new().name(format!("share {name}"));
     let listening = way();
     thread("listen").spawn_scoped(scope, move || listen(&listening))?;
-    let (sums, queue) = Queue::new(MOST_JOBS);
+    let (sums, queue) = JobQueue::new(MOST_JOBS);
     let queue = Arc::new(queue);
     for _ in 0..SUMS {
         let (way, queue) = (way(), Arc::clone(&queue));
         thread("sums").spawn_scoped(scope, move || add_up(&way, &queue))?;
     }
-    let (slots, queue) = Queue::new(MOST_JOBS);
+    let (slots, queue) = JobQueue::new(MOST_JOBS);
     let queue = Arc::new(queue);
     for _ in 0..MERGES {
         let (way, queue) = (way(), Arc::clone(&queue));
         thread("slots").spawn_scoped(scope, move || gather_all(&way, &queue))?;
     }
     let puts = start_puts(scope, &way)?;
-    let own = move |asks: &[Ask]| to.send(Event::Own(asks.to_vec())).is_ok();
+    let own = move |asks: &[SealedAsk]| to.send(ServerEvent::Own(asks.to_vec())).is_ok();
     Ok((Workers { sums, slots, puts }, events, Box::new(own)))
 }
 
@@ -119,9 +120,9 @@ pub fn start<'s, 'i: 's>(
 fn start_puts<'s, 'i: 's>(
     scope: &'s Scope<'s, 'i>,
     way: &dyn Fn() -> Way<'i>,
-) -> std::io::Result<SyncSender<Put>> {
+) -> std::io::Result<SyncSender<PendingPut>> {
     let thread = |name: &str| Builder::new().name(format!("share {name}"));
-    let (builds, tables) = Queue::new(MOST_JOBS);
+    let (builds, tables) = JobQueue::new(MOST_JOBS);
     let tables = Arc::new(tables);
     for _ in 0..MERGES {
         let (way, tables) = (way(), Arc::clone(&tables));
@@ -131,7 +132,7 @@ fn start_puts<'s, 'i: 's>(
             {}
         })?;
     }
-    let (saves, pieces) = Queue::new(MOST_JOBS);
+    let (saves, pieces) = JobQueue::new(MOST_JOBS);
     let saving = way();
     thread("state").spawn_scoped(scope, move || {
         let mut saved = 0;
@@ -139,12 +140,12 @@ fn start_puts<'s, 'i: 's>(
             && saving.send(save_piece(&saving, &save, &mut saved).map(|()| None))
         {}
     })?;
-    let (puts, jobs) = Queue::new(MOST_JOBS);
+    let (puts, jobs) = JobQueue::new(MOST_JOBS);
     thread("puts").spawn_scoped(scope, move || {
         while let Some((_, put)) = jobs.take() {
             let gone = match put {
-                Put::Build(build) => builds.send(build).is_err(),
-                Put::Save(save) => saves.send(save).is_err(),
+                PendingPut::Build(build) => builds.send(build).is_err(),
+                PendingPut::Save(save) => saves.send(save).is_err(),
             };
             if gone {
                 return;
@@ -155,20 +156,21 @@ fn start_puts<'s, 'i: 's>(
 }
 
 /// Fetches the sums of batches. The scribe takes them in the order of the batches.
-fn add_up(way: &Way<'_>, queue: &Queue<Sums>) {
+fn add_up(way: &Way<'_>, queue: &JobQueue<Sums>) {
     while let Some((place, Sums(batch, number))) = queue.take() {
         let sums = way.inner.share.sums(way.term, number);
-        if !queue.in_turn(place, || way.send(sums.map(|sums| Some(Event::Sums(batch, sums))))) {
+        if !queue.in_turn(place, || way.send(sums.map(|sums| Some(ServerEvent::Sums(batch, sums)))))
+        {
             return;
         }
     }
 }
 
 /// Fetches the slots of merges.
-fn gather_all(way: &Way<'_>, queue: &Queue<Gather>) {
+fn gather_all(way: &Way<'_>, queue: &JobQueue<Gather>) {
     while let Some((_, job)) = queue.take() {
         let slots = gather(way, &job);
-        if !way.send(slots.map(|slots| Some(Event::Slots(job.0, slots)))) {
+        if !way.send(slots.map(|slots| Some(ServerEvent::Slots(job.0, slots)))) {
             return;
         }
     }
@@ -181,7 +183,7 @@ fn listen(way: &Way<'_>) {
         let came = way.inner.share.asks(way.term, from, LISTEN);
         let asks = came.map(|(asks, next)| {
             from = next;
-            Some(Event::Asks(asks))
+            Some(ServerEvent::Asks(asks))
         });
         if !way.send(asks) {
             return;
@@ -204,15 +206,15 @@ fn gather(way: &Way<'_>, Gather(_, after, spots): &Gather) -> Result<Vec<u8>> {
     Ok(slots)
 }
 
-fn store(way: &Way<'_>, build: &Build) -> Result<Event> {
-    let object = Object::Table(TableId(build.table.0));
+fn store(way: &Way<'_>, build: &Build) -> Result<ServerEvent> {
+    let object = Object::Table(ServerTable(build.table.0));
     let mut offset = 0;
     for piece in build.sealed.chunks(PIECE_BYTES) {
         way.inner.share.upload(way.term, object, offset, piece)?;
         offset += piece.len() as u64;
     }
     way.inner.share.finish(way.term, object, offset)?;
-    Ok(Event::Built(build.home))
+    Ok(ServerEvent::Built(build.home))
 }
 
 /// Waits until the records before this one are durable: they may take another way to the server.

@@ -57,7 +57,7 @@ pub use hex::{hex, unhex};
 pub use keys::MasterKey;
 pub use mac::Mac;
 pub use mark::{GROUP_MARK_BYTES, GroupMark};
-pub use opener::{Opener, Opening};
+pub use opener::{Opener, OpeningRun};
 pub use passphrase::{KdfParams, Passphrase};
 pub use place::{Kind, PLACE_BYTES, Place};
 pub use prf::Prf;

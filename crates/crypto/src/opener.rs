@@ -24,8 +24,8 @@ impl Opener {
     }
 
     /// Begins a sequence of objects, mostly of one session.
-    pub fn begin(&self) -> Opening<'_> {
-        Opening { opener: self, last: None }
+    pub fn begin(&self) -> OpeningRun<'_> {
+        OpeningRun { opener: self, last: None }
     }
 
     /// Opens data sealed under the session key of `salt` in place, and returns that key.
@@ -69,12 +69,12 @@ impl fmt::Debug for Opener {
 }
 
 /// A sequence of objects that one thread opens.
-pub struct Opening<'a> {
+pub struct OpeningRun<'a> {
     opener: &'a Opener,
     last: Option<Arc<SessionKey>>,
 }
 
-impl Opening<'_> {
+impl OpeningRun<'_> {
     /// Opens in place object number `index` of a group.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! The one driver: it carries out jobs' steps on any kind of storage.
 
-use crate::{EngineError, Extent, Job, Part, Read, Step, Write};
+use crate::{EngineError, Extent, Job, Read, Step, WorkPart, Write};
 use std::sync::{Mutex, PoisonError};
 
 /// The storage of an engine, as its steps see it.
@@ -45,8 +45,8 @@ pub trait Carrier {
     }
 
     /// Runs the parts, perhaps on several threads.
-    fn work(&mut self, parts: Vec<Part<'_>>) {
-        parts.into_iter().for_each(Part::run);
+    fn work(&mut self, parts: Vec<WorkPart<'_>>) {
+        parts.into_iter().for_each(WorkPart::run);
     }
 }
 

@@ -36,5 +36,5 @@ pub use driver::{Carrier, Lend, advance, carry_out};
 pub use error::{EngineError, Result};
 pub use ids::{Address, BlockId, BucketId, Label, Leaf, Level};
 pub use ops::{Action, BlockAnswer, BlockOp};
-pub use step::{Data, Extent, Job, Piece, Read, SealedBucket, Step, Write};
-pub use work::Part;
+pub use step::{Data, Extent, Job, Read, SealedBucket, Step, Write, WritePiece};
+pub use work::WorkPart;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// One event that the store saw.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum MemoryEvent {
     /// The engine showed these paths and read these buckets.
     Read(Vec<Leaf>, Vec<BucketId>),
     /// The engine wrote these buckets.
@@ -22,7 +22,7 @@ pub struct MemoryBuckets {
     /// The sealed buckets.
     pub buckets: BTreeMap<BucketId, Vec<u8>>,
     /// The trace, if [`Self::keep_trace`] is set.
-    pub trace: Vec<Seen>,
+    pub trace: Vec<MemoryEvent>,
     /// Whether to keep the trace.
     pub keep_trace: bool,
 }
@@ -71,7 +71,7 @@ impl Carrier for MemoryBuckets {
 
     fn read(&mut self, mut read: Read<'_>) -> Result<()> {
         if self.keep_trace {
-            self.trace.push(Seen::Read(read.shown.to_vec(), numbers(read.extents)));
+            self.trace.push(MemoryEvent::Read(read.shown.to_vec(), numbers(read.extents)));
         }
         for (extent, part) in read.parts() {
             match self.buckets.get(&BucketId(extent.offset)) {
@@ -88,7 +88,7 @@ impl Carrier for MemoryBuckets {
             self.buckets.insert(BucketId(piece.extent.offset), piece.data.to_vec());
         }
         if self.keep_trace {
-            self.trace.push(Seen::Write(numbers(write.extents)));
+            self.trace.push(MemoryEvent::Write(numbers(write.extents)));
         }
         Ok(())
     }

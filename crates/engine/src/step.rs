@@ -6,7 +6,7 @@
 //! exactly the store's view: tests check obliviousness on that list, a crash is the list cut short,
 //! and one engine serves any kind of store.
 
-use crate::{Leaf, Part, Result};
+use crate::{Leaf, Result, WorkPart};
 use std::sync::Arc;
 
 /// A sealed bucket. A writer may hold on to it; a copy would cost as much as sealing did.
@@ -77,7 +77,7 @@ pub enum Data<'j> {
 
 /// One extent of a write.
 #[derive(Clone, Copy, Debug)]
-pub struct Piece<'j> {
+pub struct WritePiece<'j> {
     /// Its place.
     pub extent: Extent,
     /// Its bytes.
@@ -100,15 +100,17 @@ impl Read<'_> {
 
 impl<'j> Write<'j> {
     /// Each extent with its bytes.
-    pub fn parts(&self) -> impl Iterator<Item = Piece<'j>> {
+    pub fn parts(&self) -> impl Iterator<Item = WritePiece<'j>> {
         let (data, mut at) = (self.data, 0);
         self.extents.iter().enumerate().map(move |(index, &extent)| {
             let begin = at;
             at += extent.bytes as usize;
             match data {
-                Data::Together(bytes) => Piece { extent, data: &bytes[begin..at], shared: None },
+                Data::Together(bytes) => {
+                    WritePiece { extent, data: &bytes[begin..at], shared: None }
+                }
                 Data::Apart(buckets) => {
-                    Piece { extent, data: &buckets[index], shared: Some(&buckets[index]) }
+                    WritePiece { extent, data: &buckets[index], shared: Some(&buckets[index]) }
                 }
             }
         })
@@ -130,7 +132,7 @@ pub trait Job {
 
     /// Work that needs no engine, once the previous step was carried out: at most `count` parts,
     /// which may run in parallel. If the caller skips it, the next step does it.
-    fn parts(&mut self, count: usize) -> Vec<Part<'_>> {
+    fn parts(&mut self, count: usize) -> Vec<WorkPart<'_>> {
         let _ = count;
         Vec::new()
     }

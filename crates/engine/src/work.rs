@@ -4,12 +4,12 @@
 use crate::{EngineError, Result};
 
 /// A part of the work. Parts handed out together may run in parallel.
-pub struct Part<'a> {
+pub struct WorkPart<'a> {
     work: Box<dyn FnOnce() -> Result<()> + Send + 'a>,
     outcome: &'a mut Outcome,
 }
 
-impl<'a> Part<'a> {
+impl<'a> WorkPart<'a> {
     pub(crate) fn new(
         work: impl FnOnce() -> Result<()> + Send + 'a,
         outcome: &'a mut Outcome,

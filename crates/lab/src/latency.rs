@@ -5,7 +5,7 @@ use crate::engines::{Engine, passphrase};
 use crate::report::{Report, Table, bytes};
 use anyhow::{Result, ensure};
 use oblivio_serve::mount::within::mount_within;
-use oblivio_store::record::{Event, Op};
+use oblivio_store::record::{CallKind, StoreEvent};
 use oblivio_store::{LocalStore, RecordStore, Store};
 use oblivio_testkit::latency::Latency;
 use oblivio_testkit::{LatencyStore, SplitMix64};
@@ -61,16 +61,16 @@ struct Passed {
 struct Meter(Arc<Mutex<(BTreeSet<u64>, Passed)>>);
 
 impl Meter {
-    fn see(&self, event: &Event) {
+    fn see(&self, event: &StoreEvent) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.0.insert(event.call) {
             seen.1.calls += 1;
         }
-        if matches!(event.op, Op::Read | Op::Write | Op::Put) {
+        if matches!(event.op, CallKind::Read | CallKind::Write | CallKind::Put) {
             seen.1.bytes += event.len;
         }
-        seen.1.gets += u64::from(event.op == Op::Read);
-        seen.1.puts += u64::from(matches!(event.op, Op::Write | Op::Put));
+        seen.1.gets += u64::from(event.op == CallKind::Read);
+        seen.1.puts += u64::from(matches!(event.op, CallKind::Write | CallKind::Put));
     }
 
     fn take(&self) -> Passed {

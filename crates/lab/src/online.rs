@@ -12,7 +12,7 @@ use crate::report::{Report, Table, bytes, count};
 use anyhow::Result;
 use oblivio_crypto::KdfParams;
 use oblivio_engine::tree::{Eviction, TreeConfig, TreeKeys, TreeOram, buckets_in};
-use oblivio_store::record::Op;
+use oblivio_store::record::CallKind;
 use oblivio_store::{MemoryStore, RecordStore};
 use oblivio_testkit::SplitMix64;
 use oblivio_volume::windows::{Traffic, WindowCost, WindowOptions, WindowVolume};
@@ -225,9 +225,11 @@ fn windows(args: &Args, blocks: u64, live: u64, cache: u64) -> Result<Traffic> {
         for event in events {
             let moved = event.len as f64;
             match event.op {
-                Op::Read => (sum.gets, sum.down) = (sum.gets + 1.0, sum.down + moved),
-                Op::Write | Op::Put => (sum.puts, sum.up) = (sum.puts + 1.0, sum.up + moved),
-                Op::Len => sum.looks += 1.0,
+                CallKind::Read => (sum.gets, sum.down) = (sum.gets + 1.0, sum.down + moved),
+                CallKind::Write | CallKind::Put => {
+                    (sum.puts, sum.up) = (sum.puts + 1.0, sum.up + moved)
+                }
+                CallKind::Len => sum.looks += 1.0,
                 _ => {}
             }
         }

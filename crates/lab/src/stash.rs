@@ -6,7 +6,7 @@ use crate::growth::fill;
 use crate::report::{Report, Table, count};
 use crate::workload::Pattern;
 use anyhow::{Result, bail, ensure};
-use oblivio_audit::{Options, Request, Trace, Verdict, audit, union_of_paths};
+use oblivio_audit::{AuditOptions, AuditVerdict, Trace, TraceRequest, audit, union_of_paths};
 use oblivio_engine::Level;
 use oblivio_engine::tree::{Eviction, STASH_BOUND, TreeConfig, TreeKeys, TreeOram};
 
@@ -210,14 +210,14 @@ fn observe(args: &Args, config: TreeConfig, blocks: u64, pattern: Pattern) -> Re
         seen.paths.push(shown.len() as u8);
         let leaves = shown[..drawn].to_vec();
         let buckets = union_of_paths(&leaves, depth.0);
-        seen.drawn.requests.push(Request {
+        seen.drawn.requests.push(TraceRequest {
             leaves,
             depth: depth.0,
             reads: buckets,
             writes: buckets,
             bytes_read: buckets.into(),
             bytes_written: buckets.into(),
-            ..Request::default()
+            ..TraceRequest::default()
         });
         let stash = engine.stash_blocks();
         if stash >= seen.occupancy.len() {
@@ -285,9 +285,9 @@ fn judge(
     alike: bool,
     leaks: &mut usize,
 ) -> Vec<String> {
-    let options = Options {
+    let options = AuditOptions {
         false_alarm_rate: args.false_alarm_rate / (2 * Pattern::ALL.len()) as f64,
-        ..Options::default()
+        ..AuditOptions::default()
     };
     let options = options.expecting(|leaves, depth| {
         let buckets = union_of_paths(leaves, depth);
@@ -298,7 +298,7 @@ fn judge(
         let of = verdict.findings.iter().filter(|f| f.judged && f.name.contains(part));
         format!("{:.3}", of.map(|finding| finding.p_value).fold(1.0, f64::min))
     };
-    let passed = verdict.verdict == Verdict::Pass && alike;
+    let passed = verdict.verdict == AuditVerdict::Pass && alike;
     *leaks += usize::from(!passed);
     let (samples, paths) = (seen.paths.len() as f64, seen.paths.iter().map(|&n| u64::from(n)));
     let held = seen.occupancy.iter().enumerate().map(|(size, &times)| size as u64 * times);

@@ -5,12 +5,14 @@ use crate::error::{Error, Result};
 use crate::options::{CreateOptions, Knowledge, OpenOptions};
 use crate::passphrase::Passphrase;
 use crate::volume::Volume;
-use oblivio_app::shared::{self, Line, SharedFiles, TIMEOUT};
+use oblivio_app::shared::{self, ShareLine, SharedFiles, TIMEOUT};
 use oblivio_app::state_folder;
 use oblivio_client::disk::{Claim, SharedDisk, capacity_for, make};
-use oblivio_client::{Client, Keyed, Known, NewShared, Options, Unremembered, create, unlock};
+use oblivio_client::{
+    Client, ClientOptions, HeadKeeper, Keyed, NewShared, Unremembered, create, unlock,
+};
 use oblivio_crypto::{Entropy, OsEntropy};
-use oblivio_share::Address;
+use oblivio_share::ShareAddress;
 use oblivio_volume::disk::SECTOR;
 use oblivio_volume::{SeenBy, Which};
 use std::path::{Path, PathBuf};
@@ -21,19 +23,19 @@ use std::time::Duration;
 const SIZE: u64 = 16 << 30;
 
 /// The address of a shared volume, if the place is one.
-pub(crate) fn address(place: &Path) -> Option<Result<Address>> {
+pub(crate) fn address(place: &Path) -> Option<Result<ShareAddress>> {
     shared::address(place).map(|address| Ok(address?))
 }
 
 /// The way to a volume, for one session or two.
 struct Way<'o> {
-    address: &'o Address,
+    address: &'o ShareAddress,
     open: &'o OpenOptions,
     state: Option<PathBuf>,
 }
 
 impl<'o> Way<'o> {
-    fn to(address: &'o Address, open: &'o OpenOptions) -> Result<Self> {
+    fn to(address: &'o ShareAddress, open: &'o OpenOptions) -> Result<Self> {
         let fits = !open.pad && open.cache.is_none() && matches!(open.history, Which::Newest);
         if !fits {
             return Err(Error::Invalid(
@@ -48,12 +50,12 @@ impl<'o> Way<'o> {
         Ok(Self { address, open, state })
     }
 
-    fn line(&self) -> Result<Line> {
+    fn line(&self) -> Result<ShareLine> {
         Ok(shared::line(self.address, self.open.token_file.as_deref(), self.state.as_deref())?)
     }
 
     /// What is known of the volume, and this computer's name for itself.
-    fn known(&self, keyed: &Keyed, any_volume: bool) -> Result<(Box<dyn Known>, [u8; 16])> {
+    fn known(&self, keyed: &Keyed, any_volume: bool) -> Result<(Box<dyn HeadKeeper>, [u8; 16])> {
         let any_volume = any_volume || self.open.accept_other_volume;
         let accept = self.open.accept_rollback;
         match &self.state {
@@ -71,16 +73,16 @@ impl<'o> Way<'o> {
     }
 
     /// Begins a session, in which the file system hears what others change.
-    fn files(&self, line: Line, keyed: Keyed, any_volume: bool) -> Result<Client> {
+    fn files(&self, line: ShareLine, keyed: Keyed, any_volume: bool) -> Result<Client> {
         let (known, _) = self.known(&keyed, any_volume)?;
-        let options = Options { timeout: TIMEOUT, notices: true, ..Options::default() };
+        let options = ClientOptions { timeout: TIMEOUT, notices: true, ..ClientOptions::default() };
         Ok(Client::open(Box::new(line), keyed, known, options)?)
     }
 
     /// The disk of a volume that has one.
-    fn disk(&self, line: Line, keyed: Keyed, any_volume: bool) -> Result<Disk> {
+    fn disk(&self, line: ShareLine, keyed: Keyed, any_volume: bool) -> Result<Disk> {
         let (known, computer) = self.known(&keyed, any_volume)?;
-        let options = Options { timeout: TIMEOUT, ..Options::default() };
+        let options = ClientOptions { timeout: TIMEOUT, ..ClientOptions::default() };
         let client = Client::open(Box::new(line), keyed, known, options)?;
         let claim = Claim { computer, take_over: self.open.wait == Some(Duration::ZERO) };
         let shared = SharedDisk::open(client, claim, Arc::default())?;
@@ -98,7 +100,7 @@ impl<'o> Way<'o> {
 /// Opens the files of a shared volume.
 pub(crate) fn open(
     open: &OpenOptions,
-    address: &Address,
+    address: &ShareAddress,
     passphrase: &Passphrase,
 ) -> Result<Volume> {
     let way = Way::to(address, open)?;
@@ -111,7 +113,7 @@ pub(crate) fn open(
 /// Opens the disk of a shared volume.
 pub(crate) fn open_disk(
     open: &OpenOptions,
-    address: &Address,
+    address: &ShareAddress,
     passphrase: &Passphrase,
 ) -> Result<Disk> {
     let way = Way::to(address, open)?;
@@ -124,7 +126,7 @@ impl CreateOptions {
     /// Makes a shared volume for files.
     pub(crate) fn create_shared(
         &self,
-        address: &Address,
+        address: &ShareAddress,
         passphrase: &Passphrase,
     ) -> Result<Volume> {
         let (way, new) = (Way::to(address, &self.open)?, self.new_shared(None)?);
@@ -137,7 +139,7 @@ impl CreateOptions {
     /// Makes a shared volume that holds a disk, for one computer at a time.
     pub(crate) fn create_shared_disk(
         &self,
-        address: &Address,
+        address: &ShareAddress,
         passphrase: &Passphrase,
         size: u64,
     ) -> Result<Disk> {

@@ -16,4 +16,4 @@ mod onedrive;
 mod tokens;
 
 pub(super) use connect::driver;
-pub use log_on::{Client, LogOn, LogOnError, Proof};
+pub use log_on::{LogOn, LogOnError, Proof, Registration};

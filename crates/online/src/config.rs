@@ -10,8 +10,8 @@
 //! It is refused unless only its owner, the user, may read it. Errors never repeat a line of it.
 
 use super::keyring;
-use super::secrets::{Ambient, Secret};
-use super::url::{Place, Url, is_remote_name};
+use super::secrets::{Ambient, StoreSecret};
+use super::url::{OnlinePlace, Url, is_remote_name};
 use oblivio_store::replace_file;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ pub struct Remotes(BTreeMap<String, Remote>);
 #[derive(Debug)]
 pub struct Remote {
     /// Where it is.
-    pub place: Place,
+    pub place: OnlinePlace,
     /// The user, or the id of the key.
     pub user: Option<String>,
     /// Where the secret is.
@@ -52,7 +52,7 @@ pub struct Remote {
 #[derive(Clone, Debug)]
 pub enum SecretFrom {
     /// In the file of remotes.
-    Here(Secret),
+    Here(StoreSecret),
     /// In a file of its own.
     File(PathBuf),
     /// In what a command prints.
@@ -129,15 +129,15 @@ struct Entry {
     #[serde(default)]
     plain: bool,
     #[serde(default, deserialize_with = "secret")]
-    secret: Option<Secret>,
+    secret: Option<StoreSecret>,
     secret_file: Option<String>,
     secret_command: Option<String>,
     #[serde(default)]
     keyring: bool,
 }
 
-fn secret<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Secret>, D::Error> {
-    Option::<String>::deserialize(from).map(|it| it.map(Secret::new))
+fn secret<'de, D: Deserializer<'de>>(from: D) -> Result<Option<StoreSecret>, D::Error> {
+    Option::<String>::deserialize(from).map(|it| it.map(StoreSecret::new))
 }
 
 impl Remotes {
@@ -199,7 +199,7 @@ impl Remotes {
         &'r self,
         url: &Url,
         ambient: &Ambient,
-    ) -> Result<(Place, Option<&'r Remote>), ConfigError> {
+    ) -> Result<(OnlinePlace, Option<&'r Remote>), ConfigError> {
         match url {
             Url::Named { name, path } => {
                 let unknown =
@@ -218,7 +218,7 @@ impl Remotes {
 
 /// Whether the second place is the first or in it. Its secret must never go to another server, so
 /// the query, which may name one, is equal too.
-fn holds(remote: &Place, place: &Place) -> bool {
+fn holds(remote: &OnlinePlace, place: &OnlinePlace) -> bool {
     let same = remote.service == place.service
         && remote.host == place.host
         && remote.port == place.port
@@ -251,7 +251,7 @@ impl SecretFrom {
     ///
     /// # Errors
     /// When others may read its file, or its command fails.
-    pub fn fetch(&self) -> Result<Secret, ConfigError> {
+    pub fn fetch(&self) -> Result<StoreSecret, ConfigError> {
         match self {
             Self::Here(secret) => Ok(secret.clone()),
             Self::File(file) => Ok(line_of(&read_private(file)?)),
@@ -261,7 +261,7 @@ impl SecretFrom {
     }
 
     /// The secret, if another process may have written a newer one there.
-    pub(super) fn read_again(&self) -> Option<Secret> {
+    pub(super) fn read_again(&self) -> Option<StoreSecret> {
         match self {
             Self::File(_) | Self::Keyring(_) => self.fetch().ok(),
             Self::Here(_) | Self::Command(_) => None,
@@ -279,12 +279,12 @@ impl SecretFrom {
 }
 
 /// The secret without the line's end that an editor leaves.
-fn line_of(text: &str) -> Secret {
-    Secret::new(text.trim_end_matches(['\n', '\r']).to_owned())
+fn line_of(text: &str) -> StoreSecret {
+    StoreSecret::new(text.trim_end_matches(['\n', '\r']).to_owned())
 }
 
 /// Runs a command as the shell does. What it says beside the secret is the user's to see.
-fn run(command: &str) -> Result<Secret, ConfigError> {
+fn run(command: &str) -> Result<StoreSecret, ConfigError> {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(command).stdin(Stdio::null()).stderr(Stdio::inherit());
     let output = shell.output().map_err(|error| ConfigError::Command(error.kind().to_string()))?;

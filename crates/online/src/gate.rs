@@ -5,7 +5,7 @@
 //! how long, so follows from the service's own answers and from nothing that is stored.
 
 use super::failure::{Fault, Kind};
-use oblivio_store::waits::{self, Pauses, Place};
+use oblivio_store::waits::{self, Pauses, WaitPlace};
 use std::future::Future;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +31,7 @@ fn patience() -> Duration {
 #[derive(Debug)]
 pub(super) struct Gate {
     places: Semaphore,
-    place: Place,
+    place: WaitPlace,
     closed: Mutex<Closed>,
 }
 
@@ -47,7 +47,7 @@ struct Closed {
 impl Gate {
     /// A gate for this many requests at once.
     pub(super) fn new(at_once: usize) -> Arc<Self> {
-        let (places, place) = (Semaphore::new(at_once), Place::default());
+        let (places, place) = (Semaphore::new(at_once), WaitPlace::default());
         Arc::new(Self { places, place, closed: Mutex::default() })
     }
 

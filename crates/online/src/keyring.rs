@@ -3,7 +3,7 @@
 //! A secret goes through a pipe, never through an argument. Why a program and not a library:
 //! docs/decisions/0031-remotes.md.
 
-use super::secrets::{Secret, keep_from};
+use super::secrets::{StoreSecret, keep_from};
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 use zeroize::Zeroizing;
@@ -30,7 +30,7 @@ fn failed(error: io::Error) -> String {
 }
 
 /// The secret of a remote.
-pub(super) fn lookup(remote: &str) -> Result<Secret, String> {
+pub(super) fn lookup(remote: &str) -> Result<StoreSecret, String> {
     let mut command = program();
     command.arg("lookup").args(attributes(remote)).stdin(Stdio::null());
     let output = command.output().map_err(failed)?;
@@ -39,7 +39,7 @@ pub(super) fn lookup(remote: &str) -> Result<Secret, String> {
         return Err(format!("no secret is there for {remote}, or the keyring is locked"));
     }
     let text = std::str::from_utf8(&text).map_err(|_| "the secret is no text".to_owned())?;
-    Ok(Secret::new(text.trim_end_matches(['\n', '\r']).to_owned()))
+    Ok(StoreSecret::new(text.trim_end_matches(['\n', '\r']).to_owned()))
 }
 
 /// Keeps the secret of a remote, in place of an earlier one.

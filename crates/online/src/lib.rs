@@ -52,12 +52,12 @@ mod sftp;
 mod store;
 mod url;
 
-pub use accounts::{Client as AccountClient, LogOn, LogOnError, Proof};
+pub use accounts::{LogOn, LogOnError, Proof, Registration as AccountClient};
 pub use config::{ConfigError, NewRemote, NewSecret, Remote, Remotes, SecretFrom};
 pub use gate::bound_patience;
 pub use open::{OpenError, in_memory, open};
-pub use probe::{Begin, Connect, Effort, Lost, Race, Speed, Torn, Verdict, probe};
+pub use probe::{Begin, Connect, Effort, LostCounts, ProbeVerdict, Race, Speed, Torn, probe};
 pub use runtime::Runtime;
-pub use secrets::{Ambient, Lookup, Secret, keep_from};
+pub use secrets::{Ambient, Lookup, StoreSecret, keep_from};
 pub use store::OnlineStore;
-pub use url::{Place, Service, Url, UrlError};
+pub use url::{OnlinePlace, Service, Url, UrlError};

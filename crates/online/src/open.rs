@@ -5,11 +5,11 @@ use super::config::{ConfigError, Remote, Remotes};
 use super::driver::{Driver, Traits};
 use super::library::Library;
 use super::runtime::Runtime;
-use super::secrets::{Ambient, Secret};
+use super::secrets::{Ambient, StoreSecret};
 #[cfg(feature = "sftp")]
 use super::sftp::{Host, Sftp};
 use super::store::OnlineStore;
-use super::url::{Place, Service, Url, is_safe};
+use super::url::{OnlinePlace, Service, Url, is_safe};
 #[cfg(feature = "gcs")]
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use oblivio_store::waits;
@@ -50,7 +50,7 @@ type Opened<T> = Result<T, OpenError>;
 /// What opens a place: a user or the id of a key, and its secret.
 struct Keys {
     user: Option<String>,
-    secret: Option<Secret>,
+    secret: Option<StoreSecret>,
     plain: bool,
 }
 
@@ -126,7 +126,7 @@ fn operator<B: Builder>(builder: B) -> Opened<Operator> {
 
 /// Where to open, and what may be used for it.
 struct At<'a> {
-    place: &'a Place,
+    place: &'a OnlinePlace,
     remote: Option<&'a Remote>,
     /// The user named the remote: its secret goes before the environment's.
     named: bool,
@@ -167,7 +167,7 @@ impl At<'_> {
 
     /// A pair of variables of the environment.
     fn env_keys(&self, user: &[&str], secret: &[&str]) -> Option<Keys> {
-        let secret = self.ambient.first(secret).map(Secret::new)?;
+        let secret = self.ambient.first(secret).map(StoreSecret::new)?;
         Some(Keys { user: self.ambient.first(user), secret: Some(secret), plain: false })
     }
 

@@ -9,7 +9,7 @@ mod verdict;
 
 use oblivio_store::Result;
 use std::time::Duration;
-pub use verdict::{Begin, Connect, Effort, Lost, Race, Speed, Torn, Verdict};
+pub use verdict::{Begin, Connect, Effort, LostCounts, ProbeVerdict, Race, Speed, Torn};
 
 /// Tries a service out, under names that begin with `probe-`, the tag (sixteen hex digits) and a
 /// dash. It removes them again, and what a trial left that was killed: one that is at work at the
@@ -22,7 +22,7 @@ pub fn probe(
     effort: Effort,
     tag: &str,
     clock: &dyn Fn() -> Duration,
-) -> Result<Verdict> {
+) -> Result<ProbeVerdict> {
     let trials = trials::Trials::new(connect, effort, tag)?;
     let found = trials.run(clock);
     let cleaned = trials.clean();

@@ -29,9 +29,9 @@ pub fn keep_from(program: &mut Command) {
 
 /// A password, a key or a token. It does not print, and is wiped when dropped.
 #[derive(Clone)]
-pub struct Secret(Zeroizing<String>);
+pub struct StoreSecret(Zeroizing<String>);
 
-impl Secret {
+impl StoreSecret {
     /// Keeps a secret.
     #[must_use]
     pub fn new(secret: String) -> Self {
@@ -45,7 +45,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for StoreSecret {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("***")
     }
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_secret_does_not_print() {
-        let secret = Secret::new("hunter2".to_owned());
+        let secret = StoreSecret::new("hunter2".to_owned());
         assert_eq!(format!("{secret:?} {:?}", Some(&secret)), "*** Some(***)");
         let env: Lookup = Arc::new(|_| Some("hunter2".to_owned()));
         let ambient = Ambient { env, home: PathBuf::from("/home/alice") };

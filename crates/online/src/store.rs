@@ -5,7 +5,8 @@ use super::driver::Driver;
 use super::failure::Failure;
 use super::runtime::Runtime;
 use oblivio_store::{
-    Answer, Call, Capabilities, Held, Objects, PutMode, ReadAt, Result, StoreError, check_name,
+    Capabilities, Held, Objects, PutMode, ReadAt, Result, StoreAnswer, StoreCall, StoreError,
+    check_name,
 };
 use opendal::Buffer;
 use std::fmt;
@@ -169,7 +170,7 @@ impl Objects for OnlineStore {
         answers.try_for_each(|(answer, part)| answer.map_err(|failure| failure.about(part[0])))
     }
 
-    fn answer(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn answer(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         call.on_objects(self)
     }
 }

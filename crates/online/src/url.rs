@@ -77,7 +77,7 @@ impl Service {
 
 /// A place at a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct OnlinePlace {
     /// The service.
     pub service: Service,
     /// The user, for SFTP.
@@ -96,7 +96,7 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Url {
     /// A place at a service.
-    Place(Place),
+    Place(OnlinePlace),
     /// `name:path`, from the user's file of remotes.
     Named {
         /// The remote's name.
@@ -173,7 +173,7 @@ impl FromStr for Url {
         let (user, host, port) = authority_of(service, authority)?;
         let path = path_of(path)?;
         let query = query_of(service, takes, query)?;
-        Ok(Self::Place(Place { service, user, host, port, path, query }))
+        Ok(Self::Place(OnlinePlace { service, user, host, port, path, query }))
     }
 }
 
@@ -183,7 +183,14 @@ fn account(text: &str) -> Option<Result<Url, UrlError>> {
     let (service, _, takes) = *SERVICES.iter().find(|it| it.1 == scheme && it.0.is_account())?;
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
     let place = |path: String, query| {
-        Url::Place(Place { service, user: None, host: String::new(), port: None, path, query })
+        Url::Place(OnlinePlace {
+            service,
+            user: None,
+            host: String::new(),
+            port: None,
+            path,
+            query,
+        })
     };
     Some(path_of(path).and_then(|path| Ok(place(path, query_of(service, takes, query)?))))
 }
@@ -288,7 +295,7 @@ fn printable(word: &str) -> String {
     word.chars().filter(char::is_ascii_alphanumeric).take(20).collect()
 }
 
-impl Place {
+impl OnlinePlace {
     /// The value of a key of the query.
     #[must_use]
     pub fn query(&self, key: &str) -> Option<&str> {
@@ -306,7 +313,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for OnlinePlace {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_account = self.service.is_account();
         write!(out, "{}:{}", self.service.scheme(), if is_account { "/" } else { "//" })?;

@@ -1,6 +1,6 @@
 //! One try of an operation: what it read, and the asks it ends with. And the loop around it.
 
-use crate::base::{Base, lock};
+use crate::base::{ClientBase, lock};
 use crate::cache::Block;
 use crate::error::{Error, Result};
 use crate::inode::Inode;
@@ -15,8 +15,8 @@ const MOST_TRIES: u32 = 2000;
 /// If they do it this often, it is no race.
 const MOST_CONTRADICTIONS: u32 = 200;
 
-pub struct Attempt<'a> {
-    pub fs: &'a Base,
+pub struct Attempted<'a> {
+    pub fs: &'a ClientBase,
     fresh: bool,
     used_cache: bool,
     seen: BTreeMap<Name, Option<Block>>,
@@ -25,8 +25,8 @@ pub struct Attempt<'a> {
     only: Option<Session>,
 }
 
-impl<'a> Attempt<'a> {
-    pub fn new(fs: &'a Base, fresh: bool) -> Self {
+impl<'a> Attempted<'a> {
+    pub fn new(fs: &'a ClientBase, fresh: bool) -> Self {
         let (seen, asks) = Default::default();
         Self { fs, fresh, used_cache: false, seen, asks, crowded: None, only: None }
     }
@@ -181,22 +181,22 @@ fn after(ask: &Ask, answer: &Answer, block_bytes: usize) -> Option<Option<Block>
     Some(Some(Block::from(block)))
 }
 
-impl Base {
+impl ClientBase {
     /// Answers from what is cached or asked for. A strict client asks.
-    pub fn look<R>(&self, plan: impl FnMut(&mut Attempt<'_>) -> Result<R>) -> Result<R> {
+    pub fn look<R>(&self, plan: impl FnMut(&mut Attempted<'_>) -> Result<R>) -> Result<R> {
         self.notice_changes();
         self.repeat(self.options.strict, true, plan)
     }
 
     /// As [`Self::look`], never from the cache.
-    pub fn look_again<R>(&self, plan: impl FnMut(&mut Attempt<'_>) -> Result<R>) -> Result<R> {
+    pub fn look_again<R>(&self, plan: impl FnMut(&mut Attempted<'_>) -> Result<R>) -> Result<R> {
         self.notice_changes();
         self.repeat(true, true, plan)
     }
 
     /// Carries out the asks that the plan ends with as one transaction; makes the plan again if
     /// others changed what it was made from. A refusal is never made from the cache.
-    pub fn change<R>(&self, plan: impl FnMut(&mut Attempt<'_>) -> Result<R>) -> Result<R> {
+    pub fn change<R>(&self, plan: impl FnMut(&mut Attempted<'_>) -> Result<R>) -> Result<R> {
         self.notice_changes();
         self.repeat(self.options.strict, false, plan)
     }
@@ -205,7 +205,7 @@ impl Base {
     pub fn change_in<R>(
         &self,
         only: Option<Session>,
-        mut plan: impl FnMut(&mut Attempt<'_>) -> Result<R>,
+        mut plan: impl FnMut(&mut Attempted<'_>) -> Result<R>,
     ) -> Result<R> {
         self.change(|attempt| {
             attempt.only_in(only);
@@ -217,11 +217,11 @@ impl Base {
         &self,
         mut fresh: bool,
         trust: bool,
-        mut plan: impl FnMut(&mut Attempt<'_>) -> Result<R>,
+        mut plan: impl FnMut(&mut Attempted<'_>) -> Result<R>,
     ) -> Result<R> {
         let mut contradictions = 0;
         for _ in 0..MOST_TRIES {
-            let mut attempt = Attempt::new(self, fresh);
+            let mut attempt = Attempted::new(self, fresh);
             match plan(&mut attempt) {
                 Ok(answer) => {
                     let crowded = attempt.crowded();

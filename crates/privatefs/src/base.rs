@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const MOST_NOTICES: usize = 1 << 14;
 
 /// Time and chance, from outside.
-pub struct Environment {
+pub struct ClientEnvironment {
     /// The time of this computer.
     pub now: Box<dyn Fn() -> Timestamp + Send + Sync>,
     /// Fresh random bytes that nobody can foresee: a file's number is one.
@@ -21,7 +21,7 @@ pub struct Environment {
 
 /// How a client works.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct FsOptions {
     /// Nothing is answered from memory and no write waits: all operations are linearizable.
     pub strict: bool,
     /// Blocks of metadata that are kept in memory.
@@ -30,7 +30,7 @@ pub struct Options {
     pub waiting_pages: usize,
 }
 
-impl Default for Options {
+impl Default for FsOptions {
     fn default() -> Self {
         Self { strict: false, cached_blocks: 4096, waiting_pages: 64 }
     }
@@ -38,7 +38,7 @@ impl Default for Options {
 
 /// Something that a client above (the kernel) may have cached, and that another client changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Notice {
+pub enum CacheNotice {
     /// Attributes, and data or a link's target if they are short.
     Inode(Owner),
     /// A file's data, or a directory's names.
@@ -48,13 +48,13 @@ pub enum Notice {
 }
 
 /// A client without its open files.
-pub struct Base {
+pub struct ClientBase {
     pub transactions: Arc<dyn Transactions>,
     pub cache: Mutex<Cache>,
-    pub options: Options,
+    pub options: FsOptions,
     pub block_bytes: usize,
-    environment: Environment,
-    notices: Mutex<BTreeSet<Notice>>,
+    environment: ClientEnvironment,
+    notices: Mutex<BTreeSet<CacheNotice>>,
 }
 
 /// A thread that panicked left no half change: those are transactions.
@@ -62,11 +62,11 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Base {
+impl ClientBase {
     pub fn new(
         transactions: Arc<dyn Transactions>,
-        environment: Environment,
-        options: Options,
+        environment: ClientEnvironment,
+        options: FsOptions,
     ) -> Self {
         let block_bytes = transactions.block_bytes();
         let cache = Mutex::new(Cache::new(options.cached_blocks.max(64)));
@@ -121,7 +121,7 @@ impl Base {
 
     /// A client above forgets what it knows of a file.
     pub fn notice(&self, id: Owner) {
-        lock(&self.notices).extend([Notice::Inode(id), Notice::Blocks(id)]);
+        lock(&self.notices).extend([CacheNotice::Inode(id), CacheNotice::Blocks(id)]);
     }
 
     /// Drops from the cache what others changed.
@@ -131,7 +131,7 @@ impl Base {
         let Changes::Known(changes) = changes else {
             cache.clear();
             notices.clear();
-            notices.insert(Notice::Everything);
+            notices.insert(CacheNotice::Everything);
             return;
         };
         for change in changes {
@@ -142,19 +142,19 @@ impl Base {
             }
             let Name { owner, index } = name;
             if index == 0 {
-                notices.insert(Notice::Inode(owner));
+                notices.insert(CacheNotice::Inode(owner));
             }
             if index >= layout::DATA || and_later {
-                notices.insert(Notice::Blocks(owner));
+                notices.insert(CacheNotice::Blocks(owner));
             }
         }
         if notices.len() > MOST_NOTICES {
             notices.clear();
-            notices.insert(Notice::Everything);
+            notices.insert(CacheNotice::Everything);
         }
     }
 
-    pub fn take_notices(&self) -> Vec<Notice> {
+    pub fn take_notices(&self) -> Vec<CacheNotice> {
         self.notice_changes();
         std::mem::take(&mut *lock(&self.notices)).into_iter().collect()
     }

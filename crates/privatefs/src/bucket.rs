@@ -8,7 +8,7 @@
 //! outdated number of buckets finds it by the level.
 
 use crate::error::{Error, Result};
-use crate::layout::Reader;
+use crate::layout::BlockCursor;
 use crate::transactions::{Action, Compare, Owner};
 use crate::types::{FileKind, NAME_BYTES};
 
@@ -27,7 +27,7 @@ pub struct Dirent {
 
 /// One block of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leaf {
+pub struct BucketBlock {
     /// None: the block was never written.
     pub stamp: Option<[u8; 16]>,
     pub level: u8,
@@ -36,13 +36,13 @@ pub struct Leaf {
     pub entries: Vec<Dirent>,
 }
 
-impl Leaf {
+impl BucketBlock {
     /// The first bucket of a directory is not written before its first name.
     pub fn decode(block: Option<&[u8]>) -> Result<Self> {
         let Some(block) = block else {
             return Ok(Self { stamp: None, level: 0, links: 0, entries: Vec::new() });
         };
-        let mut at = Reader(block);
+        let mut at = BlockCursor(block);
         let stamp = Some(at.array()?);
         let (level, links, count) = (at.u8()?, at.u8()?, at.u16()?);
         if level > 32 || links >= MOST_LINKS {
@@ -164,11 +164,11 @@ mod tests {
     #[test]
     fn a_leaf_is_what_was_written_and_damage_is_found() {
         let entry = Dirent { name: b"name".to_vec(), id: [7; 16], kind: FileKind::Fifo };
-        let leaf = Leaf { stamp: Some([9; 16]), level: 3, links: 1, entries: vec![entry] };
+        let leaf = BucketBlock { stamp: Some([9; 16]), level: 3, links: 1, entries: vec![entry] };
         let block = leaf.encode([9; 16]);
-        assert_eq!(Leaf::decode(Some(&block)).unwrap(), leaf);
+        assert_eq!(BucketBlock::decode(Some(&block)).unwrap(), leaf);
         for end in 0..block.len() {
-            assert!(Leaf::decode(Some(&block[..end])).is_err());
+            assert!(BucketBlock::decode(Some(&block[..end])).is_err());
         }
     }
 }

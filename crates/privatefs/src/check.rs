@@ -1,13 +1,13 @@
 //! A look at everything: names, links, orphans. For a time when no other client changes anything.
 
-use crate::attempt::Attempt;
+use crate::attempt::Attempted;
 use crate::bucket::{self, Dirent};
 use crate::client::PrivateFs;
-use crate::directory::Bucket;
+use crate::directory::ChangedBucket;
 use crate::error::{Error, Result};
 use crate::inode::Inode;
 use crate::layout::{self, MOVES, ORPHANS, ROOT};
-use crate::listed::Listed;
+use crate::listed::StampedList;
 use crate::transactions::{Ask, Owner};
 use crate::types::FileKind;
 use std::collections::btree_map::Entry as BTreeEntry;
@@ -173,11 +173,11 @@ impl PrivateFs {
 
     fn read_directory(&self, id: Owner, walk: &mut Walk) -> Result<(Inode, Vec<Dirent>)> {
         let mut misplaced = Vec::new();
-        let read = self.look_again(|attempt: &mut Attempt<'_>| {
+        let read = self.look_again(|attempt: &mut Attempted<'_>| {
             let inode = attempt.directory(id)?;
             let (mut entries, mut seen) = (Vec::new(), BTreeSet::new());
             for number in 0..inode.buckets {
-                let bucket = Bucket::numbered(attempt, &inode, number)?;
+                let bucket = ChangedBucket::numbered(attempt, &inode, number)?;
                 for entry in bucket.entries() {
                     let (place, _) = bucket::place(bucket::hash(id, &entry.name), inode.buckets);
                     if place != number || !seen.insert(entry.name.clone()) {
@@ -297,7 +297,7 @@ impl PrivateFs {
             attempt.ask(inode.replace(stamp, self.block_bytes));
             if found == 0 {
                 let name = layout::orphans(id);
-                let mut list = Listed::decode(attempt.read(name)?.as_deref())?;
+                let mut list = StampedList::decode(attempt.read(name)?.as_deref())?;
                 if !list.ids.contains(&id) {
                     list.ids.push(id);
                     let action = list.write(self.random());

@@ -1,9 +1,9 @@
 //! One client of a volume.
 
-use crate::base::{Base, Environment, Notice, Options};
+use crate::base::{CacheNotice, ClientBase, ClientEnvironment, FsOptions};
 use crate::error::{Error, Result};
-use crate::file::OpenFile;
-use crate::inode::{Form, Inode};
+use crate::file::ClientFile;
+use crate::inode::{DataForm, Inode};
 use crate::layout::{self, LEAST_BLOCK, ROOT};
 use crate::node::NodeAttr;
 use crate::transactions::{Action, Ask, Compare, Name, Owner, Space, Transactions};
@@ -15,16 +15,16 @@ use std::sync::{Arc, Mutex};
 
 /// A client of a file system.
 pub struct PrivateFs {
-    base: Base,
-    pub(crate) files: Mutex<BTreeMap<Owner, Arc<Mutex<OpenFile>>>>,
+    base: ClientBase,
+    pub(crate) files: Mutex<BTreeMap<Owner, Arc<Mutex<ClientFile>>>>,
     pub(crate) handles: AtomicU64,
 }
 
 // Operations reach the line and the cache as if they were the client's own.
 impl Deref for PrivateFs {
-    type Target = Base;
+    type Target = ClientBase;
 
-    fn deref(&self) -> &Base {
+    fn deref(&self) -> &ClientBase {
         &self.base
     }
 }
@@ -36,13 +36,13 @@ impl PrivateFs {
     /// `Invalid` if blocks are too small for the layout.
     pub fn new(
         transactions: Arc<dyn Transactions>,
-        environment: Environment,
-        options: Options,
+        environment: ClientEnvironment,
+        options: FsOptions,
     ) -> Result<Self> {
         if transactions.block_bytes() < LEAST_BLOCK {
             return Err(Error::Invalid("blocks are too small"));
         }
-        let base = Base::new(transactions, environment, options);
+        let base = ClientBase::new(transactions, environment, options);
         Ok(Self { base, files: Mutex::default(), handles: AtomicU64::default() })
     }
 
@@ -118,7 +118,7 @@ impl PrivateFs {
     }
 
     /// What others changed since the last call, for caches above. It asks for no blocks.
-    pub fn take_notices(&self) -> Vec<Notice> {
+    pub fn take_notices(&self) -> Vec<CacheNotice> {
         self.base.take_notices()
     }
 
@@ -134,7 +134,7 @@ impl PrivateFs {
             guard: self.random(),
             nlink: 1,
             kind,
-            form: Form::Inline,
+            form: DataForm::Inline,
             mode: node.mode & MODE_BITS,
             uid: node.uid,
             gid: node.gid,

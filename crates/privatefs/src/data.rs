@@ -2,10 +2,10 @@
 
 use crate::base::lock;
 use crate::client::PrivateFs;
-use crate::dirty::{Page, pieces};
+use crate::dirty::{DirtyPage, pieces};
 use crate::error::{Error, Result};
-use crate::file::OpenFile;
-use crate::inode::{Form, Inode};
+use crate::file::ClientFile;
+use crate::inode::{DataForm, Inode};
 use crate::layout;
 use crate::resize::plan_blocks;
 use crate::transactions::{Action, Ask, Compare, MOST_ASKS, Name, Owner, TOGETHER};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The pages of a file that wait, and where it ends with them.
-type Waiting = (BTreeMap<u64, Page>, u64);
+type Waiting = (BTreeMap<u64, DirtyPage>, u64);
 
 impl PrivateFs {
     /// Reads from a file, up to its end. Its pages are asked for together, and some after them if
@@ -30,11 +30,11 @@ impl PrivateFs {
         let inode = self.look(|attempt| attempt.inode(id))?;
         let (len, size) = bound(&inode, offset, len, waiting_end)?;
         let mut data = vec![0; len];
-        if inode.form == Form::Inline {
+        if inode.form == DataForm::Inline {
             copy_inline(&inode, offset, &mut data);
         }
-        let whole = |page: &u64| waiting.get(page).is_some_and(Page::is_whole);
-        let needed = |page: &u64| inode.form == Form::Blocks && !whole(page);
+        let whole = |page: &u64| waiting.get(page).is_some_and(DirtyPage::is_whole);
+        let needed = |page: &u64| inode.form == DataForm::Blocks && !whole(page);
         let mut missing: Vec<u64> =
             pieces(offset, len, self.block_bytes).map(|(page, ..)| page).collect();
         missing.retain(needed);
@@ -83,11 +83,11 @@ impl PrivateFs {
             let inode = Inode::decode(id, &inode)?;
             let (found, _) = bound(&inode, at, wanted, 0)?;
             let mut part = vec![0; found];
-            if inode.form == Form::Inline {
+            if inode.form == DataForm::Inline {
                 copy_inline(&inode, at, &mut part);
             }
             for ((_, from, to), answer) in pieces(at, found, self.block_bytes).zip(answers) {
-                let content = answer.content.filter(|_| inode.form == Form::Blocks);
+                let content = answer.content.filter(|_| inode.form == DataForm::Blocks);
                 if let Some(content) = content {
                     let content = content.get(from).ok_or(Error::Damaged("a short block"))?;
                     part[to].copy_from_slice(content);
@@ -157,7 +157,7 @@ impl PrivateFs {
         &self,
         id: Owner,
         data: &[u8],
-        file: &mut OpenFile,
+        file: &mut ClientFile,
     ) -> Result<(Option<u64>, usize)> {
         file.written = self.now();
         self.change_in(file.locks, |attempt| {
@@ -171,11 +171,11 @@ impl PrivateFs {
             }
             let within = (begin % self.block_bytes as u64) as usize;
             let mut taken = data.len().min((MOST_ASKS - 1) * self.block_bytes - within);
-            if inode.form == Form::Inline
+            if inode.form == DataForm::Inline
                 && inode.fits_inline(begin + taken as u64, self.block_bytes)
             {
                 inode.inline.extend(&data[..taken]);
-            } else if inode.form == Form::Inline {
+            } else if inode.form == DataForm::Inline {
                 plan_blocks(attempt, &mut inode);
                 taken = 0;
             } else {
@@ -213,7 +213,7 @@ fn copy_inline(inode: &Inode, offset: u64, data: &mut [u8]) {
     }
 }
 
-fn lay_over(pages: &BTreeMap<u64, Page>, offset: u64, data: &mut [u8], block_bytes: usize) {
+fn lay_over(pages: &BTreeMap<u64, DirtyPage>, offset: u64, data: &mut [u8], block_bytes: usize) {
     for (number, part, to) in pieces(offset, data.len(), block_bytes) {
         if let Some(page) = pages.get(&number) {
             let mut base = vec![0; block_bytes];

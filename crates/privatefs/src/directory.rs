@@ -1,8 +1,8 @@
 //! Names in the buckets of a directory.
 
-use crate::attempt::Attempt;
-use crate::base::Base;
-use crate::bucket::{self, Dirent, Leaf, MOST_LINKS};
+use crate::attempt::Attempted;
+use crate::base::ClientBase;
+use crate::bucket::{self, BucketBlock, Dirent, MOST_LINKS};
 use crate::error::{Error, Result};
 use crate::inode::Inode;
 use crate::layout;
@@ -13,24 +13,24 @@ const MOST_BUCKETS: u32 = 1 << 31;
 
 /// A bucket with changes that are not asked for yet.
 #[derive(Clone)]
-pub struct Bucket {
+pub struct ChangedBucket {
     directory: Owner,
     number: u32,
-    leaves: Vec<Leaf>,
+    leaves: Vec<BucketBlock>,
     changed: Vec<bool>,
 }
 
-impl Bucket {
+impl ChangedBucket {
     /// The bucket for a hash. The directory's inode may be outdated; then it is a conflict.
-    pub fn read(attempt: &mut Attempt<'_>, directory: &Inode, hash: u64) -> Result<Self> {
+    pub fn read(attempt: &mut Attempted<'_>, directory: &Inode, hash: u64) -> Result<Self> {
         let (number, _) = bucket::place(hash, directory.buckets);
         Self::numbered(attempt, directory, number)
     }
 
-    pub fn numbered(attempt: &mut Attempt<'_>, directory: &Inode, number: u32) -> Result<Self> {
+    pub fn numbered(attempt: &mut Attempted<'_>, directory: &Inode, number: u32) -> Result<Self> {
         let level = bucket::level_of(number, directory.buckets);
         let block = attempt.read(layout::bucket(directory.id, number, 0))?;
-        let first = Leaf::decode(block.as_deref())?;
+        let first = BucketBlock::decode(block.as_deref())?;
         if first.level != level || (first.stamp.is_none() && number != 0) {
             return Err(Error::Conflict);
         }
@@ -39,7 +39,7 @@ impl Bucket {
         attempt.read_many(&further)?;
         let mut leaves = vec![first];
         for name in further {
-            let leaf = Leaf::decode(attempt.read(name)?.as_deref())?;
+            let leaf = BucketBlock::decode(attempt.read(name)?.as_deref())?;
             if leaf.stamp.is_none() || leaf.level != level {
                 return Err(Error::Conflict);
             }
@@ -81,7 +81,7 @@ impl Bucket {
 
     /// Adds a name that is not there. The first block changes in any case: two clients that add the
     /// same name meet there.
-    pub fn insert(&mut self, attempt: &mut Attempt<'_>, entry: Dirent) -> Result<()> {
+    pub fn insert(&mut self, attempt: &mut Attempted<'_>, entry: Dirent) -> Result<()> {
         let block_bytes = attempt.fs.block_bytes;
         let room = self.leaves.iter().position(|leaf| leaf.has_room(&entry.name, block_bytes));
         let at = match room {
@@ -92,7 +92,7 @@ impl Bucket {
                     return Err(Error::Conflict);
                 }
                 let level = self.leaves[0].level;
-                self.leaves.push(Leaf { stamp: None, level, links: 0, entries: Vec::new() });
+                self.leaves.push(BucketBlock { stamp: None, level, links: 0, entries: Vec::new() });
                 self.changed.push(true);
                 self.leaves[0].links += 1;
                 self.leaves.len() - 1
@@ -107,7 +107,7 @@ impl Bucket {
     }
 
     /// Asks for the changes.
-    pub fn write(&self, attempt: &mut Attempt<'_>) {
+    pub fn write(&self, attempt: &mut Attempted<'_>) {
         for (link, (leaf, _)) in
             self.leaves.iter().zip(&self.changed).enumerate().filter(|(_, (_, changed))| **changed)
         {
@@ -118,7 +118,7 @@ impl Bucket {
     }
 }
 
-impl Base {
+impl ClientBase {
     /// Gives a directory one bucket more: the names of the bucket whose turn it is are parted
     /// between the two.
     pub fn split(&self, directory: Owner) -> Result<()> {
@@ -128,14 +128,14 @@ impl Base {
                 return Err(Error::Full("names in this directory"));
             }
             let (old, new) = (bucket::next_split(inode.buckets), inode.buckets);
-            let from = Bucket::numbered(attempt, &inode, old)?;
+            let from = ChangedBucket::numbered(attempt, &inode, old)?;
             let level = bucket::level_of(old, inode.buckets) + 1;
             let stays = |entry: &Dirent| {
                 let (number, _) = bucket::place(bucket::hash(directory, &entry.name), new + 1);
                 number == old
             };
             let (stay, go): (Vec<Dirent>, Vec<Dirent>) = from.entries().cloned().partition(stays);
-            let before: Vec<Compare> = from.leaves.iter().map(Leaf::unchanged).collect();
+            let before: Vec<Compare> = from.leaves.iter().map(BucketBlock::unchanged).collect();
             put(attempt, directory, old, level, stay, &before);
             put(attempt, directory, new, level, go, &[]);
             let stamp = inode.stamp;
@@ -149,7 +149,7 @@ impl Base {
 
 /// Writes a bucket anew, and removes the blocks that it no longer has.
 fn put(
-    attempt: &mut Attempt<'_>,
+    attempt: &mut Attempted<'_>,
     directory: Owner,
     number: u32,
     level: u8,
@@ -157,11 +157,11 @@ fn put(
     before: &[Compare],
 ) {
     let fs = attempt.fs;
-    let mut leaves = vec![Leaf { stamp: None, level, links: 0, entries: Vec::new() }];
+    let mut leaves = vec![BucketBlock { stamp: None, level, links: 0, entries: Vec::new() }];
     for entry in entries {
         let full = !leaves.last().is_some_and(|leaf| leaf.has_room(&entry.name, fs.block_bytes));
         if full {
-            leaves.push(Leaf { stamp: None, level, links: 0, entries: Vec::new() });
+            leaves.push(BucketBlock { stamp: None, level, links: 0, entries: Vec::new() });
         }
         if let Some(last) = leaves.last_mut() {
             last.entries.push(entry);
@@ -181,14 +181,14 @@ fn put(
 
 /// Fails with `NotEmpty` if a directory has names. It asks, even for what is cached: a name that
 /// came after the inode was read changes the inode, which the caller compares.
-pub fn check_empty(attempt: &mut Attempt<'_>, directory: &Inode) -> Result<()> {
+pub fn check_empty(attempt: &mut Attempted<'_>, directory: &Inode) -> Result<()> {
     attempt.ask_afresh();
     for first in (0..directory.buckets).step_by(TOGETHER) {
         let numbers = first..directory.buckets.min(first.saturating_add(TOGETHER as u32));
         let name = |number| layout::bucket(directory.id, number, 0);
         attempt.read_many(&numbers.clone().map(name).collect::<Vec<Name>>())?;
         for number in numbers {
-            if Bucket::numbered(attempt, directory, number)?.entries().next().is_some() {
+            if ChangedBucket::numbered(attempt, directory, number)?.entries().next().is_some() {
                 return Err(Error::NotEmpty);
             }
         }

@@ -5,13 +5,13 @@ use std::ops::Range;
 
 /// A page and the parts of it that were written; the rest is zeros and means nothing.
 #[derive(Clone, Debug, Default)]
-pub struct Page {
+pub struct DirtyPage {
     pub bytes: Vec<u8>,
     /// Apart, in order.
     pub parts: Vec<Range<usize>>,
 }
 
-impl Page {
+impl DirtyPage {
     /// Puts the written parts over what the page holds.
     pub fn lay_over(&self, base: &mut [u8]) {
         for part in &self.parts {
@@ -43,7 +43,7 @@ impl Page {
 /// The pages of one file.
 #[derive(Clone, Debug, Default)]
 pub struct Dirty {
-    pub pages: BTreeMap<u64, Page>,
+    pub pages: BTreeMap<u64, DirtyPage>,
     /// The end of the furthest byte written since the last flush.
     pub end: u64,
     /// Whether anything was written since the last flush.

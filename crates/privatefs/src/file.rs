@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 /// A file that this client has open.
 #[derive(Default)]
-pub struct OpenFile {
+pub struct ClientFile {
     pub opens: u64,
     /// The session that the inode names as a holder for this client.
     pub held: Option<Session>,

@@ -1,12 +1,12 @@
 //! Writing what waits: pages first, in flight together, then the inode.
 
-use crate::attempt::Attempt;
+use crate::attempt::Attempted;
 use crate::base::lock;
 use crate::client::PrivateFs;
-use crate::dirty::{Dirty, Page};
+use crate::dirty::{Dirty, DirtyPage};
 use crate::error::{Error, Result};
-use crate::file::OpenFile;
-use crate::inode::{Form, Inode};
+use crate::file::ClientFile;
+use crate::inode::{DataForm, Inode};
 use crate::layout;
 use crate::resize::{plan_blocks, plan_resize};
 use crate::transactions::{Action, Ask, Compare, Owner, TOGETHER};
@@ -55,7 +55,7 @@ impl PrivateFs {
         results.into_iter().collect::<Result<()>>().and(synced)
     }
 
-    pub(crate) fn flush_file(&self, id: Owner, file: &mut OpenFile) -> Result<()> {
+    pub(crate) fn flush_file(&self, id: Owner, file: &mut ClientFile) -> Result<()> {
         self.keep_locks(id, file)?;
         if !file.dirty.any {
             return Ok(());
@@ -80,7 +80,7 @@ impl PrivateFs {
         let _ = self.transactions.carry_out(&[forget]);
     }
 
-    fn write_all(&self, id: Owner, file: &OpenFile) -> Result<()> {
+    fn write_all(&self, id: Owner, file: &ClientFile) -> Result<()> {
         for _ in 0..MOST_TRIES {
             match self.change_in(file.locks, |attempt| self.step(attempt, id, file))? {
                 Step::Done => return Ok(()),
@@ -96,10 +96,10 @@ impl PrivateFs {
         Err(Error::Busy)
     }
 
-    fn step(&self, attempt: &mut Attempt<'_>, id: Owner, file: &OpenFile) -> Result<Step> {
+    fn step(&self, attempt: &mut Attempted<'_>, id: Owner, file: &ClientFile) -> Result<Step> {
         let mut inode = attempt.inode(id)?;
         let (stamp, end) = (inode.stamp, inode.size.max(file.dirty.end));
-        if inode.form == Form::Inline && inode.fits_inline(end, self.block_bytes) {
+        if inode.form == DataForm::Inline && inode.fits_inline(end, self.block_bytes) {
             inode.inline.resize(end as usize, 0);
             write_inline(&mut inode.inline, &file.dirty, self.block_bytes);
             inode.size = end;
@@ -112,7 +112,7 @@ impl PrivateFs {
             plan_resize(attempt, &mut inode, gap);
             return Ok(Step::Again);
         }
-        if inode.form == Form::Inline && inode.size > 0 {
+        if inode.form == DataForm::Inline && inode.size > 0 {
             plan_blocks(attempt, &mut inode);
             inode.changed(self.random(), inode.ctime);
             attempt.ask(inode.replace(stamp, self.block_bytes));
@@ -121,7 +121,7 @@ impl PrivateFs {
         Ok(Step::Pages(Box::new(inode)))
     }
 
-    fn write_pages(&self, id: Owner, file: &OpenFile) -> Result<()> {
+    fn write_pages(&self, id: Owner, file: &ClientFile) -> Result<()> {
         let asks = file.dirty.pages.iter().flat_map(|(page, content)| {
             let name = layout::data(id, *page);
             actions(content).map(move |action| vec![Ask::change(name, action, Compare::Always)])
@@ -135,17 +135,17 @@ impl PrivateFs {
 
     /// The inode after its pages: one ask. False: its blocks came to mean something else since
     /// `before`, so the pages may be gone.
-    fn finish(&self, id: Owner, file: &OpenFile, before: &Inode) -> Result<bool> {
+    fn finish(&self, id: Owner, file: &ClientFile, before: &Inode) -> Result<bool> {
         self.change_in(file.locks, |attempt| {
             let mut inode = attempt.inode(id)?;
-            let (stamp, inline) = (inode.stamp, inode.form == Form::Inline);
+            let (stamp, inline) = (inode.stamp, inode.form == DataForm::Inline);
             if (inode.guard, inode.form) != (before.guard, before.form)
                 || (inline && inode.size > 0)
             {
                 return Ok(false);
             }
             if inline {
-                (inode.form, inode.guard) = (Form::Blocks, self.random());
+                (inode.form, inode.guard) = (DataForm::Blocks, self.random());
             }
             inode.size = inode.size.max(file.dirty.end);
             inode.modified(self.random(), file.written);
@@ -155,7 +155,7 @@ impl PrivateFs {
     }
 }
 
-fn actions(page: &Page) -> impl Iterator<Item = Action> + '_ {
+fn actions(page: &DirtyPage) -> impl Iterator<Item = Action> + '_ {
     page.parts.iter().map(|part| match part.len() == page.bytes.len() {
         true => Action::Write(page.bytes.clone()),
         false => Action::Patch { offset: part.start, bytes: page.bytes[part.clone()].to_vec() },

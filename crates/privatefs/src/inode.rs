@@ -13,7 +13,7 @@
 //! of the inode mean something else: a split, a cut, the step from inline data to blocks.
 
 use crate::error::{Error, Result};
-use crate::layout::Reader;
+use crate::layout::BlockCursor;
 use crate::node::{self, NodeAttr};
 use crate::transactions::{Action, Ask, Compare, Owner, Session};
 use crate::types::{Attr, FileKind, Timestamp};
@@ -32,7 +32,7 @@ const INLINE_XATTRS: usize = 1024;
 
 /// Where the data is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum DataForm {
     Inline,
     Blocks,
 }
@@ -48,7 +48,7 @@ pub struct Inode {
     pub guard: [u8; 16],
     pub nlink: u32,
     pub kind: FileKind,
-    pub form: Form,
+    pub form: DataForm,
     pub mode: u32,
     pub uid: u32,
     pub gid: u32,
@@ -70,7 +70,7 @@ pub struct Inode {
 
 impl Inode {
     pub fn decode(id: Owner, block: &[u8]) -> Result<Self> {
-        let mut at = Reader(block);
+        let mut at = BlockCursor(block);
         let mut holders = Vec::new();
         for _ in 0..HOLDERS {
             holders.push(Session::from_bytes(at.array()?));
@@ -85,8 +85,8 @@ impl Inode {
         }
         let kind = FileKind::from_stored(at.u8()?).ok_or(Error::Damaged("an unknown kind"))?;
         let form = match at.u8()? {
-            0 => Form::Inline,
-            1 => Form::Blocks,
+            0 => DataForm::Inline,
+            1 => DataForm::Blocks,
             _ => return Err(Error::Damaged("an unknown form")),
         };
         let (mode, uid, gid, rdev) = (at.u32()?, at.u32()?, at.u32()?, at.u32()?);
@@ -97,7 +97,8 @@ impl Inode {
         let here = if xattrs_stamp == [0; 16] { xattrs_bytes } else { 0 };
         let xattrs = at.bytes(here as usize)?.to_vec();
         let inline = at.bytes(inline as usize)?.to_vec();
-        let whole = form == Form::Blocks || kind != FileKind::File || inline.len() as u64 == size;
+        let whole =
+            form == DataForm::Blocks || kind != FileKind::File || inline.len() as u64 == size;
         if !whole || size > types::MAX_FILE || (kind == FileKind::Directory && buckets == 0) {
             return Err(Error::Damaged("an inode that contradicts itself"));
         }
@@ -135,7 +136,7 @@ impl Inode {
         block.extend(self.guard);
         block.extend(self.nlink.to_le_bytes());
         block.extend(MAGIC.to_le_bytes());
-        block.extend([self.kind as u8, u8::from(self.form == Form::Blocks)]);
+        block.extend([self.kind as u8, u8::from(self.form == DataForm::Blocks)]);
         for word in [self.mode, self.uid, self.gid, self.rdev] {
             block.extend(word.to_le_bytes());
         }
@@ -281,7 +282,7 @@ fn unchanged(holders_stamp: [u8; 8], stamp: [u8; 16]) -> Compare {
     Compare::Bytes(HOLDERS_STAMP, [&holders_stamp[..], &stamp].concat())
 }
 
-fn time(at: &mut Reader) -> Result<Timestamp> {
+fn time(at: &mut BlockCursor) -> Result<Timestamp> {
     let (seconds, nanos) = (i64::from_le_bytes(at.array()?), at.u32()?);
     match nanos {
         0..1_000_000_000 => Ok(Timestamp { seconds, nanos }),

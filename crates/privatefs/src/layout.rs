@@ -62,9 +62,9 @@ pub fn moves() -> Name {
 }
 
 /// A cursor over a block. Each read fails at the end, so no length in a block is trusted.
-pub struct Reader<'a>(pub &'a [u8]);
+pub struct BlockCursor<'a>(pub &'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> BlockCursor<'a> {
     pub fn bytes(&mut self, len: usize) -> Result<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(len).ok_or(Error::Damaged("it ends early"))?;
         self.0 = rest;

@@ -60,13 +60,13 @@ mod transactions;
 mod types;
 mod xattrs;
 
-pub use base::{Environment, Notice, Options};
+pub use base::{CacheNotice, ClientEnvironment, FsOptions};
 pub use check::{Findings, Problem};
 pub use client::PrivateFs;
 pub use error::{Error, Result};
 pub use layout::ROOT;
 pub use locks::{Lock, LockKind, LockOwner};
-pub use node::{Entry, NodeAttr, number};
+pub use node::{ListedNode, NodeAttr, number};
 pub use transactions::{
     Action, Answer, Ask, Change, Changes, Compare, Does, MOST_ASKS, MOST_COMPARED, Name, Operation,
     Owner, Session, Space, Transactions,

@@ -5,19 +5,19 @@
 //! ```
 
 use crate::error::Result;
-use crate::layout::Reader;
+use crate::layout::BlockCursor;
 use crate::transactions::{Action, Compare, Owner};
 
 /// A list and the stamp that it was read with.
-pub struct Listed {
+pub struct StampedList {
     pub stamp: Option<[u8; 16]>,
     pub ids: Vec<Owner>,
 }
 
-impl Listed {
+impl StampedList {
     pub fn decode(block: Option<&[u8]>) -> Result<Self> {
         let Some(block) = block else { return Ok(Self { stamp: None, ids: Vec::new() }) };
-        let mut at = Reader(block);
+        let mut at = BlockCursor(block);
         let (stamp, count) = (Some(at.array()?), at.u16()?);
         let ids = (0..count).map(|_| at.array()).collect::<Result<_>>()?;
         Ok(Self { stamp, ids })

@@ -1,13 +1,13 @@
 //! Listings of directories.
 
-use crate::attempt::Attempt;
+use crate::attempt::Attempted;
 use crate::bucket::{self, cookie};
 use crate::client::PrivateFs;
-use crate::directory::Bucket;
+use crate::directory::ChangedBucket;
 use crate::error::Result;
 use crate::inode::Inode;
 use crate::layout;
-use crate::node::{Entry, NodeAttr};
+use crate::node::{ListedNode, NodeAttr};
 use crate::transactions::{Name, Owner};
 
 /// Buckets that are asked for together.
@@ -19,7 +19,7 @@ impl PrivateFs {
     ///
     /// # Errors
     /// `NotADirectory`; as [`Self::attr`].
-    pub fn list(&self, directory: Owner, after: u64, least: usize) -> Result<Vec<Entry>> {
+    pub fn list(&self, directory: Owner, after: u64, least: usize) -> Result<Vec<ListedNode>> {
         self.look(|attempt| {
             let inode = attempt.directory(directory)?;
             // Cookies have 63 bits, and the smallest stand for two hashes or more.
@@ -32,7 +32,7 @@ impl PrivateFs {
                     ahead = prefetch(attempt, &inode, begin)?;
                 }
                 ahead -= 1;
-                let bucket = Bucket::numbered(attempt, &inode, number)?;
+                let bucket = ChangedBucket::numbered(attempt, &inode, number)?;
                 found.extend(sorted(&inode, &bucket, after));
                 match next(begin, level) {
                     Some(next) if found.len() < least => begin = next,
@@ -70,7 +70,7 @@ fn next(place: u64, level: u8) -> Option<u64> {
 }
 
 /// Asks for the next buckets together; their number.
-fn prefetch(attempt: &mut Attempt<'_>, directory: &Inode, begin: u64) -> Result<usize> {
+fn prefetch(attempt: &mut Attempted<'_>, directory: &Inode, begin: u64) -> Result<usize> {
     let mut names = Vec::new();
     let mut place = Some(begin);
     while let Some(here) = place.filter(|_| names.len() < TOGETHER) {
@@ -82,10 +82,10 @@ fn prefetch(attempt: &mut Attempt<'_>, directory: &Inode, begin: u64) -> Result<
     Ok(names.len())
 }
 
-fn sorted(directory: &Inode, bucket: &Bucket, after: u64) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = bucket
+fn sorted(directory: &Inode, bucket: &ChangedBucket, after: u64) -> Vec<ListedNode> {
+    let mut entries: Vec<ListedNode> = bucket
         .entries()
-        .map(|entry| Entry {
+        .map(|entry| ListedNode {
             cookie: cookie(bucket::hash(directory.id, &entry.name)),
             name: entry.name.clone(),
             id: entry.id,

@@ -8,12 +8,12 @@
 //! What is written to a file with locks is carried out in their session or not at all: so it never
 //! lands behind what the next holder wrote.
 
-use crate::attempt::Attempt;
+use crate::attempt::Attempted;
 use crate::client::PrivateFs;
 use crate::dirty::Dirty;
 use crate::error::{Error, Result};
-use crate::file::OpenFile;
-use crate::layout::{self, Reader};
+use crate::file::ClientFile;
+use crate::layout::{self, BlockCursor};
 use crate::transactions::{Action, Ask, Compare, Owner, Session};
 use std::sync::atomic::Ordering;
 
@@ -125,7 +125,7 @@ impl PrivateFs {
     }
 
     /// Whether the session goes on in which a file was locked, as far as is known without asking.
-    pub(crate) fn keep_locks(&self, id: Owner, file: &mut OpenFile) -> Result<()> {
+    pub(crate) fn keep_locks(&self, id: Owner, file: &mut ClientFile) -> Result<()> {
         if file.locks.is_none_or(|session| session == self.session()) {
             return Ok(());
         }
@@ -135,7 +135,7 @@ impl PrivateFs {
 
     /// Drops the locks of a file, and what waits to be written: another client may have written
     /// since. All handles that are open now return an error from here on.
-    pub(crate) fn lose_locks(&self, id: Owner, file: &mut OpenFile) {
+    pub(crate) fn lose_locks(&self, id: Owner, file: &mut ClientFile) {
         (file.locks, file.dirty) = (None, Dirty::default());
         file.lost = self.handles.load(Ordering::Relaxed);
         self.notice(id);
@@ -182,7 +182,7 @@ impl PrivateFs {
     pub(crate) fn release_all(
         &self,
         id: Owner,
-        file: &mut OpenFile,
+        file: &mut ClientFile,
         owner: Option<LockOwner>,
     ) -> Result<()> {
         self.release(id, file, |entries, session| {
@@ -197,7 +197,7 @@ impl PrivateFs {
     fn release(
         &self,
         id: Owner,
-        file: &mut OpenFile,
+        file: &mut ClientFile,
         drop_some: impl Fn(&mut Vec<Entry>, &Session),
     ) -> Result<()> {
         if file.locks.is_none() {
@@ -296,11 +296,11 @@ fn add(entries: &mut Vec<Entry>, mut new: Entry) {
     entries.push(new);
 }
 
-fn read(attempt: &mut Attempt<'_>, id: Owner) -> Result<Table> {
+fn read(attempt: &mut Attempted<'_>, id: Owner) -> Result<Table> {
     let Some(block) = attempt.read(layout::locks(id))? else {
         return Ok(Table { stamp: None, entries: Vec::new() });
     };
-    let mut at = Reader(&block);
+    let mut at = BlockCursor(&block);
     let (stamp, count) = (Some(at.array()?), at.u16()?);
     let entry = |_| {
         let (session, number) = (Session::from_bytes(at.array()?), at.u64()?);

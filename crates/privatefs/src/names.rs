@@ -1,11 +1,11 @@
 //! Names: found, made and removed.
 
-use crate::attempt::Attempt;
+use crate::attempt::Attempted;
 use crate::bucket::{self, Dirent, check_name};
 use crate::client::PrivateFs;
-use crate::directory::{Bucket, check_empty};
+use crate::directory::{ChangedBucket, check_empty};
 use crate::error::{Error, Result};
-use crate::inode::{Form, Inode};
+use crate::inode::{DataForm, Inode};
 use crate::layout;
 use crate::node::NodeAttr;
 use crate::orphans::remove_name;
@@ -106,7 +106,7 @@ impl PrivateFs {
         if inode.fits_inline(inode.size, self.block_bytes) {
             inode.inline = making.target.to_vec();
         } else {
-            inode.form = Form::Blocks;
+            inode.form = DataForm::Blocks;
         }
         self.change(|attempt| {
             let (mut directory, mut bucket) = find(attempt, parent, name)?;
@@ -128,7 +128,7 @@ impl PrivateFs {
             note_in(attempt, directory, old);
             let action = Action::Write(inode.encode(self.block_bytes));
             attempt.ask(Ask::change(layout::inode(inode.id), action, Compare::Absent));
-            if inode.form == Form::Blocks {
+            if inode.form == DataForm::Blocks {
                 let action = Action::Write(making.target.to_vec());
                 attempt.ask(Ask::change(layout::data(inode.id, 0), action, Compare::Absent));
             }
@@ -145,8 +145,8 @@ impl PrivateFs {
             let inode = attempt.inode(id)?;
             let len = usize::try_from(inode.size).unwrap_or(usize::MAX);
             match (inode.kind, inode.form) {
-                (FileKind::Symlink, Form::Inline) => Ok(inode.inline),
-                (FileKind::Symlink, Form::Blocks) => {
+                (FileKind::Symlink, DataForm::Inline) => Ok(inode.inline),
+                (FileKind::Symlink, DataForm::Blocks) => {
                     let block = attempt.read(layout::data(id, 0))?.ok_or(Error::Conflict)?;
                     Ok(block.get(..len).ok_or(Error::Damaged("a link's length"))?.to_vec())
                 }
@@ -234,14 +234,18 @@ impl PrivateFs {
 }
 
 /// A directory and the bucket of a name.
-pub fn find(attempt: &mut Attempt<'_>, parent: Owner, name: &[u8]) -> Result<(Inode, Bucket)> {
+pub fn find(
+    attempt: &mut Attempted<'_>,
+    parent: Owner,
+    name: &[u8],
+) -> Result<(Inode, ChangedBucket)> {
     let directory = attempt.directory(parent)?;
-    let bucket = Bucket::read(attempt, &directory, bucket::hash(parent, name))?;
+    let bucket = ChangedBucket::read(attempt, &directory, bucket::hash(parent, name))?;
     Ok((directory, bucket))
 }
 
 /// Asks for a directory's new times, and its links if they are not the `old` ones.
-pub fn note_in(attempt: &mut Attempt<'_>, mut directory: Inode, old: u32) {
+pub fn note_in(attempt: &mut Attempted<'_>, mut directory: Inode, old: u32) {
     directory.modified(attempt.fs.random(), attempt.fs.now());
     let ask = match directory.nlink == old {
         true => directory.touch_directory(),

@@ -47,7 +47,7 @@ pub fn number(id: Owner) -> Ino {
 
 /// One name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ListedNode {
     /// Where a listing goes on after it; at least 3.
     pub cookie: u64,
     /// The name, without `/`.

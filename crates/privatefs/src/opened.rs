@@ -1,11 +1,11 @@
 //! Open files: who holds them, and what waits to be written.
 
-use crate::attempt::Attempt;
+use crate::attempt::Attempted;
 use crate::base::lock;
 use crate::client::PrivateFs;
 use crate::dirty::Dirty;
 use crate::error::{Error, Result};
-use crate::file::OpenFile;
+use crate::file::ClientFile;
 use crate::inode::{HOLDERS, Inode};
 use crate::layout;
 use crate::node::NodeAttr;
@@ -33,7 +33,7 @@ impl PrivateFs {
         .map(|attr| self.with_waiting(attr))
     }
 
-    fn hold(&self, id: Owner, file: &mut OpenFile) -> Result<NodeAttr> {
+    fn hold(&self, id: Owner, file: &mut ClientFile) -> Result<NodeAttr> {
         let before = file.held;
         file.held = self.in_session(|session| {
             self.change(|attempt| self.name_holder(attempt, id, (before, session)))
@@ -53,7 +53,7 @@ impl PrivateFs {
     /// Names a session as a holder, in the place of the one `before` it. None if it cannot be one.
     fn name_holder(
         &self,
-        attempt: &mut Attempt<'_>,
+        attempt: &mut Attempted<'_>,
         id: Owner,
         (before, session): (Option<Session>, Session),
     ) -> Result<Option<Session>> {
@@ -133,7 +133,7 @@ impl PrivateFs {
         })
     }
 
-    fn let_go(&self, id: Owner, file: &mut OpenFile) -> Result<()> {
+    fn let_go(&self, id: Owner, file: &mut ClientFile) -> Result<()> {
         let held = file.held.take();
         self.change(|attempt| {
             let Some(mut inode) = attempt.find_inode(id)? else { return Ok(()) };
@@ -152,11 +152,11 @@ impl PrivateFs {
     pub(crate) fn with_file<R>(
         &self,
         id: Owner,
-        work: impl FnOnce(&mut OpenFile) -> Result<R>,
+        work: impl FnOnce(&mut ClientFile) -> Result<R>,
     ) -> Result<R> {
         loop {
             let file = Arc::clone(lock(&self.files).entry(id).or_default());
-            let mut file: MutexGuard<'_, OpenFile> = lock(&file);
+            let mut file: MutexGuard<'_, ClientFile> = lock(&file);
             if file.gone {
                 continue;
             }
@@ -170,7 +170,7 @@ impl PrivateFs {
     }
 
     /// The open file, if it is open.
-    pub(crate) fn open_file(&self, id: Owner) -> Option<Arc<Mutex<OpenFile>>> {
+    pub(crate) fn open_file(&self, id: Owner) -> Option<Arc<Mutex<ClientFile>>> {
         lock(&self.files).get(&id).cloned()
     }
 

@@ -1,16 +1,16 @@
 //! Files without names that are still open somewhere.
 
-use crate::attempt::Attempt;
+use crate::attempt::Attempted;
 use crate::client::PrivateFs;
 use crate::error::{Error, Result};
 use crate::inode::Inode;
 use crate::layout::{self, ORPHAN_LISTS};
-use crate::listed::Listed;
+use crate::listed::StampedList;
 use crate::transactions::{Ask, Owner};
 
 /// Takes a file's last name or one of several. `stamp` is what it was read with. It lives on
 /// while somebody holds it open.
-pub fn remove_name(attempt: &mut Attempt<'_>, mut inode: Inode) -> Result<()> {
+pub fn remove_name(attempt: &mut Attempted<'_>, mut inode: Inode) -> Result<()> {
     let (fs, stamp) = (attempt.fs, inode.stamp);
     inode.nlink = inode.nlink.saturating_sub(1);
     if inode.nlink == 0 && !fs.anybody_holds(&inode.holders)? {
@@ -33,7 +33,7 @@ pub fn remove_name(attempt: &mut Attempt<'_>, mut inode: Inode) -> Result<()> {
 }
 
 /// Removes a file that nobody holds and that has no name.
-pub fn reap(attempt: &mut Attempt<'_>, inode: &Inode) -> Result<()> {
+pub fn reap(attempt: &mut Attempted<'_>, inode: &Inode) -> Result<()> {
     let mut list = read_list(attempt, inode.id)?;
     if list.ids.contains(&inode.id) {
         list.ids.retain(|id| *id != inode.id);
@@ -43,11 +43,11 @@ pub fn reap(attempt: &mut Attempt<'_>, inode: &Inode) -> Result<()> {
     Ok(())
 }
 
-fn read_list(attempt: &mut Attempt<'_>, id: Owner) -> Result<Listed> {
-    Listed::decode(attempt.read(layout::orphans(id))?.as_deref())
+fn read_list(attempt: &mut Attempted<'_>, id: Owner) -> Result<StampedList> {
+    StampedList::decode(attempt.read(layout::orphans(id))?.as_deref())
 }
 
-fn write_list(attempt: &mut Attempt<'_>, id: Owner, list: &Listed) {
+fn write_list(attempt: &mut Attempted<'_>, id: Owner, list: &StampedList) {
     let action = list.write(attempt.fs.random());
     attempt.ask(Ask::change(layout::orphans(id), action, list.unchanged()));
 }
@@ -60,7 +60,7 @@ impl PrivateFs {
             attempt.read_many(&names)?;
             let mut ids = Vec::new();
             for name in names {
-                ids.extend(Listed::decode(attempt.read(name)?.as_deref())?.ids);
+                ids.extend(StampedList::decode(attempt.read(name)?.as_deref())?.ids);
             }
             Ok(ids)
         })

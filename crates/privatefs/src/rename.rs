@@ -1,13 +1,13 @@
 //! Renames: one transaction, whatever they move and replace.
 
-use crate::attempt::Attempt;
+use crate::attempt::Attempted;
 use crate::bucket::{Dirent, check_name};
 use crate::client::PrivateFs;
-use crate::directory::{Bucket, check_empty};
+use crate::directory::{ChangedBucket, check_empty};
 use crate::error::{Error, Result};
 use crate::inode::Inode;
 use crate::layout::{self, ROOT};
-use crate::listed::Listed;
+use crate::listed::StampedList;
 use crate::names::{find, note_in};
 use crate::orphans::remove_name;
 use crate::transactions::{Ask, Owner};
@@ -48,7 +48,7 @@ impl PrivateFs {
     }
 }
 
-fn plan(attempt: &mut Attempt<'_>, from: Place, to: Place, mode: RenameMode) -> Result<()> {
+fn plan(attempt: &mut Attempted<'_>, from: Place, to: Place, mode: RenameMode) -> Result<()> {
     let (mut source, mut old) = find(attempt, from.parent, from.name)?;
     let (mut target, mut new) = find(attempt, to.parent, to.name)?;
     let moved = old.find(from.name).ok_or(Error::NotFound)?.clone();
@@ -104,9 +104,9 @@ fn is_allowed(found: &Found, mode: RenameMode) -> Result<bool> {
 }
 
 fn change_names(
-    attempt: &mut Attempt<'_>,
-    old: &mut Bucket,
-    new: &mut Bucket,
+    attempt: &mut Attempted<'_>,
+    old: &mut ChangedBucket,
+    new: &mut ChangedBucket,
     (from, to): (Place, Place),
     found: &Found,
     mode: RenameMode,
@@ -135,7 +135,7 @@ fn change_names(
 /// Directories that change their parent. One such rename at a time: each changes a counter of the
 /// whole volume, so no two make a circle together.
 fn move_directories(
-    attempt: &mut Attempt<'_>,
+    attempt: &mut Attempted<'_>,
     (from, to): (Place, Place),
     found: &Found,
     mode: RenameMode,
@@ -153,7 +153,7 @@ fn move_directories(
         return Ok(());
     }
     attempt.ask_afresh();
-    let mut counter = Listed::decode(attempt.read(layout::moves())?.as_deref())?;
+    let mut counter = StampedList::decode(attempt.read(layout::moves())?.as_deref())?;
     for &(id, parent) in &moves {
         check_not_within(attempt, parent, id)?;
     }
@@ -173,7 +173,7 @@ fn move_directories(
 
 /// Asks for each directory from here to the root, after the counter: none of them can have moved
 /// when the transaction finds the counter unchanged.
-fn check_not_within(attempt: &mut Attempt<'_>, mut directory: Owner, moved: Owner) -> Result<()> {
+fn check_not_within(attempt: &mut Attempted<'_>, mut directory: Owner, moved: Owner) -> Result<()> {
     for _ in 0..DEEPEST {
         if directory == moved {
             return Err(Error::Invalid("a directory within itself"));
@@ -188,7 +188,7 @@ fn check_not_within(attempt: &mut Attempt<'_>, mut directory: Owner, moved: Owne
     Err(Error::Damaged("directories in a circle"))
 }
 
-fn remove(attempt: &mut Attempt<'_>, replaced: &Dirent) -> Result<()> {
+fn remove(attempt: &mut Attempted<'_>, replaced: &Dirent) -> Result<()> {
     if replaced.kind == FileKind::Directory {
         attempt.ask_afresh();
         let inode = attempt.find_inode(replaced.id)?.ok_or(Error::Conflict)?;

@@ -1,17 +1,17 @@
 //! Files cut, extended and punched.
 
-use crate::attempt::Attempt;
+use crate::attempt::Attempted;
 use crate::client::PrivateFs;
 use crate::dirty::{Dirty, pieces};
 use crate::error::{Error, Result};
-use crate::inode::{Form, Inode};
+use crate::inode::{DataForm, Inode};
 use crate::layout;
 use crate::node::NodeAttr;
 use crate::transactions::{Action, Ask, Compare, Owner, Session, TOGETHER};
 use crate::types::{FileKind, MAX_FILE, MODE_BITS, SetAttr};
 
 /// Moves inline data to a block. The caller asks for the inode.
-pub fn plan_blocks(attempt: &mut Attempt<'_>, inode: &mut Inode) {
+pub fn plan_blocks(attempt: &mut Attempted<'_>, inode: &mut Inode) {
     let first = u64::from(!inode.inline.is_empty());
     if first > 0 {
         let action = Action::Write(std::mem::take(&mut inode.inline));
@@ -19,32 +19,32 @@ pub fn plan_blocks(attempt: &mut Attempt<'_>, inode: &mut Inode) {
     }
     // A client that died may have left pages there.
     forget(attempt, inode.id, first);
-    (inode.form, inode.guard) = (Form::Blocks, attempt.fs.random());
+    (inode.form, inode.guard) = (DataForm::Blocks, attempt.fs.random());
 }
 
 /// Gives a file another length: at most three asks, that for the inode among them.
-pub fn plan_resize(attempt: &mut Attempt<'_>, inode: &mut Inode, size: u64) {
+pub fn plan_resize(attempt: &mut Attempted<'_>, inode: &mut Inode, size: u64) {
     let (fs, stamp) = (attempt.fs, inode.stamp);
     plan_pages(attempt, inode, size);
     inode.modified(fs.random(), fs.now());
     attempt.ask(inode.replace(stamp, fs.block_bytes));
 }
 
-fn plan_pages(attempt: &mut Attempt<'_>, inode: &mut Inode, size: u64) {
+fn plan_pages(attempt: &mut Attempted<'_>, inode: &mut Inode, size: u64) {
     let fs = attempt.fs;
     let block_bytes = fs.block_bytes as u64;
     match inode.form {
         _ if size == inode.size => {}
-        Form::Inline if inode.fits_inline(size, fs.block_bytes) => {
+        DataForm::Inline if inode.fits_inline(size, fs.block_bytes) => {
             inode.inline.resize(size as usize, 0);
             inode.guard = fs.random();
         }
-        Form::Inline => plan_blocks(attempt, inode),
-        Form::Blocks if size == 0 => {
+        DataForm::Inline => plan_blocks(attempt, inode),
+        DataForm::Blocks if size == 0 => {
             forget(attempt, inode.id, 0);
-            (inode.form, inode.guard) = (Form::Inline, fs.random());
+            (inode.form, inode.guard) = (DataForm::Inline, fs.random());
         }
-        Form::Blocks => {
+        DataForm::Blocks => {
             let end = size.min(inode.size);
             forget(attempt, inode.id, end.div_ceil(block_bytes));
             let within = (end % block_bytes) as usize;
@@ -57,11 +57,11 @@ fn plan_pages(attempt: &mut Attempt<'_>, inode: &mut Inode, size: u64) {
     inode.size = size;
 }
 
-fn forget(attempt: &mut Attempt<'_>, id: Owner, from: u64) {
+fn forget(attempt: &mut Attempted<'_>, id: Owner, from: u64) {
     attempt.ask(Ask::forget(layout::data(id, from)));
 }
 
-fn zero(attempt: &mut Attempt<'_>, id: Owner, page: u64, part: std::ops::Range<usize>) {
+fn zero(attempt: &mut Attempted<'_>, id: Owner, page: u64, part: std::ops::Range<usize>) {
     let action = Action::Patch { offset: part.start, bytes: vec![0; part.len()] };
     attempt.ask(Ask::change(layout::data(id, page), action, Compare::Always));
 }
@@ -130,14 +130,14 @@ impl PrivateFs {
             if offset >= end {
                 return Ok(());
             }
-            if inode.form == Form::Blocks {
+            if inode.form == DataForm::Blocks {
                 self.remove_pages(id, file.locks, (offset, end))?;
             }
             self.change_in(file.locks, |attempt| {
                 let mut inode = attempt.inode(id)?;
                 let stamp = inode.stamp;
                 let end = (end as usize).min(inode.inline.len());
-                if inode.form == Form::Inline && (offset as usize) < end {
+                if inode.form == DataForm::Inline && (offset as usize) < end {
                     inode.inline[offset as usize..end].fill(0);
                 }
                 inode.modified(self.random(), self.now());

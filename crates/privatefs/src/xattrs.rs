@@ -4,11 +4,11 @@
 //! { name's bytes 1 | value's bytes 4 | name | value } ...       each block: stamp 16 | part
 //! ```
 
-use crate::attempt::Attempt;
+use crate::attempt::Attempted;
 use crate::client::PrivateFs;
 use crate::error::{Error, Result};
 use crate::inode::Inode;
-use crate::layout::{self, Reader, XATTR_BLOCKS};
+use crate::layout::{self, BlockCursor, XATTR_BLOCKS};
 use crate::transactions::{Action, Ask, Compare, Name, Owner};
 use crate::types::{XATTR_NAME_BYTES, XattrMode};
 
@@ -89,7 +89,7 @@ fn is_elsewhere(inode: &Inode) -> bool {
     inode.xattrs_stamp != [0; 16]
 }
 
-fn load(attempt: &mut Attempt<'_>, inode: &Inode) -> Result<Pairs> {
+fn load(attempt: &mut Attempted<'_>, inode: &Inode) -> Result<Pairs> {
     if !is_elsewhere(inode) {
         return decode(&inode.xattrs);
     }
@@ -112,7 +112,7 @@ fn load(attempt: &mut Attempt<'_>, inode: &Inode) -> Result<Pairs> {
     decode(all.get(..bytes).ok_or(Error::Damaged("attributes that end early"))?)
 }
 
-fn store(attempt: &mut Attempt<'_>, inode: &mut Inode, pairs: &Pairs) -> Result<()> {
+fn store(attempt: &mut Attempted<'_>, inode: &mut Inode, pairs: &Pairs) -> Result<()> {
     let fs = attempt.fs;
     let (bytes, stamp) = (encode(pairs), inode.stamp);
     let before = match is_elsewhere(inode) {
@@ -154,7 +154,7 @@ fn encode(pairs: &Pairs) -> Vec<u8> {
 }
 
 fn decode(bytes: &[u8]) -> Result<Pairs> {
-    let (mut at, mut pairs) = (Reader(bytes), Vec::new());
+    let (mut at, mut pairs) = (BlockCursor(bytes), Vec::new());
     while !at.0.is_empty() {
         let (name, value) = (at.u8()?, at.u32()?);
         pairs.push((at.bytes(name.into())?.to_vec(), at.bytes(value as usize)?.to_vec()));

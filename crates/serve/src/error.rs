@@ -1,10 +1,10 @@
 //! The one error of all servers. It says what happened; what to do about it is the caller's to say.
 
-use crate::mount::Fault as MountFault;
-use crate::nbd::{Fault as NbdFault, TlsFault};
+use crate::mount::MountFault;
+use crate::nbd::{DiskFault as NbdFault, TlsFault};
 #[cfg(all(feature = "ublk", target_os = "linux"))]
-use crate::ublk::Fault as UblkFault;
-use crate::watch::Fault as WatchFault;
+use crate::ublk::UblkFault;
+use crate::watch::WatchFault;
 use oblivio_volume::Error as VolumeError;
 use rustix::io::Errno;
 use std::fmt::{self, Display};

@@ -1,7 +1,7 @@
 //! Reports of failures by a server's threads to the administrator: each failure once.
 
 use crate::log;
-use crate::queue::{Queue, Refusal};
+use crate::queue::{Refusal, RequestQueue};
 use oblivio_volume::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,14 +12,14 @@ const OVERTAKEN: &str = "another computer took the volume over: nothing more is 
 
 /// Judges outcomes, for all threads of a server.
 pub struct Judge<Op, A, E> {
-    queue: Arc<Queue<Op, A, E>>,
+    queue: Arc<RequestQueue<Op, A, E>>,
     /// Advice for a failure that the server cannot recover from.
     advice: &'static str,
     last_failure: Mutex<String>,
 }
 
 impl<Op, A, E: Refusal> Judge<Op, A, E> {
-    pub fn new(queue: Arc<Queue<Op, A, E>>, advice: &'static str) -> Self {
+    pub fn new(queue: Arc<RequestQueue<Op, A, E>>, advice: &'static str) -> Self {
         Self { queue, advice, last_failure: Mutex::default() }
     }
 

@@ -1,8 +1,8 @@
 //! The layers that every server has between the volume and its store.
 
 use crate::log;
-use crate::pulse::PulseStore;
 use crate::queue::Pulse;
+use crate::request_count::PulseStore;
 use oblivio_store::{AnyStore, Patience, RetryStore, StoreError, layered};
 use std::sync::Arc;
 use std::time::Duration;

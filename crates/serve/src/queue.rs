@@ -26,17 +26,17 @@ pub trait Refusal: Copy + Send + 'static {
 pub type Replier<A, E> = Box<dyn FnOnce(Result<A, E>) + Send>;
 
 /// Ensures one answer per request: the first one counts.
-pub struct Slot<A, E>(Arc<Mutex<Option<Replier<A, E>>>>);
+pub struct AnswerSlot<A, E>(Arc<Mutex<Option<Replier<A, E>>>>);
 
-impl<A, E> Clone for Slot<A, E> {
+impl<A, E> Clone for AnswerSlot<A, E> {
     fn clone(&self) -> Self {
-        Slot(Arc::clone(&self.0))
+        AnswerSlot(Arc::clone(&self.0))
     }
 }
 
-impl<A, E> Slot<A, E> {
+impl<A, E> AnswerSlot<A, E> {
     pub fn new(replier: Replier<A, E>) -> Self {
-        Slot(Arc::new(Mutex::new(Some(replier))))
+        AnswerSlot(Arc::new(Mutex::new(Some(replier))))
     }
 
     /// Answers; `false` if the request was answered before.
@@ -56,7 +56,7 @@ impl<A, E> Slot<A, E> {
     }
 }
 
-impl<A, E> std::fmt::Debug for Slot<A, E> {
+impl<A, E> std::fmt::Debug for AnswerSlot<A, E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Slot").field(&self.answered()).finish()
     }
@@ -66,7 +66,7 @@ impl<A, E> std::fmt::Debug for Slot<A, E> {
 #[derive(Debug)]
 pub struct Request<Op, A, E> {
     pub op: Op,
-    pub slot: Slot<A, E>,
+    pub slot: AnswerSlot<A, E>,
 }
 
 /// The result of [`Queue::take`].
@@ -93,7 +93,7 @@ struct Inner<Op, A, E> {
     /// Decides which these are, once threads serve them.
     weigh: Option<Weigh<Op>>,
     /// Everything unanswered, in order of arrival; answered ones are dropped from the front.
-    watched: VecDeque<(Instant, Slot<A, E>)>,
+    watched: VecDeque<(Instant, AnswerSlot<A, E>)>,
     /// When the server or the store last finished something.
     progress: Instant,
     pulse: u64,
@@ -117,7 +117,7 @@ enum Next {
 }
 
 /// The queue. Any thread may push. One thread serves; others beside it take weighed requests.
-pub struct Queue<Op, A, E> {
+pub struct RequestQueue<Op, A, E> {
     inner: Mutex<Inner<Op, A, E>>,
     ready: Condvar,
     ready_beside: Condvar,
@@ -126,7 +126,7 @@ pub struct Queue<Op, A, E> {
     pulse: Pulse,
 }
 
-impl<Op, A, E: Refusal> Queue<Op, A, E> {
+impl<Op, A, E: Refusal> RequestQueue<Op, A, E> {
     pub fn new(timeout: Duration, pulse: Pulse) -> Self {
         let inner = Inner {
             waiting: VecDeque::new(),
@@ -141,7 +141,7 @@ impl<Op, A, E: Refusal> Queue<Op, A, E> {
             asleep: false,
         };
         let [ready, ready_beside, watch] = std::array::from_fn(|_| Condvar::new());
-        Queue { inner: Mutex::new(inner), ready, ready_beside, watch, timeout, pulse }
+        RequestQueue { inner: Mutex::new(inner), ready, ready_beside, watch, timeout, pulse }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<Op, A, E>> {
@@ -150,7 +150,7 @@ impl<Op, A, E: Refusal> Queue<Op, A, E> {
 
     /// Adds a request for the server; after the end it is refused at once.
     pub fn push(&self, op: Op, replier: Replier<A, E>) {
-        let slot = Slot::new(replier);
+        let slot = AnswerSlot::new(replier);
         let mut inner = self.lock();
         if inner.dead {
             drop(inner);

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The connections, in order of arrival.
 #[derive(Debug)]
-pub struct Strangers<C> {
+pub struct AcceptedConnections<C> {
     inside: Mutex<Inside<C>>,
     most: usize,
 }
@@ -19,7 +19,7 @@ struct Inside<C> {
     next: u64,
 }
 
-impl<C: Clone> Strangers<C> {
+impl<C: Clone> AcceptedConnections<C> {
     /// Empty; holds `most` connections at most.
     pub fn new(most: usize) -> Self {
         let inside = Inside { connections: BTreeMap::new(), next: 0 };
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_oldest_goes_for_a_new_one() {
-        let strangers = Strangers::new(3);
+        let strangers = AcceptedConnections::new(3);
         let numbers = ["a", "b", "c"].map(|name| {
             let (number, gone) = strangers.enter(name);
             assert_eq!(gone, None);

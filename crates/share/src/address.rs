@@ -20,7 +20,7 @@ const SCHEME: &str = "share://";
 
 /// Where a shared volume is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct ShareAddress {
     /// The server's name or number.
     pub host: String,
     /// Its port.
@@ -33,7 +33,7 @@ pub struct Address {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     /// Where it is.
-    pub address: Address,
+    pub address: ShareAddress,
     /// The server's certificate.
     pub fingerprint: Fingerprint,
     /// The device's secret.
@@ -56,7 +56,7 @@ pub fn check_name(name: &str) -> Result<()> {
     if is_name(name) { Ok(()) } else { Err(Error::BadName(name.chars().take(80).collect())) }
 }
 
-impl Address {
+impl ShareAddress {
     /// Reads an address.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for ShareAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port, volume } = self;
         match host.contains(':') {
@@ -119,7 +119,7 @@ impl Token {
             rest.split_once('.').ok_or(Error::BadAddress("the secret is missing"))?;
         let read = |text| unhex(text).ok_or(Error::BadAddress("the token is damaged"));
         Ok(Self {
-            address: Address::parse(address)?,
+            address: ShareAddress::parse(address)?,
             fingerprint: read(fingerprint)?,
             secret: Zeroizing::new(read(secret)?),
         })
@@ -189,19 +189,19 @@ mod tests {
     #[test]
     fn addresses_are_read_back() {
         for text in ["share://nas:7420/team", "share://[::1]:99/a.b-c_d", "share://10.0.0.7:1/x"] {
-            assert_eq!(Address::parse(text).unwrap().to_string(), text);
+            assert_eq!(ShareAddress::parse(text).unwrap().to_string(), text);
         }
-        assert_eq!(Address::parse("share://nas/team").unwrap().port, PORT);
+        assert_eq!(ShareAddress::parse("share://nas/team").unwrap().port, PORT);
         let bad = ["nas/team", "share://nas", "share:///x", "share://nas/", "share://nas/../x"];
         let worse = ["share://nas:x/t", "share://[::1/t", "share://a b/t", "share://nas/.t"];
         for text in bad.into_iter().chain(worse) {
-            assert!(Address::parse(text).is_err(), "{text}");
+            assert!(ShareAddress::parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn a_token_is_one_line_and_hides_its_secret() {
-        let address = Address::parse("share://nas/team").unwrap();
+        let address = ShareAddress::parse("share://nas/team").unwrap();
         let token = Token { address, fingerprint: [1; 32], secret: Zeroizing::new([0xab; 32]) };
         let line = token.line();
         assert_eq!(Token::parse(&format!(" {}\n", &*line)).unwrap(), token);
@@ -216,7 +216,7 @@ mod tests {
     fn a_file_with_a_token_is_this_users() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("token");
-        let address = Address::parse("share://nas/team").unwrap();
+        let address = ShareAddress::parse("share://nas/team").unwrap();
         let token = Token { address, fingerprint: [1; 32], secret: Zeroizing::new([2; 32]) };
         token.store(&path).unwrap();
         assert!(token.store(&path).is_err(), "it is there");

@@ -1,11 +1,11 @@
 //! What the administrator of a server wants, whether the server runs or not: a request to the
 //! control socket in its folder, or the same done on the folder itself.
 
-use crate::address::{Address, PORT, Token};
-use crate::devices::{Device, secret_hash};
-use crate::ending::Ending;
+use crate::address::{PORT, ShareAddress, Token};
+use crate::devices::{KnownDevice, secret_hash};
+use crate::ending::ServerEnding;
 use crate::error::{Doing, Error, Result};
-use crate::frame::{Frame, Kind};
+use crate::frame::{Frame, FrameKind};
 use crate::identity::{self, random};
 use crate::message::{pack, unpack};
 use crate::volume_registry::{VolumeRegistry, VolumeStatus};
@@ -25,11 +25,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What an administrator wants.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Wish {
+pub enum AdminRequest {
     /// A device is to be admitted: the hash of its secret.
-    Add(Device, [u8; 32]),
+    Add(KnownDevice, [u8; 32]),
     /// A device is not to be admitted any more.
-    Revoke(Device),
+    Revoke(KnownDevice),
     /// All devices.
     List,
     /// A volume's limit in bytes.
@@ -44,7 +44,7 @@ pub enum Granted {
     /// It is done. With the server's fingerprint, and the port on which it listens, if it runs.
     Done([u8; 32], Option<u16>),
     /// All devices.
-    Devices(Vec<Device>),
+    Devices(Vec<KnownDevice>),
     /// What the server knows, whether it runs, and what it found when it started.
     Status(Vec<VolumeStatus>, bool, Vec<String>),
 }
@@ -68,7 +68,7 @@ fn path(dir: &Path) -> PathBuf {
 ///
 /// # Errors
 /// What is wrong with the wish; those of storage and the system.
-pub fn wish(dir: &Path, wish: &Wish) -> Result<Granted> {
+pub fn wish(dir: &Path, wish: &AdminRequest) -> Result<Granted> {
     match UnixStream::connect(path(dir)) {
         Ok(stream) => ask(&stream, wish),
         Err(error) if is_down(&error) => {
@@ -87,11 +87,11 @@ pub fn wish(dir: &Path, wish: &Wish) -> Result<Granted> {
 ///
 /// # Errors
 /// As for [`wish`].
-pub fn admit(dir: &Path, name: &str, mut address: Address) -> Result<Token> {
-    let device = Device { volume: address.volume.clone(), name: name.into() };
+pub fn admit(dir: &Path, name: &str, mut address: ShareAddress) -> Result<Token> {
+    let device = KnownDevice { volume: address.volume.clone(), name: name.into() };
     loop {
         let secret = Zeroizing::new(random()?);
-        match wish(dir, &Wish::Add(device.clone(), secret_hash(&secret))) {
+        match wish(dir, &AdminRequest::Add(device.clone(), secret_hash(&secret))) {
             Ok(Granted::Done(fingerprint, port)) => {
                 if address.port == 0 {
                     address.port = port.unwrap_or(PORT);
@@ -110,10 +110,10 @@ fn is_down(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
-fn ask(mut stream: &UnixStream, wish: &Wish) -> Result<Granted> {
+fn ask(mut stream: &UnixStream, wish: &AdminRequest) -> Result<Granted> {
     let doing = "asking the server that runs";
     stream.set_read_timeout(Some(PATIENCE)).doing(doing)?;
-    let frame = Frame { kind: Kind::Call, number: 0, head: pack(wish), body: Vec::new() };
+    let frame = Frame { kind: FrameKind::Call, number: 0, head: pack(wish), body: Vec::new() };
     frame.write(&mut stream).doing(doing)?;
     let frame = Frame::read(&mut stream, MOST).doing(doing)?;
     let frame = frame.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof)).doing(doing)?;
@@ -129,20 +129,25 @@ fn ask(mut stream: &UnixStream, wish: &Wish) -> Result<Granted> {
 }
 
 /// Grants a wish. A server that runs listens on a port; 0 if nowhere.
-fn grant(registry: &VolumeRegistry, dir: &Path, wish: &Wish, runs: Option<u16>) -> Result<Granted> {
+fn grant(
+    registry: &VolumeRegistry,
+    dir: &Path,
+    wish: &AdminRequest,
+    runs: Option<u16>,
+) -> Result<Granted> {
     let port = runs.filter(|port| *port > 0);
     let fingerprint = || identity::load(dir).map(|(_, found)| Granted::Done(found, port));
     match wish {
-        Wish::Add(device, hash) => {
+        AdminRequest::Add(device, hash) => {
             registry.add_device(*hash, device.clone()).and_then(|()| fingerprint())
         }
-        Wish::Revoke(device) => registry.remove_device(device).and_then(|()| fingerprint()),
-        Wish::List => Ok(Granted::Devices(registry.devices())),
-        Wish::Quota(volume, quota) => {
+        AdminRequest::Revoke(device) => registry.remove_device(device).and_then(|()| fingerprint()),
+        AdminRequest::List => Ok(Granted::Devices(registry.devices())),
+        AdminRequest::Quota(volume, quota) => {
             registry.volume(volume)?.share.set_quota(*quota)?;
             fingerprint()
         }
-        Wish::Status => {
+        AdminRequest::Status => {
             Ok(Granted::Status(registry.status()?, runs.is_some(), registry.findings()))
         }
     }
@@ -174,7 +179,7 @@ pub fn listen(dir: &Path) -> Result<Control> {
 
 impl Control {
     /// Grants wishes until the end, as the server that listens on this port.
-    pub fn serve(&self, registry: &VolumeRegistry, port: u16, until: &Ending) {
+    pub fn serve(&self, registry: &VolumeRegistry, port: u16, until: &ServerEnding) {
         while !until.is_over() {
             match self.listener.accept() {
                 // A wish that cannot be read is nobody's.
@@ -208,7 +213,7 @@ impl Control {
             Err(Error::BadName(name)) => Outcome::BadName(name),
             Err(error) => Outcome::Failed(error.to_string()),
         };
-        Frame { kind: Kind::Reply, number: 0, head: pack(&outcome), body: Vec::new() }
+        Frame { kind: FrameKind::Reply, number: 0, head: pack(&outcome), body: Vec::new() }
             .write(&mut stream)
     }
 }

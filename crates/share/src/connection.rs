@@ -4,12 +4,12 @@
 use crate::connections::{Entered, Reserved};
 use crate::devices::{SecretHash, number as device_number, secret_hash};
 use crate::error::Error;
-use crate::frame::{Frame, Kind, MOST_FIRST_FRAME, MOST_FRAME};
-use crate::line::{Reader, Writer};
-use crate::message::{Hello, Lane, Request, VERSION, pack, reply_frame, unpack};
-use crate::volume_registry::{Volume, VolumeRegistry};
+use crate::frame::{Frame, FrameKind, MOST_FIRST_FRAME, MOST_FRAME};
+use crate::line::{LineReader, LineWriter};
+use crate::message::{CallRequest, Hello, Lane, VERSION, pack, reply_frame, unpack};
+use crate::volume_registry::{ServedVolume, VolumeRegistry};
 use oblivio_store::Budget;
-use oblivio_store::share::{Call, Reply, Result, Session, Share, ShareError};
+use oblivio_store::share::{ClientSession, Result, Share, ShareCall, ShareError, ShareReply};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -33,19 +33,19 @@ const FRAME: Duration = Duration::from_secs(60);
 
 /// What the threads of a connection share.
 struct Shared {
-    volume: Arc<Volume>,
+    volume: Arc<ServedVolume>,
     device: u16,
     budget: Arc<Budget>,
-    line: Writer,
+    line: LineWriter,
 }
 
 /// Takes a client's first frame.
 ///
 /// # Errors
 /// Those of the line; `InvalidData` for what is no such frame.
-pub fn greet(reader: &mut Reader) -> io::Result<Hello> {
+pub fn greet(reader: &mut LineReader) -> io::Result<Hello> {
     let frame = Frame::read(reader, MOST_FIRST_FRAME)?.ok_or(io::ErrorKind::UnexpectedEof)?;
-    let hello = unpack(&frame.head).ok().filter(|_| frame.kind == Kind::Hello);
+    let hello = unpack(&frame.head).ok().filter(|_| frame.kind == FrameKind::Hello);
     hello.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no greeting"))
 }
 
@@ -53,8 +53,8 @@ pub fn greet(reader: &mut Reader) -> io::Result<Hello> {
 fn admit(
     registry: &VolumeRegistry,
     hello: &Hello,
-    line: &Writer,
-) -> Result<(Entered, Arc<Volume>, SecretHash)> {
+    line: &LineWriter,
+) -> Result<(Entered, Arc<ServedVolume>, SecretHash)> {
     if hello.version != VERSION {
         let why = format!("the server speaks version {VERSION} of the protocol");
         return Err(ShareError::Denied(why));
@@ -80,8 +80,8 @@ fn admit(
 pub fn serve(
     registry: &VolumeRegistry,
     hello: &Hello,
-    mut reader: Reader,
-    line: Writer,
+    mut reader: LineReader,
+    line: LineWriter,
     known: impl FnOnce(),
 ) {
     match admit(registry, hello, &line) {
@@ -92,8 +92,12 @@ pub fn serve(
             known();
             let device = device_number(&hash);
             let shared = Arc::new(Shared { volume, device, budget, line: line.clone() });
-            let welcome =
-                Frame { kind: Kind::Welcome, number: 0, head: pack(&VERSION), body: Vec::new() };
+            let welcome = Frame {
+                kind: FrameKind::Welcome,
+                number: 0,
+                head: pack(&VERSION),
+                body: Vec::new(),
+            };
             // An error of the line ends it, whatever the reason.
             let _ = reader
                 .take_your_time()
@@ -105,7 +109,7 @@ pub fn serve(
     line.cut();
 }
 
-fn read_calls(shared: &Arc<Shared>, reader: &mut Reader, lane: Lane) -> io::Result<()> {
+fn read_calls(shared: &Arc<Shared>, reader: &mut LineReader, lane: Lane) -> io::Result<()> {
     let mut workers = Workers::new(shared, most_waiting(lane));
     while let Some(first) = Frame::first(reader)? {
         reader.hurry(Instant::now() + FRAME);
@@ -115,7 +119,7 @@ fn read_calls(shared: &Arc<Shared>, reader: &mut Reader, lane: Lane) -> io::Resu
         let number = frame.number;
         let bytes = (frame.head.len() + frame.body.len()) as u64;
         shared.volume.traffic[0].fetch_add(bytes, Ordering::Relaxed);
-        match Request::read(frame) {
+        match CallRequest::read(frame) {
             Err(error) => shared.reply(number, Err(error))?,
             Ok(request) if request.call(LONGEST_WAIT).waits() => {
                 workers.give((number, request, reserved))?
@@ -127,11 +131,11 @@ fn read_calls(shared: &Arc<Shared>, reader: &mut Reader, lane: Lane) -> io::Resu
 }
 
 /// Refuses a call about a session of another device than the one of this number.
-pub fn refuse_foreign(device: u16, call: &Call<'_>) -> Result<()> {
-    let own = |session: Session| session.device() == device;
+pub fn refuse_foreign(device: u16, call: &ShareCall<'_>) -> Result<()> {
+    let own = |session: ClientSession| session.device() == device;
     let all_own = match call {
-        Call::Ask(asks) => asks.iter().all(|ask| own(ask.id.session)),
-        Call::Answers { session, .. } => own(*session),
+        ShareCall::Ask(asks) => asks.iter().all(|ask| own(ask.id.session)),
+        ShareCall::Answers { session, .. } => own(*session),
         _ => true,
     };
     match all_own {
@@ -141,20 +145,20 @@ pub fn refuse_foreign(device: u16, call: &Call<'_>) -> Result<()> {
 }
 
 impl Shared {
-    fn carry_out(&self, request: &Request) -> Result<Reply> {
+    fn carry_out(&self, request: &CallRequest) -> Result<ShareReply> {
         let call = request.call(LONGEST_WAIT);
         refuse_foreign(self.device, &call)?;
         self.volume.share.call(call)
     }
 
-    fn reply(&self, number: u64, done: Result<Reply>) -> io::Result<()> {
+    fn reply(&self, number: u64, done: Result<ShareReply>) -> io::Result<()> {
         let bytes = reply_frame(number, done).encode();
         self.volume.traffic[1].fetch_add(bytes.len() as u64, Ordering::Relaxed);
         io::Write::write_all(&mut self.line.clone(), &bytes)
     }
 }
 
-type Work = (u64, Request, Reserved);
+type Work = (u64, CallRequest, Reserved);
 
 /// Threads for calls that wait, as many as wait at once.
 struct Workers<'s> {

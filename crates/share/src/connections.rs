@@ -4,8 +4,8 @@
 //! bytes of calls under way on all of them together: beyond it, the device's calls wait.
 //! A device without a connection is gone after a while; then its asks go too.
 
-use crate::devices::{Device, Devices, SecretHash};
-use crate::line::Writer;
+use crate::devices::{Devices, KnownDevice, SecretHash};
+use crate::line::LineWriter;
 use oblivio_store::Budget;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,13 +32,13 @@ struct Inside {
     open: BTreeMap<u64, Connected>,
     budgets: BTreeMap<SecretHash, Arc<Budget>>,
     /// Devices without connections, and since when.
-    left: BTreeMap<SecretHash, (Device, Duration)>,
+    left: BTreeMap<SecretHash, (KnownDevice, Duration)>,
 }
 
 struct Connected {
     hash: SecretHash,
-    device: Device,
-    line: Writer,
+    device: KnownDevice,
+    line: LineWriter,
 }
 
 /// A connection that was let in: it has this number, and shares this budget.
@@ -90,7 +90,7 @@ impl Connections {
         devices: &Devices,
         hash: SecretHash,
         volume: &str,
-        line: &Writer,
+        line: &LineWriter,
     ) -> Option<Entered> {
         // Under this lock, so that a device that is removed meanwhile is cut off.
         let mut inside = lock(&self.inside);
@@ -118,9 +118,9 @@ impl Connections {
     }
 
     /// Devices that are gone, once each.
-    pub fn gone(&self, now: Duration) -> Vec<(SecretHash, Device)> {
+    pub fn gone(&self, now: Duration) -> Vec<(SecretHash, KnownDevice)> {
         let mut inside = lock(&self.inside);
-        let is_gone = |_: &SecretHash, left: &mut (Device, Duration)| now >= left.1 + GONE;
+        let is_gone = |_: &SecretHash, left: &mut (KnownDevice, Duration)| now >= left.1 + GONE;
         let gone: Vec<_> = inside.left.extract_if(.., is_gone).collect();
         gone.iter().for_each(|(hash, _)| drop(inside.budgets.remove(hash)));
         gone.into_iter().map(|(hash, (device, _))| (hash, device)).collect()

@@ -29,7 +29,7 @@ pub fn number(hash: &SecretHash) -> u16 {
 
 /// A device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Device {
+pub struct KnownDevice {
     /// The volume that it may use.
     pub volume: String,
     /// What its owner calls it.
@@ -39,7 +39,7 @@ pub struct Device {
 /// All devices. One process has them at a time.
 pub struct Devices {
     file: Database,
-    known: Mutex<BTreeMap<SecretHash, Device>>,
+    known: Mutex<BTreeMap<SecretHash, KnownDevice>>,
 }
 
 fn failed(error: impl Into<redb::Error>) -> Error {
@@ -78,7 +78,7 @@ impl Devices {
         Ok(Self { file, known: Mutex::new(known) })
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<SecretHash, Device>> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<SecretHash, KnownDevice>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -86,12 +86,12 @@ impl Devices {
     ///
     /// # Errors
     /// `Taken`; `SameNumber` if it needs another secret; those of storage.
-    pub fn add(&self, hash: SecretHash, device: Device) -> Result<()> {
+    pub fn add(&self, hash: SecretHash, device: KnownDevice) -> Result<()> {
         let mut known = self.known();
         if known.values().any(|it| *it == device) {
             return Err(Error::Taken(device.name));
         }
-        let same = |(other, it): (&SecretHash, &Device)| {
+        let same = |(other, it): (&SecretHash, &KnownDevice)| {
             number(other) == number(&hash) && it.volume == device.volume
         };
         if known.iter().any(same) {
@@ -109,7 +109,7 @@ impl Devices {
     ///
     /// # Errors
     /// `NoDevice`; those of storage.
-    pub fn remove(&self, device: &Device) -> Result<SecretHash> {
+    pub fn remove(&self, device: &KnownDevice) -> Result<SecretHash> {
         let mut known = self.known();
         let found = known.iter().find(|(_, it)| *it == device).map(|(hash, _)| *hash);
         let hash = found.ok_or_else(|| Error::NoDevice(device.name.clone()))?;
@@ -122,7 +122,7 @@ impl Devices {
 
     /// The device with this secret.
     #[must_use]
-    pub fn find(&self, hash: &SecretHash) -> Option<Device> {
+    pub fn find(&self, hash: &SecretHash) -> Option<KnownDevice> {
         self.known().get(hash).cloned()
     }
 
@@ -140,8 +140,8 @@ impl Devices {
 
     /// All of them, by volume and name.
     #[must_use]
-    pub fn all(&self) -> Vec<Device> {
-        let mut all: Vec<Device> = self.known().values().cloned().collect();
+    pub fn all(&self) -> Vec<KnownDevice> {
+        let mut all: Vec<KnownDevice> = self.known().values().cloned().collect();
         all.sort_by(|a, b| (&a.volume, &a.name).cmp(&(&b.volume, &b.name)));
         all
     }
@@ -155,7 +155,7 @@ mod tests {
     fn devices_stay_until_they_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("devices");
-        let device = |name: &str| Device { volume: "team".into(), name: name.into() };
+        let device = |name: &str| KnownDevice { volume: "team".into(), name: name.into() };
         {
             let devices = Devices::open(&path).unwrap();
             devices.add([1; 32], device("b")).unwrap();

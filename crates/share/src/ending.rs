@@ -6,13 +6,13 @@ use std::time::Duration;
 
 /// Whether the server is to end.
 #[derive(Default)]
-pub struct Ending {
+pub struct ServerEnding {
     ended: AtomicBool,
     lock: Mutex<()>,
     signal: Condvar,
 }
 
-impl Ending {
+impl ServerEnding {
     /// Ends it.
     pub fn end(&self) {
         self.ended.store(true, Ordering::SeqCst);

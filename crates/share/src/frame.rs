@@ -20,7 +20,7 @@ pub const MOST_FIRST_FRAME: usize = 1024;
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     /// The first of a client: who it is.
     Hello,
     /// The first of the server: the client is known.
@@ -33,13 +33,14 @@ pub enum Kind {
     Failure,
 }
 
-const KINDS: [Kind; 5] = [Kind::Hello, Kind::Welcome, Kind::Call, Kind::Reply, Kind::Failure];
+const KINDS: [FrameKind; 5] =
+    [FrameKind::Hello, FrameKind::Welcome, FrameKind::Call, FrameKind::Reply, FrameKind::Failure];
 
 /// A frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// What it is.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// The number of the request.
     pub number: u64,
     /// Numbers and lengths.
@@ -140,7 +141,7 @@ mod tests {
     use super::*;
 
     fn frame() -> Frame {
-        Frame { kind: Kind::Call, number: u64::MAX - 1, head: vec![1, 2, 3], body: vec![4; 9] }
+        Frame { kind: FrameKind::Call, number: u64::MAX - 1, head: vec![1, 2, 3], body: vec![4; 9] }
     }
 
     #[test]

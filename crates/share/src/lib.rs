@@ -37,14 +37,14 @@ mod stream;
 mod volume;
 mod volume_registry;
 
-pub use address::{Address, PORT, Token, check_name, hex, is_name};
-pub use admin::{Granted, Wish, admit, wish};
-pub use devices::Device;
-pub use ending::Ending;
+pub use address::{PORT, ShareAddress, Token, check_name, hex, is_name};
+pub use admin::{AdminRequest, Granted, admit, wish};
+pub use devices::KnownDevice;
+pub use ending::ServerEnding;
 pub use error::{Error, Result};
 pub use identity::{Fingerprint, random};
-pub use remote::{Dial, Patience, RemoteShare};
-pub use server::{Door, Server};
+pub use remote::{Dial, LinePatience, RemoteShare};
+pub use server::{Server, ServerDoor};
 pub use volume::{MemoryShare, StoredShare, Tables};
 pub use volume_registry::{TablesOf, VolumeStatus};
 

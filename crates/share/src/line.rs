@@ -23,7 +23,7 @@ struct Shared {
 }
 
 /// The receiving direction.
-pub struct Reader {
+pub struct LineReader {
     shared: Arc<Shared>,
     raw: Box<[u8]>,
     /// The part of `raw` that TLS has not seen.
@@ -36,7 +36,7 @@ pub struct Reader {
 
 /// The sending direction. Clones are of one line.
 #[derive(Clone)]
-pub struct Writer(Arc<Shared>);
+pub struct LineWriter(Arc<Shared>);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -54,7 +54,7 @@ pub fn accept(
     stream: Stream,
     config: &Arc<ServerConfig>,
     until: Instant,
-) -> io::Result<(Reader, Writer)> {
+) -> io::Result<(LineReader, LineWriter)> {
     let tls = ServerConnection::new(Arc::clone(config)).map_err(refused)?;
     begin(stream, tls.into(), until)
 }
@@ -68,12 +68,16 @@ pub fn connect(
     config: &Arc<ClientConfig>,
     name: ServerName<'static>,
     until: Instant,
-) -> io::Result<(Reader, Writer)> {
+) -> io::Result<(LineReader, LineWriter)> {
     let tls = ClientConnection::new(Arc::clone(config), name).map_err(refused)?;
     begin(stream, tls.into(), until)
 }
 
-fn begin(stream: Stream, mut tls: Connection, until: Instant) -> io::Result<(Reader, Writer)> {
+fn begin(
+    stream: Stream,
+    mut tls: Connection,
+    until: Instant,
+) -> io::Result<(LineReader, LineWriter)> {
     stream.prepare()?;
     while tls.is_handshaking() {
         tls.complete_io(&mut Hurried(&stream, until)).map_err(|error| match error.kind() {
@@ -84,14 +88,14 @@ fn begin(stream: Stream, mut tls: Connection, until: Instant) -> io::Result<(Rea
     }
     let shared = Arc::new(Shared { tls: Mutex::new(tls), sending: Mutex::default(), stream });
     let raw = vec![0; RAW_BYTES].into_boxed_slice();
-    let reader = Reader {
+    let reader = LineReader {
         shared: Arc::clone(&shared),
         raw,
         left: 0..0,
         until: Some(until),
         is_limited: true,
     };
-    Ok((reader, Writer(shared)))
+    Ok((reader, LineWriter(shared)))
 }
 
 fn limit(stream: &Stream, until: Instant) -> io::Result<()> {
@@ -111,7 +115,7 @@ fn encrypted(tls: &mut Connection, out: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-impl Reader {
+impl LineReader {
     /// Removes the deadline.
     ///
     /// # Errors
@@ -152,7 +156,7 @@ impl Write for Hurried<'_> {
     }
 }
 
-impl Read for Reader {
+impl Read for LineReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut tls = lock(&self.shared.tls);
@@ -180,7 +184,7 @@ impl Read for Reader {
     }
 }
 
-impl Write for Writer {
+impl Write for LineWriter {
     /// Sends some of these bytes; the system has them on return.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut sending = lock(&self.0.sending);
@@ -214,7 +218,7 @@ impl Shared {
     }
 }
 
-impl Writer {
+impl LineWriter {
     /// Ends the line for both directions at once.
     pub fn cut(&self) {
         self.0.stream.cut();

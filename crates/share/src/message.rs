@@ -1,10 +1,11 @@
 //! What stands in frames: who a client is, its calls, their replies and failures.
 
-use crate::frame::{Frame, Kind};
+use crate::frame::{Frame, FrameKind};
 use oblivio_store::StoreError;
 use oblivio_store::share::{
-    Answer, Arrival, Ask, AskId, Call, Checkpoint, Entry, Notice, Number, Object, Parameters,
-    Reply, Result, Seq, Session, ShareError, Spot, Status, Stored, Term, decode, encode,
+    Arrival, AskId, AskNumber, Checkpoint, ClientSession, HistoryEntry, Number, Object, Result,
+    ScribeTerm, SealedAnswer, SealedAsk, SealedNotice, ServerSpot, ShareCall, ShareError,
+    ShareParameters, ShareReply, Status, StoredEntry, decode, encode,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -41,20 +42,20 @@ enum CallHead {
     Parameters,
     PutParameters { after: u64, slot_bytes: u32 },
     Ask(Vec<(AskId, u32)>),
-    Answers { session: Session, from: Seq, wait: Duration },
+    Answers { session: ClientSession, from: AskNumber, wait: Duration },
     Notices { from: Number, wait: Duration },
-    Claim { previous: Term },
-    Renew(Term),
-    Release(Term),
-    Asks { term: Term, from: Arrival, wait: Duration },
-    Append { term: Term, number: Number },
-    Durable { term: Term, number: Number },
-    Sums { term: Term, number: Number },
-    Refuse { term: Term, answers: Vec<(AskId, u32)> },
-    Slots { term: Term, after: Number, spots: Vec<Spot> },
-    Upload { term: Term, object: Object, offset: u64 },
-    Finish { term: Term, object: Object, len: u64 },
-    Save { term: Term, at: Number, keep_from: Number },
+    Claim { previous: ScribeTerm },
+    Renew(ScribeTerm),
+    Release(ScribeTerm),
+    Asks { term: ScribeTerm, from: Arrival, wait: Duration },
+    Append { term: ScribeTerm, number: Number },
+    Durable { term: ScribeTerm, number: Number },
+    Sums { term: ScribeTerm, number: Number },
+    Refuse { term: ScribeTerm, answers: Vec<(AskId, u32)> },
+    Slots { term: ScribeTerm, after: Number, spots: Vec<ServerSpot> },
+    Upload { term: ScribeTerm, object: Object, offset: u64 },
+    Finish { term: ScribeTerm, object: Object, len: u64 },
+    Save { term: ScribeTerm, at: Number, keep_from: Number },
     Records { from: Number, most_bytes: u64, wait: Duration },
     Checkpoint,
     ReadCheckpoint { at: Number, offset: u64, len: u64 },
@@ -62,12 +63,12 @@ enum CallHead {
 }
 
 /// A call that came in a frame, with what it needs.
-pub struct Request {
+pub struct CallRequest {
     head: CallHead,
     body: Vec<u8>,
-    asks: Vec<Ask>,
-    answers: Vec<Answer>,
-    entry: Option<Entry>,
+    asks: Vec<SealedAsk>,
+    answers: Vec<SealedAnswer>,
+    entry: Option<HistoryEntry>,
 }
 
 /// A record's number and length, and its asks with their lengths.
@@ -76,11 +77,11 @@ type RecordHead = (Number, u32, Vec<(AskId, u32)>);
 #[derive(Serialize, Deserialize)]
 enum ReplyHead {
     Done,
-    Parameters(Option<Parameters>),
+    Parameters(Option<ShareParameters>),
     Version(u64),
     Answers(Vec<(AskId, u32)>),
     Notices(Vec<(Number, u32)>),
-    Term(Term),
+    Term(ScribeTerm),
     Asks(Vec<(AskId, u32)>, Arrival),
     Bytes,
     Records(Vec<RecordHead>),
@@ -90,8 +91,8 @@ enum ReplyHead {
 
 #[derive(Serialize, Deserialize)]
 enum FailureHead {
-    Superseded(Term),
-    Held { term: Term, left: Duration },
+    Superseded(ScribeTerm),
+    Held { term: ScribeTerm, left: Duration },
     Gap(Number),
     Differs(Number),
     OtherAsk(AskId),
@@ -139,8 +140,8 @@ impl Parts<'_> {
         Ok(part.to_vec())
     }
 
-    fn asks(&mut self, lens: Vec<(AskId, u32)>) -> Result<Vec<Ask>> {
-        lens.into_iter().map(|(id, len)| Ok(Ask { id, sealed: self.take(len)? })).collect()
+    fn asks(&mut self, lens: Vec<(AskId, u32)>) -> Result<Vec<SealedAsk>> {
+        lens.into_iter().map(|(id, len)| Ok(SealedAsk { id, sealed: self.take(len)? })).collect()
     }
 
     fn end(&self) -> Result<()> {
@@ -148,69 +149,71 @@ impl Parts<'_> {
     }
 }
 
-fn lens(asks: &[Ask]) -> Vec<(AskId, u32)> {
+fn lens(asks: &[SealedAsk]) -> Vec<(AskId, u32)> {
     asks.iter().map(|ask| (ask.id, ask.sealed.len() as u32)).collect()
 }
 
-fn bodies(asks: &[Ask]) -> Vec<u8> {
+fn bodies(asks: &[SealedAsk]) -> Vec<u8> {
     asks.iter().map(|ask| &*ask.sealed).collect::<Vec<_>>().concat()
 }
 
 // Both have a name and sealed bytes, and go over the line alike.
-fn as_ask(answer: Answer) -> Ask {
-    Ask { id: answer.id, sealed: answer.sealed }
+fn as_ask(answer: SealedAnswer) -> SealedAsk {
+    SealedAsk { id: answer.id, sealed: answer.sealed }
 }
 
-fn as_answer(ask: Ask) -> Answer {
-    Answer { id: ask.id, sealed: ask.sealed }
+fn as_answer(ask: SealedAsk) -> SealedAnswer {
+    SealedAnswer { id: ask.id, sealed: ask.sealed }
 }
 
 /// The frame of a call.
 #[must_use]
-pub fn call_frame(number: u64, call: &Call<'_>) -> Frame {
+pub fn call_frame(number: u64, call: &ShareCall<'_>) -> Frame {
     let none = Vec::new;
     let (head, body) = match *call {
-        Call::Parameters => (CallHead::Parameters, none()),
-        Call::PutParameters { after, slot_bytes, header } => {
+        ShareCall::Parameters => (CallHead::Parameters, none()),
+        ShareCall::PutParameters { after, slot_bytes, header } => {
             (CallHead::PutParameters { after, slot_bytes }, header.to_vec())
         }
-        Call::Ask(asks) => (CallHead::Ask(lens(asks)), bodies(asks)),
-        Call::Answers { session, from, wait } => {
+        ShareCall::Ask(asks) => (CallHead::Ask(lens(asks)), bodies(asks)),
+        ShareCall::Answers { session, from, wait } => {
             (CallHead::Answers { session, from, wait }, none())
         }
-        Call::Notices { from, wait } => (CallHead::Notices { from, wait }, none()),
-        Call::Claim { previous } => (CallHead::Claim { previous }, none()),
-        Call::Renew(term) => (CallHead::Renew(term), none()),
-        Call::Release(term) => (CallHead::Release(term), none()),
-        Call::Asks { term, from, wait } => (CallHead::Asks { term, from, wait }, none()),
-        Call::Append { term, number, entry } => (CallHead::Append { term, number }, encode(entry)),
-        Call::Durable { term, number } => (CallHead::Durable { term, number }, none()),
-        Call::Sums { term, number } => (CallHead::Sums { term, number }, none()),
-        Call::Refuse { term, answers } => {
-            let asks: Vec<Ask> = answers.iter().cloned().map(as_ask).collect();
+        ShareCall::Notices { from, wait } => (CallHead::Notices { from, wait }, none()),
+        ShareCall::Claim { previous } => (CallHead::Claim { previous }, none()),
+        ShareCall::Renew(term) => (CallHead::Renew(term), none()),
+        ShareCall::Release(term) => (CallHead::Release(term), none()),
+        ShareCall::Asks { term, from, wait } => (CallHead::Asks { term, from, wait }, none()),
+        ShareCall::Append { term, number, entry } => {
+            (CallHead::Append { term, number }, encode(entry))
+        }
+        ShareCall::Durable { term, number } => (CallHead::Durable { term, number }, none()),
+        ShareCall::Sums { term, number } => (CallHead::Sums { term, number }, none()),
+        ShareCall::Refuse { term, answers } => {
+            let asks: Vec<SealedAsk> = answers.iter().cloned().map(as_ask).collect();
             (CallHead::Refuse { term, answers: lens(&asks) }, bodies(&asks))
         }
-        Call::Slots { term, after, spots } => {
+        ShareCall::Slots { term, after, spots } => {
             (CallHead::Slots { term, after, spots: spots.to_vec() }, none())
         }
-        Call::Upload { term, object, offset, piece } => {
+        ShareCall::Upload { term, object, offset, piece } => {
             (CallHead::Upload { term, object, offset }, piece.to_vec())
         }
-        Call::Finish { term, object, len } => (CallHead::Finish { term, object, len }, none()),
-        Call::Save { term, at, keep_from } => (CallHead::Save { term, at, keep_from }, none()),
-        Call::Records { from, most_bytes, wait } => {
+        ShareCall::Finish { term, object, len } => (CallHead::Finish { term, object, len }, none()),
+        ShareCall::Save { term, at, keep_from } => (CallHead::Save { term, at, keep_from }, none()),
+        ShareCall::Records { from, most_bytes, wait } => {
             (CallHead::Records { from, most_bytes: most_bytes as u64, wait }, none())
         }
-        Call::Checkpoint => (CallHead::Checkpoint, none()),
-        Call::ReadCheckpoint { at, offset, len } => {
+        ShareCall::Checkpoint => (CallHead::Checkpoint, none()),
+        ShareCall::ReadCheckpoint { at, offset, len } => {
             (CallHead::ReadCheckpoint { at, offset, len: len as u64 }, none())
         }
-        Call::Status => (CallHead::Status, none()),
+        ShareCall::Status => (CallHead::Status, none()),
     };
-    Frame { kind: Kind::Call, number, head: pack(&head), body }
+    Frame { kind: FrameKind::Call, number, head: pack(&head), body }
 }
 
-impl Request {
+impl CallRequest {
     /// Reads a call.
     ///
     /// # Errors
@@ -235,81 +238,91 @@ impl Request {
             CallHead::Slots { spots, .. } if spots.len() > MOST_SLOTS => return Err(BAD),
             _ => parts.end()?,
         }
-        if kind == Kind::Call { Ok(Self { head, body, asks, answers, entry }) } else { Err(BAD) }
+        if kind == FrameKind::Call {
+            Ok(Self { head, body, asks, answers, entry })
+        } else {
+            Err(BAD)
+        }
     }
 
     /// The call. Waits are at most this long.
     #[must_use]
-    pub fn call(&self, longest: Duration) -> Call<'_> {
+    pub fn call(&self, longest: Duration) -> ShareCall<'_> {
         match &self.head {
-            CallHead::Parameters => Call::Parameters,
-            CallHead::PutParameters { after, slot_bytes } => {
-                Call::PutParameters { after: *after, slot_bytes: *slot_bytes, header: &self.body }
-            }
-            CallHead::Ask(_) => Call::Ask(&self.asks),
+            CallHead::Parameters => ShareCall::Parameters,
+            CallHead::PutParameters { after, slot_bytes } => ShareCall::PutParameters {
+                after: *after,
+                slot_bytes: *slot_bytes,
+                header: &self.body,
+            },
+            CallHead::Ask(_) => ShareCall::Ask(&self.asks),
             &CallHead::Answers { session, from, wait } => {
-                Call::Answers { session, from, wait: wait.min(longest) }
+                ShareCall::Answers { session, from, wait: wait.min(longest) }
             }
-            &CallHead::Notices { from, wait } => Call::Notices { from, wait: wait.min(longest) },
-            CallHead::Claim { previous } => Call::Claim { previous: *previous },
-            CallHead::Renew(term) => Call::Renew(*term),
-            CallHead::Release(term) => Call::Release(*term),
+            &CallHead::Notices { from, wait } => {
+                ShareCall::Notices { from, wait: wait.min(longest) }
+            }
+            CallHead::Claim { previous } => ShareCall::Claim { previous: *previous },
+            CallHead::Renew(term) => ShareCall::Renew(*term),
+            CallHead::Release(term) => ShareCall::Release(*term),
             &CallHead::Asks { term, from, wait } => {
-                Call::Asks { term, from, wait: wait.min(longest) }
+                ShareCall::Asks { term, from, wait: wait.min(longest) }
             }
             &CallHead::Append { term, number } => match &self.entry {
-                Some(entry) => Call::Append { term, number, entry },
-                None => Call::Status,
+                Some(entry) => ShareCall::Append { term, number, entry },
+                None => ShareCall::Status,
             },
-            &CallHead::Durable { term, number } => Call::Durable { term, number },
-            &CallHead::Sums { term, number } => Call::Sums { term, number },
-            CallHead::Refuse { term, .. } => Call::Refuse { term: *term, answers: &self.answers },
+            &CallHead::Durable { term, number } => ShareCall::Durable { term, number },
+            &CallHead::Sums { term, number } => ShareCall::Sums { term, number },
+            CallHead::Refuse { term, .. } => {
+                ShareCall::Refuse { term: *term, answers: &self.answers }
+            }
             CallHead::Slots { term, after, spots } => {
-                Call::Slots { term: *term, after: *after, spots }
+                ShareCall::Slots { term: *term, after: *after, spots }
             }
             &CallHead::Upload { term, object, offset } => {
-                Call::Upload { term, object, offset, piece: &self.body }
+                ShareCall::Upload { term, object, offset, piece: &self.body }
             }
-            &CallHead::Finish { term, object, len } => Call::Finish { term, object, len },
-            &CallHead::Save { term, at, keep_from } => Call::Save { term, at, keep_from },
+            &CallHead::Finish { term, object, len } => ShareCall::Finish { term, object, len },
+            &CallHead::Save { term, at, keep_from } => ShareCall::Save { term, at, keep_from },
             &CallHead::Records { from, most_bytes, wait } => {
                 let most_bytes = usize::try_from(most_bytes).unwrap_or(usize::MAX);
-                Call::Records { from, most_bytes, wait: wait.min(longest) }
+                ShareCall::Records { from, most_bytes, wait: wait.min(longest) }
             }
-            CallHead::Checkpoint => Call::Checkpoint,
+            CallHead::Checkpoint => ShareCall::Checkpoint,
             &CallHead::ReadCheckpoint { at, offset, len } => {
                 let len = usize::try_from(len).unwrap_or(usize::MAX);
-                Call::ReadCheckpoint { at, offset, len }
+                ShareCall::ReadCheckpoint { at, offset, len }
             }
-            CallHead::Status => Call::Status,
+            CallHead::Status => ShareCall::Status,
         }
     }
 }
 
 /// The frame of what a call returned.
 #[must_use]
-pub fn reply_frame(number: u64, done: Result<Reply>) -> Frame {
+pub fn reply_frame(number: u64, done: Result<ShareReply>) -> Frame {
     let none = Vec::new;
     let (head, body) = match done {
         Err(error) => {
-            return Frame { kind: Kind::Failure, number, head: failure(&error), body: none() };
+            return Frame { kind: FrameKind::Failure, number, head: failure(&error), body: none() };
         }
-        Ok(Reply::Done) => (ReplyHead::Done, none()),
-        Ok(Reply::Parameters(parameters)) => (ReplyHead::Parameters(parameters), none()),
-        Ok(Reply::Version(version)) => (ReplyHead::Version(version), none()),
-        Ok(Reply::Answers(answers)) => {
-            let asks: Vec<Ask> = answers.into_iter().map(as_ask).collect();
+        Ok(ShareReply::Done) => (ReplyHead::Done, none()),
+        Ok(ShareReply::Parameters(parameters)) => (ReplyHead::Parameters(parameters), none()),
+        Ok(ShareReply::Version(version)) => (ReplyHead::Version(version), none()),
+        Ok(ShareReply::Answers(answers)) => {
+            let asks: Vec<SealedAsk> = answers.into_iter().map(as_ask).collect();
             (ReplyHead::Answers(lens(&asks)), bodies(&asks))
         }
-        Ok(Reply::Notices(notices)) => {
+        Ok(ShareReply::Notices(notices)) => {
             let lens = notices.iter().map(|it| (it.number, it.sealed.len() as u32)).collect();
             let body = notices.iter().map(|it| &*it.sealed).collect::<Vec<_>>().concat();
             (ReplyHead::Notices(lens), body)
         }
-        Ok(Reply::Term(term)) => (ReplyHead::Term(term), none()),
-        Ok(Reply::Asks(asks, next)) => (ReplyHead::Asks(lens(&asks), next), bodies(&asks)),
-        Ok(Reply::Bytes(bytes)) => (ReplyHead::Bytes, bytes),
-        Ok(Reply::Records(records)) => {
+        Ok(ShareReply::Term(term)) => (ReplyHead::Term(term), none()),
+        Ok(ShareReply::Asks(asks, next)) => (ReplyHead::Asks(lens(&asks), next), bodies(&asks)),
+        Ok(ShareReply::Bytes(bytes)) => (ReplyHead::Bytes, bytes),
+        Ok(ShareReply::Records(records)) => {
             let mut body = Vec::new();
             let mut head = Vec::new();
             for record in records {
@@ -319,46 +332,46 @@ pub fn reply_frame(number: u64, done: Result<Reply>) -> Frame {
             }
             (ReplyHead::Records(head), body)
         }
-        Ok(Reply::Checkpoint(checkpoint)) => (ReplyHead::Checkpoint(checkpoint), none()),
-        Ok(Reply::Status(status)) => (ReplyHead::Status(status), none()),
+        Ok(ShareReply::Checkpoint(checkpoint)) => (ReplyHead::Checkpoint(checkpoint), none()),
+        Ok(ShareReply::Status(status)) => (ReplyHead::Status(status), none()),
     };
-    Frame { kind: Kind::Reply, number, head: pack(&head), body }
+    Frame { kind: FrameKind::Reply, number, head: pack(&head), body }
 }
 
 /// What a frame says that a call returned.
 ///
 /// # Errors
 /// The call's; `Invalid` for what is no reply.
-pub fn read_reply(frame: Frame) -> Result<Reply> {
+pub fn read_reply(frame: Frame) -> Result<ShareReply> {
     match frame.kind {
-        Kind::Failure => return Err(read_failure(&frame.head)),
-        Kind::Reply => {}
+        FrameKind::Failure => return Err(read_failure(&frame.head)),
+        FrameKind::Reply => {}
         _ => return Err(BAD),
     }
     let mut parts = Parts(&frame.body);
     let reply = match unpack(&frame.head)? {
-        ReplyHead::Done => Reply::Done,
-        ReplyHead::Parameters(parameters) => Reply::Parameters(parameters),
-        ReplyHead::Version(version) => Reply::Version(version),
+        ReplyHead::Done => ShareReply::Done,
+        ReplyHead::Parameters(parameters) => ShareReply::Parameters(parameters),
+        ReplyHead::Version(version) => ShareReply::Version(version),
         ReplyHead::Answers(lens) => {
             let asks = parts.asks(lens)?.into_iter();
-            Reply::Answers(asks.map(as_answer).collect())
+            ShareReply::Answers(asks.map(as_answer).collect())
         }
         ReplyHead::Notices(lens) => {
-            let read = |(number, len)| Ok(Notice { number, sealed: parts.take(len)? });
-            Reply::Notices(lens.into_iter().map(read).collect::<Result<_>>()?)
+            let read = |(number, len)| Ok(SealedNotice { number, sealed: parts.take(len)? });
+            ShareReply::Notices(lens.into_iter().map(read).collect::<Result<_>>()?)
         }
-        ReplyHead::Term(term) => Reply::Term(term),
-        ReplyHead::Asks(lens, next) => Reply::Asks(parts.asks(lens)?, next),
-        ReplyHead::Bytes => return Ok(Reply::Bytes(frame.body)),
+        ReplyHead::Term(term) => ShareReply::Term(term),
+        ReplyHead::Asks(lens, next) => ShareReply::Asks(parts.asks(lens)?, next),
+        ReplyHead::Bytes => return Ok(ShareReply::Bytes(frame.body)),
         ReplyHead::Records(records) => {
             let read = |(number, len, lens)| {
-                Ok(Stored { number, sealed: parts.take(len)?, asks: parts.asks(lens)? })
+                Ok(StoredEntry { number, sealed: parts.take(len)?, asks: parts.asks(lens)? })
             };
-            Reply::Records(records.into_iter().map(read).collect::<Result<_>>()?)
+            ShareReply::Records(records.into_iter().map(read).collect::<Result<_>>()?)
         }
-        ReplyHead::Checkpoint(checkpoint) => Reply::Checkpoint(checkpoint),
-        ReplyHead::Status(status) => Reply::Status(status),
+        ReplyHead::Checkpoint(checkpoint) => ShareReply::Checkpoint(checkpoint),
+        ReplyHead::Status(status) => ShareReply::Status(status),
     };
     parts.end()?;
     Ok(reply)

@@ -2,14 +2,14 @@
 
 use crate::admin;
 use crate::connection;
-use crate::ending::Ending;
+use crate::ending::ServerEnding;
 use crate::error::{Doing, Error, Result};
 use crate::identity::{self, Fingerprint};
 use crate::line;
 use crate::pending_connections::PendingConnections;
 use crate::stream::Stream;
-use crate::volume_registry::{TablesOf, Volume, VolumeRegistry};
-use oblivio_store::share::Clock;
+use crate::volume_registry::{ServedVolume, TablesOf, VolumeRegistry};
+use oblivio_store::share::ShareClock;
 use rustls::ServerConfig;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -43,14 +43,14 @@ struct Entry {
     registry: Arc<VolumeRegistry>,
     config: Arc<ServerConfig>,
     pending: Arc<PendingConnections>,
-    ending: Arc<Ending>,
+    ending: Arc<ServerEnding>,
 }
 
 /// The way into a server for connections that were made elsewhere. It does not keep the server.
 #[derive(Clone)]
-pub struct Door(Weak<Entry>);
+pub struct ServerDoor(Weak<Entry>);
 
-impl Door {
+impl ServerDoor {
     /// Serves the client at the other end.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl Server {
     ///
     /// # Errors
     /// As for [`Self::start`].
-    pub fn within(dir: &Path, volumes: &[String], clock: Clock) -> Result<Self> {
+    pub fn within(dir: &Path, volumes: &[String], clock: ShareClock) -> Result<Self> {
         Self::serve(VolumeRegistry::with_clock(dir, clock, None)?, dir, None, volumes)
     }
 
@@ -135,8 +135,8 @@ impl Server {
 
     /// Another way in.
     #[must_use]
-    pub fn door(&self) -> Door {
-        Door(Arc::downgrade(&self.entry))
+    pub fn door(&self) -> ServerDoor {
+        ServerDoor(Arc::downgrade(&self.entry))
     }
 
     /// What its administrator should know of what it found, one sentence for each volume.
@@ -158,7 +158,7 @@ impl Server {
 
     /// Ends it from another thread: [`Server::wait`] returns.
     #[must_use]
-    pub fn ending(&self) -> Arc<Ending> {
+    pub fn ending(&self) -> Arc<ServerEnding> {
         Arc::clone(&self.entry.ending)
     }
 
@@ -190,7 +190,7 @@ impl Server {
 /// Waits until the threads of connections that were cut have left the volumes, so that the caller
 /// closes them itself: then another server can have them. One that waits for somebody's record
 /// takes longer than anybody should wait.
-fn leave(volumes: &[(String, Arc<Volume>)]) {
+fn leave(volumes: &[(String, Arc<ServedVolume>)]) {
     let until = Instant::now() + LEAVING;
     let held = || volumes.iter().any(|(_, volume)| Arc::strong_count(volume) > 1);
     while held() && Instant::now() < until {
@@ -203,7 +203,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 }
 
 /// Makes answers durable for which nobody waits.
-fn settle(registry: &VolumeRegistry, until: &Ending) {
+fn settle(registry: &VolumeRegistry, until: &ServerEnding) {
     while !until.is_over() {
         until.wait(SETTLING);
         registry.settle();

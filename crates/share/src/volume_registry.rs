@@ -2,12 +2,12 @@
 
 use crate::address::check_name;
 use crate::connections::{Connections, Entered};
-use crate::devices::{Device, Devices, SecretHash, number};
+use crate::devices::{Devices, KnownDevice, SecretHash, number};
 use crate::error::{Doing, Error, Result};
 use crate::identity::random;
-use crate::line::Writer;
+use crate::line::LineWriter;
 use crate::volume::{StoredShare, Tables};
-use oblivio_store::share::{Clock, Share, ShareError};
+use oblivio_store::share::{Share, ShareClock, ShareError};
 use oblivio_store::{Objects, StoreError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use std::time::Instant;
 pub type TablesOf = Box<dyn Fn(&str) -> oblivio_store::Result<Arc<dyn Objects>> + Send + Sync>;
 
 /// A volume.
-pub struct Volume {
+pub struct ServedVolume {
     /// Its content.
     pub share: StoredShare,
     /// Bytes that came from clients, and went to them.
@@ -32,10 +32,10 @@ pub struct Volume {
 /// The folder of a server, opened.
 pub struct VolumeRegistry {
     dir: PathBuf,
-    clock: Clock,
+    clock: ShareClock,
     tables: Option<TablesOf>,
     devices: Devices,
-    volumes: Mutex<BTreeMap<String, Arc<Volume>>>,
+    volumes: Mutex<BTreeMap<String, Arc<ServedVolume>>>,
     /// Volumes that could not be opened, and why: the others are served.
     damaged: BTreeMap<String, String>,
     connections: Connections,
@@ -77,7 +77,7 @@ impl VolumeRegistry {
     ///
     /// # Errors
     /// As for [`Self::open`].
-    pub fn with_clock(dir: &Path, clock: Clock, tables: Option<TablesOf>) -> Result<Self> {
+    pub fn with_clock(dir: &Path, clock: ShareClock, tables: Option<TablesOf>) -> Result<Self> {
         let volumes = dir.join("volumes");
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&volumes);
         made.doing(volumes.display())?;
@@ -127,7 +127,7 @@ impl VolumeRegistry {
                 }
                 None => StoredShare::open(&dir, clock)?,
             };
-            let volume = Volume { share, traffic: Default::default() };
+            let volume = ServedVolume { share, traffic: Default::default() };
             volumes.insert(name.into(), Arc::new(volume));
         }
         Ok(())
@@ -152,7 +152,7 @@ impl VolumeRegistry {
     }
 
     /// All volumes with their names.
-    pub fn volumes(&self) -> Vec<(String, Arc<Volume>)> {
+    pub fn volumes(&self) -> Vec<(String, Arc<ServedVolume>)> {
         lock(&self.volumes).iter().map(|(name, it)| (name.clone(), Arc::clone(it))).collect()
     }
 
@@ -171,7 +171,7 @@ impl VolumeRegistry {
     ///
     /// # Errors
     /// `NoVolume`; `Damaged`.
-    pub fn volume(&self, name: &str) -> Result<Arc<Volume>> {
+    pub fn volume(&self, name: &str) -> Result<Arc<ServedVolume>> {
         if let Some(why) = self.damaged.get(name) {
             return Err(Error::Damaged { name: name.into(), why: why.clone() });
         }
@@ -183,7 +183,7 @@ impl VolumeRegistry {
     ///
     /// # Errors
     /// `NoVolume`, `BadName`, `Taken`; those of storage.
-    pub fn add_device(&self, hash: SecretHash, device: Device) -> Result<()> {
+    pub fn add_device(&self, hash: SecretHash, device: KnownDevice) -> Result<()> {
         check_name(&device.name)?;
         self.volume(&device.volume)?;
         self.devices.add(hash, device)
@@ -193,20 +193,20 @@ impl VolumeRegistry {
     ///
     /// # Errors
     /// `NoDevice`; those of storage.
-    pub fn remove_device(&self, device: &Device) -> Result<()> {
+    pub fn remove_device(&self, device: &KnownDevice) -> Result<()> {
         let hash = self.devices.remove(device)?;
         self.connections.cut(hash);
         Ok(())
     }
 
     /// All devices.
-    pub fn devices(&self) -> Vec<Device> {
+    pub fn devices(&self) -> Vec<KnownDevice> {
         self.devices.all()
     }
 
     /// Takes note of a connection, unless its device is not known (any more) for this volume.
     /// It counts until [`VolumeRegistry::leave`] of the number.
-    pub fn enter(&self, hash: SecretHash, volume: &str, line: &Writer) -> Option<Entered> {
+    pub fn enter(&self, hash: SecretHash, volume: &str, line: &LineWriter) -> Option<Entered> {
         self.connections.enter(&self.devices, hash, volume, line)
     }
 

@@ -1,7 +1,7 @@
 //! [`AnyStore`]: a store of either kind, as somebody has it who does not know yet which port the
 //! volume in it needs.
 
-use crate::{Answer, Call, Layer, Objects, Result, Store, StoreError};
+use crate::{Layer, Objects, Result, Store, StoreAnswer, StoreCall, StoreError};
 use std::sync::Arc;
 
 /// A store of either kind. As a layer it has the port that both have.
@@ -40,7 +40,7 @@ impl AnyStore {
     /// # Errors
     /// As [`Lease::lock`](crate::Lease::lock).
     pub fn lock(&self) -> Result<()> {
-        self.answer(&mut Call::Lock).map(drop)
+        self.answer(&mut StoreCall::Lock).map(drop)
     }
 }
 
@@ -54,7 +54,7 @@ impl Layer for AnyStore {
         }
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         call.on(self.below())
     }
 }

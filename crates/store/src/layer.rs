@@ -5,12 +5,13 @@
 //! ports that the store below has.
 
 use crate::ports::{
-    Answer, Call, Held, Hint, Lease, Log, Objects, PutMode, Slots, Store, allocate_in_parts,
+    Held, Hint, Lease, Log, Objects, PutMode, Slots, Store, StoreAnswer, StoreCall,
+    allocate_in_parts,
 };
 use crate::{Capabilities, ReadAt, Result, WriteAt};
 use std::sync::Arc;
 
-impl Answer {
+impl StoreAnswer {
     fn number(self) -> Option<u64> {
         if let Self::Number(number) = self { number } else { None }
     }
@@ -24,17 +25,17 @@ impl Answer {
     }
 }
 
-impl Call<'_, '_> {
+impl StoreCall<'_, '_> {
     /// Makes a call of several parts to `store` part by part: a durable write as a write and a
     /// sync, an allocation by writing and extending. `None` for any other call. A layer that judges
     /// each part passes itself.
-    pub fn in_parts<S: Slots + ?Sized>(&self, store: &S) -> Option<Result<Answer>> {
+    pub fn in_parts<S: Slots + ?Sized>(&self, store: &S) -> Option<Result<StoreAnswer>> {
         let done = match self {
             Self::WriteDurable(it) => store.write(&[*it]).and_then(|()| store.sync(&[it.object])),
             Self::Allocate(object, len) => allocate_in_parts(store, object, *len),
             _ => return None,
         };
-        Some(done.map(Answer::from))
+        Some(done.map(StoreAnswer::from))
     }
 
     /// Hands over each range that the call is about: object, offset, length. The length is that of
@@ -113,7 +114,7 @@ pub trait Layer: Send + Sync {
     ///
     /// # Errors
     /// Those of the store below, and the layer's own.
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer>;
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer>;
 }
 
 impl<L: Layer + ?Sized> Held for L {
@@ -122,88 +123,88 @@ impl<L: Layer + ?Sized> Held for L {
     }
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
-        self.call(&mut Call::Read(reads)).map(drop)
+        self.call(&mut StoreCall::Read(reads)).map(drop)
     }
 
     fn len(&self, object: &str) -> Result<Option<u64>> {
-        self.call(&mut Call::Len(object)).map(Answer::number)
+        self.call(&mut StoreCall::Len(object)).map(StoreAnswer::number)
     }
 
     fn lens(&self, objects: &[&str]) -> Result<Vec<Option<u64>>> {
-        self.call(&mut Call::Lens(objects)).map(Answer::numbers)
+        self.call(&mut StoreCall::Lens(objects)).map(StoreAnswer::numbers)
     }
 
     fn list(&self) -> Result<Vec<(String, u64)>> {
-        self.call(&mut Call::List).map(Answer::objects)
+        self.call(&mut StoreCall::List).map(StoreAnswer::objects)
     }
 
     fn list_under(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
-        self.call(&mut Call::ListUnder(prefix)).map(Answer::objects)
+        self.call(&mut StoreCall::ListUnder(prefix)).map(StoreAnswer::objects)
     }
 
     fn free_bytes(&self) -> Result<Option<u64>> {
-        self.call(&mut Call::FreeBytes).map(Answer::number)
+        self.call(&mut StoreCall::FreeBytes).map(StoreAnswer::number)
     }
 
     fn hint(&self, hint: Hint<'_>) {
         // A hint that fails is a hint ignored.
-        let _ = self.call(&mut Call::Hint(hint));
+        let _ = self.call(&mut StoreCall::Hint(hint));
     }
 }
 
 impl<L: Layer<Below: Store> + ?Sized> Log for L {
     fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
-        self.call(&mut Call::WriteDurable(WriteAt::new(object, offset, data))).map(drop)
+        self.call(&mut StoreCall::WriteDurable(WriteAt::new(object, offset, data))).map(drop)
     }
 
     fn truncate(&self, object: &str, len: u64) -> Result<()> {
-        self.call(&mut Call::Truncate(object, len)).map(drop)
+        self.call(&mut StoreCall::Truncate(object, len)).map(drop)
     }
 }
 
 impl<L: Layer<Below: Store> + ?Sized> Slots for L {
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
-        self.call(&mut Call::Write(writes)).map(drop)
+        self.call(&mut StoreCall::Write(writes)).map(drop)
     }
 
     fn sync(&self, objects: &[&str]) -> Result<()> {
-        self.call(&mut Call::Sync(objects)).map(drop)
+        self.call(&mut StoreCall::Sync(objects)).map(drop)
     }
 
     fn allocate(&self, object: &str, len: u64) -> Result<()> {
-        self.call(&mut Call::Allocate(object, len)).map(drop)
+        self.call(&mut StoreCall::Allocate(object, len)).map(drop)
     }
 
     fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
-        self.call(&mut Call::Discard(ranges)).map(drop)
+        self.call(&mut StoreCall::Discard(ranges)).map(drop)
     }
 }
 
 impl<L: Layer + ?Sized> Objects for L {
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
-        self.call(&mut Call::Put(object, data, mode)).map(drop)
+        self.call(&mut StoreCall::Put(object, data, mode)).map(drop)
     }
 
     fn begin(&self, objects: &[(&str, &[u8])]) -> Result<()> {
-        self.call(&mut Call::Begin(objects)).map(drop)
+        self.call(&mut StoreCall::Begin(objects)).map(drop)
     }
 
     fn settle(&self, objects: &[&str]) -> Result<()> {
-        self.call(&mut Call::Settle(objects)).map(drop)
+        self.call(&mut StoreCall::Settle(objects)).map(drop)
     }
 
     fn delete(&self, objects: &[&str]) -> Result<()> {
-        self.call(&mut Call::Delete(objects)).map(drop)
+        self.call(&mut StoreCall::Delete(objects)).map(drop)
     }
 
-    fn answer(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn answer(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         self.call(call)
     }
 }
 
 impl<L: Layer<Below: Store> + ?Sized> Lease for L {
     fn lock(&self) -> Result<()> {
-        self.call(&mut Call::Lock).map(drop)
+        self.call(&mut StoreCall::Lock).map(drop)
     }
 }
 
@@ -217,7 +218,7 @@ macro_rules! pointer {
                 self
             }
 
-            fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+            fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
                 call.on(&**self)
             }
         }

@@ -23,7 +23,6 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 mod any;
-mod behind;
 mod budget;
 mod capabilities;
 mod error;
@@ -42,6 +41,7 @@ pub mod share;
 mod sync_folder;
 mod system;
 pub mod waits;
+mod write_behind;
 
 pub use any::AnyStore;
 pub use budget::Budget;
@@ -52,9 +52,10 @@ pub use local::LocalStore;
 pub use medium::sync_directory;
 pub use memory::MemoryStore;
 pub use name::{MAX_NAME, TRIALS, check_name, is_of_trial};
-pub use partition::{Kind, PartitionStore, Place};
+pub use partition::{ChangeKind, PartitionPlace, PartitionStore};
 pub use ports::{
-    Answer, Call, Guard, Held, Hint, Lease, Log, Objects, PutMode, Slots, Store, begin_by_writes,
+    Guard, Held, Hint, Lease, Log, Objects, PutMode, Slots, Store, StoreAnswer, StoreCall,
+    begin_by_writes,
 };
 pub use range::{ReadAt, WriteAt};
 pub use record::RecordStore;

@@ -11,7 +11,9 @@ mod temp;
 
 use crate::medium::{Lock, announce, sync_directory};
 use crate::ports::{Held, Hint, Lease, Log, Objects, PutMode, Slots, begin_by_writes};
-use crate::{Answer, Call, Capabilities, ReadAt, Result, StoreError, WriteAt, check_name};
+use crate::{
+    Capabilities, ReadAt, Result, StoreAnswer, StoreCall, StoreError, WriteAt, check_name,
+};
 use directory::Directory;
 use handles::{Handle, Handles};
 use runs::{joined, near, read_run, span};
@@ -286,7 +288,7 @@ impl Objects for LocalStore {
         self.sync(objects)
     }
 
-    fn answer(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn answer(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         call.on_store(self)
     }
 }

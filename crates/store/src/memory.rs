@@ -5,7 +5,9 @@
 //! step of a run.
 
 use crate::ports::{self, Held, Lease, Log, PutMode, Slots, begin_by_writes};
-use crate::{Answer, Call, Capabilities, ReadAt, Result, StoreError, WriteAt, check_name};
+use crate::{
+    Capabilities, ReadAt, Result, StoreAnswer, StoreCall, StoreError, WriteAt, check_name,
+};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -182,7 +184,7 @@ impl ports::Objects for MemoryStore {
         self.sync(objects)
     }
 
-    fn answer(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn answer(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         call.on_store(self)
     }
 }

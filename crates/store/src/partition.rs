@@ -20,9 +20,9 @@ mod tests;
 
 use crate::medium::Lock;
 use crate::ports::{self, Held, Hint, Lease, Log, PutMode, Slots};
-use crate::{Answer, Call, Capabilities, ReadAt, Result, StoreError, WriteAt};
+use crate::{Capabilities, ReadAt, Result, StoreAnswer, StoreCall, StoreError, WriteAt};
 use objects::Objects;
-pub use place::{Existing, Kind, Place, SMALL};
+pub use place::{ChangeKind, Existing, PartitionPlace, SMALL};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -55,7 +55,7 @@ impl PartitionStore {
     /// of the places; otherwise the system's error.
     pub fn create(
         path: impl AsRef<Path>,
-        places: &[Place<'_>],
+        places: &[PartitionPlace<'_>],
         existing: Existing,
     ) -> Result<Self> {
         let path = path.as_ref();
@@ -100,7 +100,7 @@ impl PartitionStore {
     ///
     /// # Errors
     /// When there are none or too many, or two of the same name.
-    pub fn size_with(places: &[Place<'_>]) -> Result<u64> {
+    pub fn size_with(places: &[PartitionPlace<'_>]) -> Result<u64> {
         Layout::plan(places).map(|layout| layout.size)
     }
 
@@ -193,7 +193,7 @@ impl ports::Objects for PartitionStore {
         self.writable(objects.first().unwrap_or(&""))?.delete(objects)
     }
 
-    fn answer(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn answer(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         call.on_store(self)
     }
 }

@@ -64,7 +64,7 @@ pub trait Objects: Held {
     /// Deletes objects. A missing one is no error.
     fn delete(&self, objects: &[&str]) -> Result<()>;
     /// Answers a call that is a value: [`Call::on_objects`], and [`Call::on_store`] by a [`Store`].
-    fn answer(&self, call: &mut Call<'_, '_>) -> Result<Answer>;
+    fn answer(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer>;
 }
 
 /// Records that are durable at once, one after the other, and are read from a point.
@@ -193,7 +193,7 @@ impl<S: Slots + Objects + Lease + ?Sized> Store for S {}
 /// A call to a store.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "each is a method of a port, which says what it does")]
-pub enum Call<'c, 'n> {
+pub enum StoreCall<'c, 'n> {
     Read(&'c mut [ReadAt<'n>]),
     Len(&'c str),
     Lens(&'c [&'n str]),
@@ -216,7 +216,7 @@ pub enum Call<'c, 'n> {
 
 /// What a call returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum StoreAnswer {
     /// It was done.
     Done,
     /// A length, or the free space.
@@ -227,36 +227,36 @@ pub enum Answer {
     Objects(Vec<(String, u64)>),
 }
 
-impl From<()> for Answer {
+impl From<()> for StoreAnswer {
     fn from((): ()) -> Self {
         Self::Done
     }
 }
 
-impl From<Option<u64>> for Answer {
+impl From<Option<u64>> for StoreAnswer {
     fn from(number: Option<u64>) -> Self {
         Self::Number(number)
     }
 }
 
-impl From<Vec<Option<u64>>> for Answer {
+impl From<Vec<Option<u64>>> for StoreAnswer {
     fn from(numbers: Vec<Option<u64>>) -> Self {
         Self::Numbers(numbers)
     }
 }
 
-impl From<Vec<(String, u64)>> for Answer {
+impl From<Vec<(String, u64)>> for StoreAnswer {
     fn from(objects: Vec<(String, u64)>) -> Self {
         Self::Objects(objects)
     }
 }
 
-impl Call<'_, '_> {
+impl StoreCall<'_, '_> {
     /// Makes the call to `store`.
     ///
     /// # Errors
     /// The store's.
-    pub fn on<S: Objects + ?Sized>(&mut self, store: &S) -> Result<Answer> {
+    pub fn on<S: Objects + ?Sized>(&mut self, store: &S) -> Result<StoreAnswer> {
         store.answer(self)
     }
 
@@ -264,24 +264,24 @@ impl Call<'_, '_> {
     ///
     /// # Errors
     /// The store's; `Io` for a call of another port.
-    pub fn on_objects<S: Objects + ?Sized>(&mut self, store: &S) -> Result<Answer> {
+    pub fn on_objects<S: Objects + ?Sized>(&mut self, store: &S) -> Result<StoreAnswer> {
         match self {
-            Self::Read(reads) => store.read(reads).map(Answer::from),
-            Self::Len(object) => store.len(object).map(Answer::from),
-            Self::Lens(objects) => store.lens(objects).map(Answer::from),
-            Self::List => store.list().map(Answer::from),
-            Self::ListUnder(prefix) => store.list_under(prefix).map(Answer::from),
-            Self::FreeBytes => store.free_bytes().map(Answer::from),
+            Self::Read(reads) => store.read(reads).map(StoreAnswer::from),
+            Self::Len(object) => store.len(object).map(StoreAnswer::from),
+            Self::Lens(objects) => store.lens(objects).map(StoreAnswer::from),
+            Self::List => store.list().map(StoreAnswer::from),
+            Self::ListUnder(prefix) => store.list_under(prefix).map(StoreAnswer::from),
+            Self::FreeBytes => store.free_bytes().map(StoreAnswer::from),
             Self::Hint(hint) => {
                 store.hint(*hint);
-                Ok(Answer::Done)
+                Ok(StoreAnswer::Done)
             }
-            Self::Put(object, data, mode) => store.put(object, data, *mode).map(Answer::from),
-            Self::Begin(objects) => store.begin(objects).map(Answer::from),
-            Self::Settle(objects) => store.settle(objects).map(Answer::from),
-            Self::Delete(objects) => store.delete(objects).map(Answer::from),
+            Self::Put(object, data, mode) => store.put(object, data, *mode).map(StoreAnswer::from),
+            Self::Begin(objects) => store.begin(objects).map(StoreAnswer::from),
+            Self::Settle(objects) => store.settle(objects).map(StoreAnswer::from),
+            Self::Delete(objects) => store.delete(objects).map(StoreAnswer::from),
             // The sessions of a volume keep each other out.
-            Self::Lock => Ok(Answer::Done),
+            Self::Lock => Ok(StoreAnswer::Done),
             Self::WriteDurable(_)
             | Self::Truncate(..)
             | Self::Write(_)
@@ -295,17 +295,17 @@ impl Call<'_, '_> {
     ///
     /// # Errors
     /// The store's.
-    pub fn on_store<S: Store + ?Sized>(&mut self, store: &S) -> Result<Answer> {
+    pub fn on_store<S: Store + ?Sized>(&mut self, store: &S) -> Result<StoreAnswer> {
         match self {
             Self::WriteDurable(it) => {
-                store.write_durable(it.object, it.offset, it.data).map(Answer::from)
+                store.write_durable(it.object, it.offset, it.data).map(StoreAnswer::from)
             }
-            Self::Truncate(object, len) => store.truncate(object, *len).map(Answer::from),
-            Self::Write(writes) => store.write(writes).map(Answer::from),
-            Self::Sync(objects) => store.sync(objects).map(Answer::from),
-            Self::Allocate(object, len) => store.allocate(object, *len).map(Answer::from),
-            Self::Discard(ranges) => store.discard(ranges).map(Answer::from),
-            Self::Lock => store.lock().map(Answer::from),
+            Self::Truncate(object, len) => store.truncate(object, *len).map(StoreAnswer::from),
+            Self::Write(writes) => store.write(writes).map(StoreAnswer::from),
+            Self::Sync(objects) => store.sync(objects).map(StoreAnswer::from),
+            Self::Allocate(object, len) => store.allocate(object, *len).map(StoreAnswer::from),
+            Self::Discard(ranges) => store.discard(ranges).map(StoreAnswer::from),
+            Self::Lock => store.lock().map(StoreAnswer::from),
             _ => self.on_objects(store),
         }
     }

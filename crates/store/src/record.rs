@@ -4,7 +4,7 @@
 //! outcome. It does not keep bytes: sealed content reveals nothing, and a trace of millions of
 //! accesses must fit in memory.
 
-use crate::{Answer, Call, Hint, Layer, Objects, Result};
+use crate::{Hint, Layer, Objects, Result, StoreAnswer, StoreCall};
 use std::collections::HashSet;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The kind of a call to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Op {
+pub enum CallKind {
     /// A range was read.
     Read,
     /// A range was written, or a whole object begun.
@@ -47,42 +47,42 @@ pub enum Op {
     Failed,
 }
 
-impl Op {
-    fn of(call: &Call<'_, '_>) -> Self {
+impl CallKind {
+    fn of(call: &StoreCall<'_, '_>) -> Self {
         match call {
-            Call::Read(_) => Self::Read,
-            Call::Write(_) | Call::WriteDurable(_) | Call::Begin(_) => Self::Write,
-            Call::Sync(_) | Call::Settle(_) => Self::Sync,
-            Call::Put(..) => Self::Put,
-            Call::Truncate(..) => Self::Truncate,
-            Call::Allocate(..) => Self::Allocate,
-            Call::Discard(_) => Self::Discard,
-            Call::Delete(_) => Self::Delete,
-            Call::Len(_) | Call::Lens(_) => Self::Len,
-            Call::List | Call::ListUnder(_) => Self::List,
-            Call::Lock => Self::Lock,
-            Call::FreeBytes => Self::Free,
-            Call::Hint(Hint::Reads(_)) => Self::ExpectReads,
-            Call::Hint(Hint::Keep(_)) => Self::MayKeep,
+            StoreCall::Read(_) => Self::Read,
+            StoreCall::Write(_) | StoreCall::WriteDurable(_) | StoreCall::Begin(_) => Self::Write,
+            StoreCall::Sync(_) | StoreCall::Settle(_) => Self::Sync,
+            StoreCall::Put(..) => Self::Put,
+            StoreCall::Truncate(..) => Self::Truncate,
+            StoreCall::Allocate(..) => Self::Allocate,
+            StoreCall::Discard(_) => Self::Discard,
+            StoreCall::Delete(_) => Self::Delete,
+            StoreCall::Len(_) | StoreCall::Lens(_) => Self::Len,
+            StoreCall::List | StoreCall::ListUnder(_) => Self::List,
+            StoreCall::Lock => Self::Lock,
+            StoreCall::FreeBytes => Self::Free,
+            StoreCall::Hint(Hint::Reads(_)) => Self::ExpectReads,
+            StoreCall::Hint(Hint::Keep(_)) => Self::MayKeep,
             // The other one is not recorded.
-            Call::Hint(Hint::RoundUp { .. } | Hint::BeforeRepeat(_)) => Self::MayRoundUp,
+            StoreCall::Hint(Hint::RoundUp { .. } | Hint::BeforeRepeat(_)) => Self::MayRoundUp,
         }
     }
 
     /// Whether only a whole record has it: it touches no byte of an object.
     fn is_of_whole(self) -> bool {
-        use Op::{ExpectReads, Failed, Free, Lock, MayKeep, MayRoundUp};
+        use CallKind::{ExpectReads, Failed, Free, Lock, MayKeep, MayRoundUp};
         matches!(self, Lock | Free | ExpectReads | MayKeep | MayRoundUp | Failed)
     }
 }
 
 /// One event that the adversary saw.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Event {
+pub struct StoreEvent {
     /// The number of its call, from 0. Events of one call came together.
     pub call: u64,
     /// The kind of call.
-    pub op: Op,
+    pub op: CallKind,
     /// The object's name; empty if there is none.
     pub object: Arc<str>,
     /// The start of a range; 0 if there is none.
@@ -95,11 +95,11 @@ pub struct Event {
 }
 
 type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
-type Watcher = Box<dyn FnMut(&Event) + Send>;
+type Watcher = Box<dyn FnMut(&StoreEvent) + Send>;
 
 /// The destination of events.
 enum Sink {
-    Keep(Vec<Event>),
+    Keep(Vec<StoreEvent>),
     Watch(Watcher),
 }
 
@@ -127,7 +127,7 @@ impl<S> RecordStore<S> {
 
     /// Keeps nothing and hands each event to `watcher`, for runs too long to keep. The watcher
     /// must not call this store.
-    pub fn watching(inner: S, watcher: impl FnMut(&Event) + Send + 'static) -> Self {
+    pub fn watching(inner: S, watcher: impl FnMut(&StoreEvent) + Send + 'static) -> Self {
         Self::with(inner, Sink::Watch(Box::new(watcher)))
     }
 
@@ -146,7 +146,7 @@ impl<S> RecordStore<S> {
     }
 
     /// The events since the last `take`, in order. Call numbers continue.
-    pub fn take(&self) -> Vec<Event> {
+    pub fn take(&self) -> Vec<StoreEvent> {
         match &mut self.state().sink {
             Sink::Keep(events) => std::mem::take(events),
             Sink::Watch(_) => Vec::new(),
@@ -174,7 +174,7 @@ impl<S> RecordStore<S> {
     }
 
     /// Records one call and its ranges, and returns its number.
-    fn note(&self, op: Op, asked: &Call<'_, '_>) -> u64 {
+    fn note(&self, op: CallKind, asked: &StoreCall<'_, '_>) -> u64 {
         let mut state = self.state();
         let call = state.calls;
         if op.is_of_whole() && !self.whole {
@@ -185,7 +185,7 @@ impl<S> RecordStore<S> {
         state.calls += 1;
         asked.ranges(&mut |object, offset, len| {
             let object = state.name(object);
-            state.sink.push(Event { call, op, object, offset, len, time });
+            state.sink.push(StoreEvent { call, op, object, offset, len, time });
         });
         call
     }
@@ -197,7 +197,14 @@ impl<S> RecordStore<S> {
             let mut state = self.state();
             for call in calls {
                 let object = state.name("");
-                state.sink.push(Event { call, op: Op::Failed, object, offset: 0, len: 0, time });
+                state.sink.push(StoreEvent {
+                    call,
+                    op: CallKind::Failed,
+                    object,
+                    offset: 0,
+                    len: 0,
+                    time,
+                });
             }
         }
         result
@@ -220,7 +227,7 @@ impl State {
 }
 
 impl Sink {
-    fn push(&mut self, event: Event) {
+    fn push(&mut self, event: StoreEvent) {
         match self {
             Self::Keep(events) => events.push(event),
             Self::Watch(watcher) => watcher(&event),
@@ -241,14 +248,16 @@ impl<S: Objects> Layer for RecordStore<S> {
         &self.inner
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
-        if let Call::Hint(Hint::BeforeRepeat(_)) = call {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
+        if let StoreCall::Hint(Hint::BeforeRepeat(_)) = call {
             return call.on(&self.inner);
         }
-        let first = self.note(Op::of(call), call);
+        let first = self.note(CallKind::of(call), call);
         // A durable write is a write and a sync in one call.
         let last = match call {
-            Call::WriteDurable(it) => self.note(Op::Sync, &Call::Sync(&[it.object])),
+            StoreCall::WriteDurable(it) => {
+                self.note(CallKind::Sync, &StoreCall::Sync(&[it.object]))
+            }
             _ => first,
         };
         self.done(first..=last, call.on(&self.inner))
@@ -285,19 +294,19 @@ mod tests {
         let plain: Vec<_> =
             seen.iter().map(|e| (e.call, e.op, &*e.object, e.offset, e.len)).collect();
         let expected = [
-            (0, Op::Write, "a", 0, 3),
-            (0, Op::Write, "b", 7, 4),
-            (1, Op::Sync, "a", 0, 0),
-            (1, Op::Sync, "b", 0, 0),
-            (2, Op::Read, "b", 8, 2),
-            (3, Op::Put, "c", 0, 5),
-            (4, Op::Truncate, "a", 0, 2),
-            (5, Op::Allocate, "a", 0, 9),
-            (6, Op::Discard, "b", 7, 2),
-            (6, Op::Discard, "c", 0, 1),
-            (7, Op::Len, "a", 0, 0),
-            (8, Op::List, "", 0, 0),
-            (9, Op::Delete, "a", 0, 0),
+            (0, CallKind::Write, "a", 0, 3),
+            (0, CallKind::Write, "b", 7, 4),
+            (1, CallKind::Sync, "a", 0, 0),
+            (1, CallKind::Sync, "b", 0, 0),
+            (2, CallKind::Read, "b", 8, 2),
+            (3, CallKind::Put, "c", 0, 5),
+            (4, CallKind::Truncate, "a", 0, 2),
+            (5, CallKind::Allocate, "a", 0, 9),
+            (6, CallKind::Discard, "b", 7, 2),
+            (6, CallKind::Discard, "c", 0, 1),
+            (7, CallKind::Len, "a", 0, 0),
+            (8, CallKind::List, "", 0, 0),
+            (9, CallKind::Delete, "a", 0, 0),
         ];
         assert_eq!(plain, expected);
         assert!(seen.iter().all(|event| event.time.is_none()));
@@ -327,15 +336,15 @@ mod tests {
             store.take().into_iter().map(|e| (e.call, e.op, e.object, e.offset, e.len)).collect();
         let plain: Vec<_> = seen.iter().map(|e| (e.0, e.1, &*e.2, e.3, e.4)).collect();
         let expected = [
-            (0, Op::Lock, "", 0, 0),
-            (1, Op::MayKeep, "", 0, 7),
-            (2, Op::MayRoundUp, "a", 0, 4096),
-            (3, Op::ExpectReads, "a", 1, 2),
-            (4, Op::Write, "a", 3, 2),
-            (5, Op::Sync, "a", 0, 0),
-            (6, Op::Free, "", 0, 0),
-            (7, Op::Sync, "none", 0, 0),
-            (7, Op::Failed, "", 0, 0),
+            (0, CallKind::Lock, "", 0, 0),
+            (1, CallKind::MayKeep, "", 0, 7),
+            (2, CallKind::MayRoundUp, "a", 0, 4096),
+            (3, CallKind::ExpectReads, "a", 1, 2),
+            (4, CallKind::Write, "a", 3, 2),
+            (5, CallKind::Sync, "a", 0, 0),
+            (6, CallKind::Free, "", 0, 0),
+            (7, CallKind::Sync, "none", 0, 0),
+            (7, CallKind::Failed, "", 0, 0),
         ];
         assert_eq!(plain, expected);
         Ok(())
@@ -346,7 +355,7 @@ mod tests {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
         let ticks = AtomicU64::new(5);
-        let store = RecordStore::watching(MemoryStore::new(), move |event: &Event| {
+        let store = RecordStore::watching(MemoryStore::new(), move |event: &StoreEvent| {
             sink.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
         })
         .clock(move || ticks.fetch_add(10, Ordering::Relaxed));

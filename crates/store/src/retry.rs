@@ -8,8 +8,10 @@
 //! At a store on a network others may begin a session meanwhile. Then a repeated read would show
 //! again what they perhaps showed as well. So a [`Guard`] is asked before each repeated read.
 
-use crate::waits::{Pauses, Place};
-use crate::{Answer, Call, Guard, Hint, Layer, Objects, PutMode, Result, Store, StoreError};
+use crate::waits::{Pauses, WaitPlace};
+use crate::{
+    Guard, Hint, Layer, Objects, PutMode, Result, Store, StoreAnswer, StoreCall, StoreError,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -62,7 +64,7 @@ pub struct RetryStore<S: ?Sized = dyn Store> {
     inner: Arc<S>,
     patience: Patience,
     pauses: Pauses,
-    place: Place,
+    place: WaitPlace,
     /// The longest time for a call that fails, until programs rely on the store.
     most: Option<Duration>,
     on_outage: OnOutage,
@@ -73,7 +75,7 @@ impl<S: Objects + ?Sized> RetryStore<S> {
     /// A layer over a disk, until `patience` ends.
     #[must_use]
     pub fn new(inner: Arc<S>, patience: Patience, on_outage: OnOutage) -> Self {
-        let (pauses, place, guard) = (Pauses::DISK, Place::default(), Mutex::default());
+        let (pauses, place, guard) = (Pauses::DISK, WaitPlace::default(), Mutex::default());
         Self { inner, patience, pauses, place, most: None, on_outage, guard }
     }
 
@@ -95,7 +97,7 @@ impl<S: Objects + ?Sized> RetryStore<S> {
         }
     }
 
-    fn persist(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn persist(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         #[expect(clippy::disallowed_methods, reason = "it measures an outage")]
         let began = Instant::now();
         let mut attempts = 0;
@@ -129,8 +131,8 @@ impl<S: Objects + ?Sized> RetryStore<S> {
     }
 
     /// The guard, for a call that shows something.
-    fn guard_of(&self, call: &Call<'_, '_>) -> Option<Guard> {
-        let shows = matches!(call, Call::Read(_));
+    fn guard_of(&self, call: &StoreCall<'_, '_>) -> Option<Guard> {
+        let shows = matches!(call, StoreCall::Read(_));
         let guard = || self.guard.lock().unwrap_or_else(PoisonError::into_inner).clone();
         shows.then(guard).flatten()
     }
@@ -143,17 +145,18 @@ impl<S: Objects + ?Sized> Layer for RetryStore<S> {
         &self.inner
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         match call {
-            Call::Hint(Hint::BeforeRepeat(guard)) => {
+            StoreCall::Hint(Hint::BeforeRepeat(guard)) => {
                 let mut held = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
                 *held = Some((*guard).clone());
-                Ok(Answer::Done)
+                Ok(StoreAnswer::Done)
             }
             // A failed creation may have succeeded.
-            Call::Put(_, _, PutMode::IfAbsent) | Call::FreeBytes | Call::Lock | Call::Hint(_) => {
-                call.on(&*self.inner)
-            }
+            StoreCall::Put(_, _, PutMode::IfAbsent)
+            | StoreCall::FreeBytes
+            | StoreCall::Lock
+            | StoreCall::Hint(_) => call.on(&*self.inner),
             _ => self.persist(call),
         }
     }

@@ -11,7 +11,9 @@ mod online_only;
 
 use crate::medium::sync_directory;
 use crate::ports::{Held, Hint, Objects, PutMode};
-use crate::{Answer, Call, Capabilities, LocalStore, ReadAt, Result, StoreError, check_name};
+use crate::{
+    Capabilities, LocalStore, ReadAt, Result, StoreAnswer, StoreCall, StoreError, check_name,
+};
 use std::fs::{self, DirBuilder, File, FileTimes};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -312,7 +314,7 @@ impl Objects for SyncFolder {
         self.files.delete(&files.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    fn answer(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn answer(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         call.on_objects(self)
     }
 }

@@ -50,7 +50,7 @@ impl Pauses {
 
     /// The pause after this many attempts, 1 or more, that failed in a row.
     #[must_use]
-    pub fn after(self, attempts: u32, place: &Place) -> Duration {
+    pub fn after(self, attempts: u32, place: &WaitPlace) -> Duration {
         let doubled = self.first.saturating_mul(1 << (attempts.clamp(1, 20) - 1));
         let pause = doubled.min(self.longest);
         if self.spread { place.spread(pause) } else { pause }
@@ -59,12 +59,12 @@ impl Pauses {
 
 /// Where it is waited: pauses differ from place to place, and from time to time.
 #[derive(Debug)]
-pub struct Place {
+pub struct WaitPlace {
     number: u64,
     times: AtomicU64,
 }
 
-impl Default for Place {
+impl Default for WaitPlace {
     fn default() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed) ^ u64::from(std::process::id()) << 32;
@@ -72,7 +72,7 @@ impl Default for Place {
     }
 }
 
-impl Place {
+impl WaitPlace {
     /// A pause, and up to half as much more.
     fn spread(&self, pause: Duration) -> Duration {
         let times = self.times.fetch_add(1, Ordering::Relaxed);
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn each_pause_is_twice_the_one_before_up_to_the_longest() {
-        let (place, disk, network) = (Place::default(), Pauses::DISK, Pauses::NETWORK);
+        let (place, disk, network) = (WaitPlace::default(), Pauses::DISK, Pauses::NETWORK);
         assert_eq!(disk.after(1, &place), Duration::from_millis(20));
         assert_eq!(disk.after(4, &place), Duration::from_millis(160));
         assert_eq!(disk.after(1000, &place), Duration::from_secs(1));
@@ -108,8 +108,9 @@ mod tests {
 
     #[test]
     fn two_places_do_not_keep_in_step() {
-        let waits = |place: &Place| (0..8).map(|_| place.spread(Duration::from_secs(30))).sum();
-        let (one, two): (Duration, Duration) = (waits(&Place::default()), waits(&Place::default()));
+        let waits = |place: &WaitPlace| (0..8).map(|_| place.spread(Duration::from_secs(30))).sum();
+        let (one, two): (Duration, Duration) =
+            (waits(&WaitPlace::default()), waits(&WaitPlace::default()));
         assert_ne!(one, two);
     }
 }

@@ -12,8 +12,8 @@ mod survive;
 
 use cached::{Disk, InFlight, missing};
 use oblivio_store::{
-    Answer, Call, Capabilities, Held, Lease, Log, MemoryStore, Objects, PutMode, ReadAt, Result,
-    Slots, StoreError, WriteAt, begin_by_writes, check_name,
+    Capabilities, Held, Lease, Log, MemoryStore, Objects, PutMode, ReadAt, Result, Slots,
+    StoreAnswer, StoreCall, StoreError, WriteAt, begin_by_writes, check_name,
 };
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -199,7 +199,7 @@ impl Objects for CrashStore {
         self.sync(objects)
     }
 
-    fn answer(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn answer(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         call.on_store(self)
     }
 }

@@ -3,7 +3,7 @@
 //! Every range of a read, write or discard, and every object of a sync or delete, is one operation.
 //! So a call of many can fail in the middle, after the ranges before it.
 
-use oblivio_store::{Answer, Call, Layer, Objects, Result, StoreError};
+use oblivio_store::{Layer, Objects, Result, StoreAnswer, StoreCall, StoreError};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -157,17 +157,17 @@ impl<S> FaultStore<S> {
 
 impl<S: Objects> FaultStore<S> {
     /// A call that is one operation.
-    fn single(&self, object: &str, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn single(&self, object: &str, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         let verdict = self.plan.judge(1);
         // Not applied means failed, and then this answer does not count.
-        let answer = if verdict.applied == 1 { call.on(&self.inner)? } else { Answer::Done };
+        let answer = if verdict.applied == 1 { call.on(&self.inner)? } else { StoreAnswer::Done };
         verdict.check(|_| object).map(|_| answer)
     }
 }
 
 impl Verdict {
-    fn check<'a>(&self, name: impl FnOnce(usize) -> &'a str) -> Result<Answer> {
-        self.failed.map_or(Ok(Answer::Done), |(place, kind)| Err(kind.error(name(place))))
+    fn check<'a>(&self, name: impl FnOnce(usize) -> &'a str) -> Result<StoreAnswer> {
+        self.failed.map_or(Ok(StoreAnswer::Done), |(place, kind)| Err(kind.error(name(place))))
     }
 }
 
@@ -189,60 +189,60 @@ impl<S: Objects> Layer for FaultStore<S> {
         &self.inner
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         match call {
-            Call::FreeBytes | Call::Hint(_) => call.on(&self.inner),
-            Call::Read(reads) => {
+            StoreCall::FreeBytes | StoreCall::Hint(_) => call.on(&self.inner),
+            StoreCall::Read(reads) => {
                 let verdict = self.plan.judge(reads.len());
                 self.inner.read(&mut reads[..verdict.applied])?;
                 verdict.check(|place| reads[place].object)
             }
-            Call::Write(writes) => {
+            StoreCall::Write(writes) => {
                 let verdict = self.plan.judge(writes.len());
-                Call::Write(&writes[..verdict.applied]).on(&self.inner)?;
+                StoreCall::Write(&writes[..verdict.applied]).on(&self.inner)?;
                 verdict.check(|place| writes[place].object)
             }
-            Call::Begin(objects) => {
+            StoreCall::Begin(objects) => {
                 let verdict = self.plan.judge(objects.len());
                 self.inner.begin(&objects[..verdict.applied])?;
                 verdict.check(|place| objects[place].0)
             }
-            Call::WriteDurable(it) => {
-                self.call(&mut Call::Write(&[*it]))?;
-                self.call(&mut Call::Sync(&[it.object]))
+            StoreCall::WriteDurable(it) => {
+                self.call(&mut StoreCall::Write(&[*it]))?;
+                self.call(&mut StoreCall::Sync(&[it.object]))
             }
-            Call::Sync(objects) => {
+            StoreCall::Sync(objects) => {
                 let verdict = self.plan.judge(objects.len());
-                Call::Sync(&objects[..verdict.applied]).on(&self.inner)?;
+                StoreCall::Sync(&objects[..verdict.applied]).on(&self.inner)?;
                 verdict.check(|place| objects[place])
             }
-            Call::Settle(objects) => {
+            StoreCall::Settle(objects) => {
                 let verdict = self.plan.judge(objects.len());
                 self.inner.settle(&objects[..verdict.applied])?;
                 verdict.check(|place| objects[place])
             }
-            Call::Discard(ranges) => {
+            StoreCall::Discard(ranges) => {
                 let verdict = self.plan.judge(ranges.len());
-                Call::Discard(&ranges[..verdict.applied]).on(&self.inner)?;
+                StoreCall::Discard(&ranges[..verdict.applied]).on(&self.inner)?;
                 verdict.check(|place| ranges[place].0)
             }
-            Call::Delete(objects) => {
+            StoreCall::Delete(objects) => {
                 let verdict = self.plan.judge(objects.len());
                 self.inner.delete(&objects[..verdict.applied])?;
                 verdict.check(|place| objects[place])
             }
-            Call::Len(object)
-            | Call::Put(object, ..)
-            | Call::Truncate(object, _)
-            | Call::Allocate(object, _) => {
+            StoreCall::Len(object)
+            | StoreCall::Put(object, ..)
+            | StoreCall::Truncate(object, _)
+            | StoreCall::Allocate(object, _) => {
                 let object = *object;
                 self.single(object, call)
             }
-            Call::Lens(objects) => {
+            StoreCall::Lens(objects) => {
                 let object = objects.first().copied().unwrap_or_default();
                 self.single(object, call)
             }
-            Call::List | Call::ListUnder(_) | Call::Lock => self.single("", call),
+            StoreCall::List | StoreCall::ListUnder(_) | StoreCall::Lock => self.single("", call),
         }
     }
 }

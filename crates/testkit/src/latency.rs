@@ -1,6 +1,6 @@
 //! [`LatencyStore`]: a store as slow as a network or a disk.
 
-use oblivio_store::{Answer, Call, Layer, Objects, Result};
+use oblivio_store::{Layer, Objects, Result, StoreAnswer, StoreCall};
 use std::thread;
 use std::time::Duration;
 
@@ -71,8 +71,8 @@ impl<S: Objects> Layer for LatencyStore<S> {
         &self.inner
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
-        if !matches!(call, Call::FreeBytes | Call::Hint(_)) {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
+        if !matches!(call, StoreCall::FreeBytes | StoreCall::Hint(_)) {
             self.wait(call.bytes_down(), call.bytes_up());
         }
         call.on(&self.inner)

@@ -3,6 +3,7 @@
 //! - Stores: [`CrashStore`] loses, tears and reorders what was not synced, [`CrashDisk`] is one
 //!   object of it, for the tests of the store crate itself, [`FaultStore`] fails the operation that
 //!   a test picks, and [`LatencyStore`] is as slow as a network.
+//! - A volume in memory that crashes and commits by itself: [`blocks`].
 //! - The suites that every store passes, one for each port: [`conformance`].
 //! - Shared volumes: [`share`] has their suites and doubles.
 //! - Whether a recorded history of concurrent clients is linearizable: [`linear`].
@@ -16,6 +17,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 pub mod accounts;
+pub mod blocks;
 pub mod campaign;
 pub mod conformance;
 pub mod crash;

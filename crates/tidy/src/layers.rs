@@ -44,7 +44,7 @@ const LAYERS: [(&str, &[&str]); 19] = [
         ],
     ),
     // What ships uses it in tests only, which are not looked at here.
-    ("testkit", &["splitmix", "store"]),
+    ("testkit", &["splitmix", "engine", "store", "volume"]),
     ("tidy", &[]),
     // A plugin of QEMU, and the format of its traces.
     ("tracer", &[]),

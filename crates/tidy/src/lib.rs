@@ -1,5 +1,5 @@
 //! What the house looks like, as tests: which crate may use which, circles of modules, who names an
-//! engine, how much a struct shows, lengths of files and functions, and the words of comments and
+//! engine, how much a struct shows and does, names of public types, lengths of files and functions, and the words of comments and
 //! documents.
 //!
 //! A finding says what to do about it. [`limits`] holds the numbers; some are where the house
@@ -14,6 +14,7 @@ mod layers;
 mod lengths;
 pub mod limits;
 mod modules;
+mod names;
 mod prose;
 mod source;
 
@@ -27,6 +28,7 @@ pub fn findings(sources: &[Source]) -> Vec<Finding> {
         circles::findings,
         engines::findings,
         fields::findings,
+        names::findings,
         lengths::findings,
         comments::findings,
         prose::findings,

@@ -1,7 +1,7 @@
 //! Names of public types: one name is one thing in all that ships. And how much one type does.
 
 use crate::finding::Finding;
-use crate::limits::{METHODS, MANY_METHODS, SHARED_NAMES, SHARED_NAMES_AT_MOST};
+use crate::limits::{MANY_METHODS, METHODS, SHARED_NAMES, SHARED_NAMES_AT_MOST};
 use crate::source::Source;
 use std::collections::{BTreeMap, BTreeSet};
 use syn::{Attribute, Ident, Item, Type, Visibility};

@@ -99,7 +99,7 @@ pub(crate) fn told(info: &[u8; INFO_BYTES]) -> (u32, u16) {
 
 /// The properties of a device that its users see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parameters {
+pub struct DeviceParameters {
     /// Size in bytes, a multiple of the logical block.
     pub size: u64,
     /// The smallest read or write in bytes: 512 to 4,096, a power of two.
@@ -110,7 +110,7 @@ pub struct Parameters {
     pub read_only: bool,
 }
 
-impl Parameters {
+impl DeviceParameters {
     /// The driver's form of the parameters.
     ///
     /// # Errors
@@ -200,19 +200,23 @@ mod tests {
 
     #[test]
     fn parameters_are_checked() {
-        let good =
-            Parameters { size: 1 << 30, logical_block: 4096, best_block: 16384, read_only: true };
+        let good = DeviceParameters {
+            size: 1 << 30,
+            logical_block: 4096,
+            best_block: 16384,
+            read_only: true,
+        };
         let bytes = good.bytes().expect("sound");
         assert_eq!(bytes[..8], [60, 0, 0, 0, 3, 0, 0, 0]);
         assert_eq!(bytes[8..16], [13, 0, 0, 0, 12, 14, 14, 14]);
         assert_eq!(u64::from_ne_bytes(bytes[24..32].try_into().expect("8")), 1 << 21);
         for bad in [
-            Parameters { size: 0, ..good },
-            Parameters { size: 4097, ..good },
-            Parameters { logical_block: 256, ..good },
-            Parameters { logical_block: 8192, ..good },
-            Parameters { best_block: 2048, ..good },
-            Parameters { best_block: 5000, ..good },
+            DeviceParameters { size: 0, ..good },
+            DeviceParameters { size: 4097, ..good },
+            DeviceParameters { logical_block: 256, ..good },
+            DeviceParameters { logical_block: 8192, ..good },
+            DeviceParameters { best_block: 2048, ..good },
+            DeviceParameters { best_block: 5000, ..good },
         ] {
             assert!(bad.bytes().is_err(), "{bad:?}");
         }

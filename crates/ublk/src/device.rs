@@ -1,7 +1,7 @@
 //! A device from its addition to its end.
 
-use crate::abi::{self, Control, INFO_BYTES, Numbering, Parameters};
-use crate::queue::{Answers, Queue};
+use crate::abi::{self, Control, DeviceParameters, INFO_BYTES, Numbering};
+use crate::queue::{Answers, UblkQueue};
 use crate::raw::ControlRing;
 use rustix::fs::{Mode, OFlags};
 use std::fs::{File, OpenOptions};
@@ -35,7 +35,7 @@ impl Device {
     /// `NotFound` when the system has no ublk driver; `PermissionDenied` when this user may not add
     /// devices, or `io_uring` is not allowed; `InvalidInput` when the parameters are invalid; else
     /// the driver's error.
-    pub fn add(parameters: &Parameters) -> io::Result<Self> {
+    pub fn add(parameters: &DeviceParameters) -> io::Result<Self> {
         let parameters = parameters.bytes()?;
         let control = OpenOptions::new().read(true).write(true).open(CONTROL)?;
         let mut numbering = Numbering::Ioctl;
@@ -65,7 +65,7 @@ impl Device {
     /// # Errors
     /// Those of the system.
     #[expect(clippy::disallowed_methods, reason = "the system names devices in its own time")]
-    pub fn queue(&self) -> io::Result<(Queue, Answers)> {
+    pub fn queue(&self) -> io::Result<(UblkQueue, Answers)> {
         let path = format!("/dev/ublkc{}", self.id);
         let since = Instant::now();
         let file = loop {
@@ -82,7 +82,7 @@ impl Device {
                 opened => break opened?,
             }
         };
-        Queue::new(file, self.numbering, self.depth)
+        UblkQueue::new(file, self.numbering, self.depth)
     }
 
     /// Shows the device to the system, once its queue is served; the system begins to read it

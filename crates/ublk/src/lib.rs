@@ -17,9 +17,9 @@ mod device;
 mod queue;
 mod raw;
 
-pub use abi::Parameters;
+pub use abi::DeviceParameters;
 pub use device::{CONTROL, Device};
-pub use queue::{Answers, Op, Queue, Request, Tag};
+pub use queue::{Answers, RequestTag, UblkOp, UblkQueue, UblkRequest};
 
 /// Limit of one device's requests under way.
 pub const DEPTH: u16 = 64;

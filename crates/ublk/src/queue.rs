@@ -17,7 +17,7 @@ const EOPNOTSUPP: i32 = 95;
 
 /// The name of a request in its answer.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Tag {
+pub struct RequestTag {
     number: u16,
     /// The request's length in bytes.
     len: u64,
@@ -25,7 +25,7 @@ pub struct Tag {
 
 /// The operation of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Op {
+pub enum UblkOp {
     /// Read bytes.
     Read {
         /// Offset in bytes.
@@ -66,15 +66,15 @@ pub enum Op {
 
 /// A request to the device.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct UblkRequest {
     /// Names the request in its answer.
-    pub tag: Tag,
+    pub tag: RequestTag,
     /// The operation.
-    pub op: Op,
+    pub op: UblkOp,
 }
 
 struct Answer {
-    tag: Tag,
+    tag: RequestTag,
     result: Result<Vec<u8>, i32>,
 }
 
@@ -88,7 +88,7 @@ pub struct Answers {
 impl Answers {
     /// Answers a request: with the data of a read, with nothing for every other operation, or with
     /// the system's number of an error.
-    pub fn answer(&self, tag: Tag, result: Result<Vec<u8>, i32>) {
+    pub fn answer(&self, tag: RequestTag, result: Result<Vec<u8>, i32>) {
         // If the queue is gone, so are the device and its caller.
         if self.to.send(Answer { tag, result }).is_ok() {
             let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
@@ -97,14 +97,14 @@ impl Answers {
 }
 
 /// The requests of a device.
-pub struct Queue {
+pub struct UblkQueue {
     ring: QueueRing,
     depth: u16,
     answers: Receiver<Answer>,
     wake: Arc<OwnedFd>,
 }
 
-impl Queue {
+impl UblkQueue {
     pub(crate) fn new(
         device: File,
         numbering: Numbering,
@@ -126,7 +126,7 @@ impl Queue {
     ///
     /// # Errors
     /// Those of the system; then nobody answers for the device any more.
-    pub fn serve(mut self, mut handle: impl FnMut(Request)) -> io::Result<()> {
+    pub fn serve(mut self, mut handle: impl FnMut(UblkRequest)) -> io::Result<()> {
         for tag in 0..self.depth {
             self.ring.command(Command::Fetch, tag, 0)?;
         }
@@ -152,12 +152,12 @@ impl Queue {
         Ok(())
     }
 
-    fn hand_out(&mut self, number: u16, handle: &mut impl FnMut(Request)) -> io::Result<()> {
+    fn hand_out(&mut self, number: u16, handle: &mut impl FnMut(UblkRequest)) -> io::Result<()> {
         let description = self.ring.description(number);
         let written = |len| self.ring.written(number, len);
         match op(&description, written) {
             Some(op) => {
-                handle(Request { tag: Tag { number, len: description.len }, op });
+                handle(UblkRequest { tag: RequestTag { number, len: description.len }, op });
                 Ok(())
             }
             None => self.ring.command(Command::CommitAndFetch, number, -EOPNOTSUPP),
@@ -165,7 +165,7 @@ impl Queue {
     }
 
     fn tell(&mut self, answer: Answer) -> io::Result<()> {
-        let Tag { number, len } = answer.tag;
+        let RequestTag { number, len } = answer.tag;
         let result = match answer.result {
             Ok(data) => {
                 self.ring.lay_ready(number, &data);
@@ -180,15 +180,17 @@ impl Queue {
 }
 
 /// The operation of a description, with the bytes of a write; `None` if it is unknown here.
-fn op(asked: &Description, written: impl Fn(usize) -> Vec<u8>) -> Option<Op> {
+fn op(asked: &Description, written: impl Fn(usize) -> Vec<u8>) -> Option<UblkOp> {
     let Description { offset, durable, no_unmap: stay, .. } = *asked;
     let len = u32::try_from(asked.len).ok()?;
     match asked.op {
-        0 if len <= MOST_BYTES => Some(Op::Read { offset, len }),
-        1 if len <= MOST_BYTES => Some(Op::Write { offset, data: written(len as usize), durable }),
-        2 => Some(Op::Flush),
-        3 => Some(Op::Discard { offset, len }),
-        5 => Some(Op::Zeroes { offset, len, stay, durable }),
+        0 if len <= MOST_BYTES => Some(UblkOp::Read { offset, len }),
+        1 if len <= MOST_BYTES => {
+            Some(UblkOp::Write { offset, data: written(len as usize), durable })
+        }
+        2 => Some(UblkOp::Flush),
+        3 => Some(UblkOp::Discard { offset, len }),
+        5 => Some(UblkOp::Zeroes { offset, len, stay, durable }),
         _ => None,
     }
 }
@@ -205,13 +207,13 @@ mod tests {
     fn descriptions_become_requests() {
         let bytes = |len| vec![7; len];
         let offset = 4096;
-        let zeroes = Op::Zeroes { offset, len: 1 << 30, stay: true, durable: true };
+        let zeroes = UblkOp::Zeroes { offset, len: 1 << 30, stay: true, durable: true };
         let all = [
-            (asked(0, 512), Some(Op::Read { offset, len: 512 })),
+            (asked(0, 512), Some(UblkOp::Read { offset, len: 512 })),
             (asked(0, u64::from(MOST_BYTES) + 512), None),
-            (asked(1, 1024), Some(Op::Write { offset, data: vec![7; 1024], durable: true })),
-            (asked(2, 0), Some(Op::Flush)),
-            (asked(3, 1 << 30), Some(Op::Discard { offset, len: 1 << 30 })),
+            (asked(1, 1024), Some(UblkOp::Write { offset, data: vec![7; 1024], durable: true })),
+            (asked(2, 0), Some(UblkOp::Flush)),
+            (asked(3, 1 << 30), Some(UblkOp::Discard { offset, len: 1 << 30 })),
             (asked(4, 512), None),
             (asked(5, 1 << 30), Some(zeroes)),
             (asked(5, 1 << 33), None),

@@ -37,7 +37,7 @@ const DISCARD_BLOCKS: usize = 1 << 16;
 
 /// A part of the disk that exists whole, or is absent whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct DiskExtent {
     /// Its length in bytes.
     pub len: u64,
     /// Whether it takes space; an absent part reads as zeros.
@@ -208,9 +208,9 @@ impl Disk {
     ///
     /// # Errors
     /// `Invalid` beyond the end; those of a read.
-    pub fn extents(&self, offset: u64, len: u64, most: usize) -> Result<Vec<Extent>> {
+    pub fn extents(&self, offset: u64, len: u64, most: usize) -> Result<Vec<DiskExtent>> {
         self.shape.expect_inside(offset, len)?;
-        let mut extents: Vec<Extent> = Vec::new();
+        let mut extents: Vec<DiskExtent> = Vec::new();
         let mut pieces = self.shape.pieces(offset, len).take(LOOK_BLOCKS).peekable();
         while let Some(first) = pieces.peek().map(|piece| piece.block) {
             let together: Vec<_> = pieces.by_ref().take(LOOK_TOGETHER).collect();
@@ -220,7 +220,7 @@ impl Disk {
                 match extents.last_mut() {
                     Some(last) if last.exists == exists => last.len += len,
                     _ if full => return Ok(extents),
-                    _ => extents.push(Extent { len, exists }),
+                    _ => extents.push(DiskExtent { len, exists }),
                 }
             }
         }

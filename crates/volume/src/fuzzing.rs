@@ -96,7 +96,7 @@ pub fn read_commits(key: Key, object: &[u8]) -> Result<u64> {
 }
 
 pub use crate::records::record::Record;
-pub use crate::records::writes::{Entry, Writes};
+pub use crate::records::writes::{WriteEntry, Writes};
 pub use crate::sequential::fuzzing as sequential;
 
 /// Parses an opened journal record.
@@ -191,10 +191,10 @@ pub fn edit_state(
 pub struct Part(u64);
 
 /// A part, its object, and its range there.
-pub type Stored = (Part, String, Range<u64>);
+pub type StoredPart = (Part, String, Range<u64>);
 
 /// The stored buckets of a volume.
-pub fn places(volume: &mut Volume) -> Vec<Stored> {
+pub fn places(volume: &mut Volume) -> Vec<StoredPart> {
     let Some(volume) = volume.tree() else { return Vec::new() };
     let (_, slab, _) = volume.parts();
     let place = |bucket: BucketId| {

@@ -53,8 +53,8 @@ pub use error::{Error, Result};
 pub use extents::{HistoryInfo, drop_history, histories, pick};
 pub use header::{HEADER_BYTES, HEADER_OBJECT, Header, PARAMETER_BYTES, Parameters};
 pub use options::{
-    Beside, CacheOptions, CreateOptions, DEFAULT_MEMORY, OnShown, OnWait, OnWanted, OpenOptions,
-    Pace, Rule, Shown, ShownKind, Waiting, Which, WindowRule,
+    Beside, CacheOptions, CreateOptions, DEFAULT_MEMORY, HolderNotice, OnShown, OnWait, OnWanted,
+    OpenOptions, Pace, Rule, Shown, ShownKind, Which, WindowRule,
 };
 pub use passphrases::{add_passphrase, change_passphrase, read_header, remove_passphrase};
 pub use registry::{ENGINES, NewVolume, SeenBy};

@@ -148,7 +148,7 @@ pub type OnShown = Box<dyn FnMut(&Shown) + Send>;
 
 /// Somebody waits for the volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct HolderNotice {
     /// What the owner of the computer that has it calls that one.
     pub host: String,
     /// For how long.
@@ -158,7 +158,7 @@ pub struct Waiting {
 }
 
 /// Is called while somebody waits; says whether to go on.
-pub type OnWait = Box<dyn FnMut(&Waiting) -> bool + Send>;
+pub type OnWait = Box<dyn FnMut(&HolderNotice) -> bool + Send>;
 
 /// Called when another computer asks for the volume, with what its owner calls it.
 pub type OnWanted = Box<dyn FnMut(&str) + Send>;

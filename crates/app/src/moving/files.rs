@@ -49,7 +49,7 @@ pub fn unfinished(fs: &FileSystem) -> Result<Option<Vec<u8>>> {
 }
 
 /// A copy of files at work.
-pub struct Files<'a> {
+pub struct FilesCopy<'a> {
     from: &'a FileSystem,
     to: &'a FileSystem,
     /// Files with several names: their copies.
@@ -62,7 +62,7 @@ pub struct Files<'a> {
     hear: Hear<'a>,
 }
 
-impl<'a> Files<'a> {
+impl<'a> FilesCopy<'a> {
     /// Begins, or goes on with, a copy of the files of a volume.
     ///
     /// # Errors

@@ -6,8 +6,8 @@
 mod files;
 mod objects;
 
-pub use files::{FileCounts, Files, MARK, unfinished};
-pub use objects::{Claims, ObjectCopy, ObjectCounts};
+pub use files::{FileCounts, FilesCopy, MARK, unfinished};
+pub use objects::{ClaimForm, ObjectCopy, ObjectCounts};
 
 use oblivio_store::is_of_trial;
 use oblivio_volume::{HEADER_OBJECT, is_of_session};

@@ -16,7 +16,7 @@ const HEADER_BYTES: u64 = 1 << 16;
 
 /// How sessions begin, which the names of their claims show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claims {
+pub enum ClaimForm {
     /// By creating an object that nobody else can create.
     Created,
     /// By being alone in a list.
@@ -75,12 +75,12 @@ impl<'a> ObjectCopy<'a> {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn claims(from: &dyn Objects) -> Result<Option<Claims>> {
+    pub fn claims(from: &dyn Objects) -> Result<Option<ClaimForm>> {
         let first = from.list_under("s-")?.into_iter().next();
         // `s-`, a number of twelve digits, and where sessions only list, a name of their own.
         Ok(first.map(|(name, _)| match name.len() > "s-".len() + 12 {
-            true => Claims::Listed,
-            false => Claims::Created,
+            true => ClaimForm::Listed,
+            false => ClaimForm::Created,
         }))
     }
 

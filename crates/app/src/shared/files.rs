@@ -2,10 +2,10 @@
 
 use super::session::{environment, make_root};
 use crate::walk::{OpenId, ReadFiles, WriteFiles};
-use oblivio_client::files::Files;
+use oblivio_client::files::ClientFiles;
 use oblivio_client::{Client, disk};
 use oblivio_privatefs::{
-    Error as FsError, NodeAttr, Options, Owner, PrivateFs, ROOT, Result as FsResult, number,
+    Error as FsError, FsOptions, NodeAttr, Owner, PrivateFs, ROOT, Result as FsResult, number,
 };
 use oblivio_volume::fs::{Attr, DirEntry, FileKind, Ino, NewNode, ROOT_INO, RenameMode, SetAttr};
 use oblivio_volume::{Error, Result as VolumeResult};
@@ -17,7 +17,7 @@ const LISTED: usize = 256;
 
 /// The files of a client, with a number for each owner that was met.
 pub struct SharedFiles {
-    files: Arc<Files>,
+    files: Arc<ClientFiles>,
     fs: PrivateFs,
     /// Drawn for each of them.
     session: String,
@@ -32,7 +32,7 @@ impl SharedFiles {
     /// # Errors
     /// `HoldsDisk`; those of the line.
     pub fn open(client: Client) -> VolumeResult<Self> {
-        let files = Arc::new(Files::new(client)?);
+        let files = Arc::new(ClientFiles::new(client)?);
         let opened = Self::over(Arc::clone(&files));
         if opened.is_err() {
             // The error says more than a failure to part.
@@ -46,18 +46,18 @@ impl SharedFiles {
     /// # Errors
     /// As for [`Self::open`].
     pub fn create(client: Client) -> VolumeResult<Self> {
-        let files = Arc::new(Files::new(client)?);
+        let files = Arc::new(ClientFiles::new(client)?);
         make_root(&files)?;
         Self::over(files)
     }
 
-    fn over(files: Arc<Files>) -> VolumeResult<Self> {
+    fn over(files: Arc<ClientFiles>) -> VolumeResult<Self> {
         if disk::is_in(files.client())? {
             return Err(Error::HoldsDisk);
         }
         let environment = environment();
         let session = format!("{:032x}", u128::from_le_bytes((environment.random)()));
-        let fs = PrivateFs::new(Arc::clone(&files) as _, environment, Options::default());
+        let fs = PrivateFs::new(Arc::clone(&files) as _, environment, FsOptions::default());
         let fs = fs.map_err(|why| error(why, b""))?;
         let (owners, listed) = Default::default();
         Ok(Self { files, fs, session, owners, listed })

@@ -8,5 +8,5 @@ mod session;
 mod token;
 
 pub use files::SharedFiles;
-pub use session::{Line, TIMEOUT, address, environment, known, line, make_root, owner};
+pub use session::{ShareLine, TIMEOUT, address, environment, known, line, make_root, owner};
 pub use token::TokenError;

@@ -3,12 +3,12 @@
 use super::files::error;
 use super::token::{self, TokenError};
 use crate::silence::WatchedShare;
-use oblivio_client::files::Files;
-use oblivio_client::{FileKnown, Keyed, Known, disk};
+use oblivio_client::files::ClientFiles;
+use oblivio_client::{FileKnown, HeadKeeper, Keyed, disk};
 use oblivio_crypto::{Entropy, OsEntropy};
 use oblivio_engine::pyramid::share::Head;
-use oblivio_privatefs::{Environment, NewNode, Options as FsOptions, PrivateFs};
-use oblivio_share::{Address, Patience, RemoteShare};
+use oblivio_privatefs::{ClientEnvironment, FsOptions, NewNode, PrivateFs};
+use oblivio_share::{LinePatience, RemoteShare, ShareAddress};
 use oblivio_volume::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use std::time::{Duration, SystemTime};
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a call of the server may take, and how long it is tried again: a client makes it again
 /// by itself, and must end in time.
-const PATIENCE: Patience =
-    Patience { reply: Duration::from_secs(10), outage: Duration::from_secs(2) };
+const PATIENCE: LinePatience =
+    LinePatience { reply: Duration::from_secs(10), outage: Duration::from_secs(2) };
 
 /// The line to a volume, which says when the server keeps it waiting.
-pub type Line = WatchedShare<RemoteShare>;
+pub type ShareLine = WatchedShare<RemoteShare>;
 
 /// The address of a shared volume; none for a place of another kind.
 #[must_use]
-pub fn address(place: &Path) -> Option<oblivio_share::Result<Address>> {
+pub fn address(place: &Path) -> Option<oblivio_share::Result<ShareAddress>> {
     let text = place.to_str()?;
-    text.starts_with("share://").then(|| Address::parse(text))
+    text.starts_with("share://").then(|| ShareAddress::parse(text))
 }
 
 /// The line to a volume, with the token in the user's file or the one that was used before. `state`
@@ -37,10 +37,10 @@ pub fn address(place: &Path) -> Option<oblivio_share::Result<Address>> {
 /// # Errors
 /// There is no token, or the line cannot be made from it.
 pub fn line(
-    address: &Address,
+    address: &ShareAddress,
     token_file: Option<&Path>,
     state: Option<&Path>,
-) -> std::result::Result<Line, TokenError> {
+) -> std::result::Result<ShareLine, TokenError> {
     let token = token::of(address, token_file, state)?;
     Ok(WatchedShare::over(RemoteShare::new(token, PATIENCE)?, address.to_string()))
 }
@@ -53,7 +53,7 @@ pub fn line(
 /// `Busy`, `OtherVolume`, `Forgotten`.
 pub fn known(
     state: &Path,
-    address: &Address,
+    address: &ShareAddress,
     keyed: &Keyed,
     any_volume: bool,
     accept_rollback: bool,
@@ -67,8 +67,8 @@ pub fn known(
 
 /// The time and the randomness of this computer, for the file system of a shared volume.
 #[must_use]
-pub fn environment() -> Environment {
-    Environment {
+pub fn environment() -> ClientEnvironment {
+    ClientEnvironment {
         now: Box::new(|| now().into()),
         random: Box::new(|| {
             let mut bytes = [0; 16];
@@ -93,7 +93,7 @@ pub fn owner() -> (u32, u32) {
 ///
 /// # Errors
 /// `HoldsDisk`; those of the line.
-pub fn make_root(files: &Arc<Files>) -> Result<()> {
+pub fn make_root(files: &Arc<ClientFiles>) -> Result<()> {
     let failed = |why| error(why, b"");
     let transactions = Arc::clone(files) as _;
     let fs = PrivateFs::new(transactions, environment(), FsOptions::default()).map_err(failed)?;

@@ -1,6 +1,6 @@
 //! The token by which a server admits this computer.
 
-use oblivio_share::{Address, Error as ServerError, Token};
+use oblivio_share::{Error as ServerError, ShareAddress, Token};
 use oblivio_store::replace_file;
 use std::fs::DirBuilder;
 use std::io;
@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 pub enum TokenError {
     /// The administrator of the server has given none.
     #[error("this computer has no token for {0} yet")]
-    Missing(Address),
+    Missing(ShareAddress),
     /// It admits to another volume of the server.
     #[error("the token is one for the volume {found}")]
     OtherVolume {
@@ -31,8 +31,8 @@ pub enum TokenError {
 }
 
 /// Where the token of an address is kept, once it was used.
-fn place(address: &Address, state: &Path) -> PathBuf {
-    let Address { host, port, volume } = address;
+fn place(address: &ShareAddress, state: &Path) -> PathBuf {
+    let ShareAddress { host, port, volume } = address;
     let host: String = host.chars().map(|c| if c == ':' { '_' } else { c }).collect();
     state.join("tokens").join(format!("{host}_{port}_{volume}"))
 }
@@ -43,7 +43,7 @@ fn place(address: &Address, state: &Path) -> PathBuf {
 /// # Errors
 /// When there is none, or one of another volume.
 pub(super) fn of(
-    address: &Address,
+    address: &ShareAddress,
     file: Option<&Path>,
     state: Option<&Path>,
 ) -> Result<Token, TokenError> {
@@ -69,7 +69,7 @@ pub(super) fn of(
 }
 
 /// The same token for the address that the user gave: a server may have several names.
-fn with(address: &Address, token: Token) -> Result<Token, TokenError> {
+fn with(address: &ShareAddress, token: Token) -> Result<Token, TokenError> {
     if token.address.volume != address.volume {
         let (found, wanted) = (token.address.volume, address.volume.clone());
         return Err(TokenError::OtherVolume { found, wanted });
@@ -82,15 +82,15 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn address(volume: &str) -> Address {
-        Address::parse(&format!("share://[::1]:7/{volume}")).expect("an address")
+    fn address(volume: &str) -> ShareAddress {
+        ShareAddress::parse(&format!("share://[::1]:7/{volume}")).expect("an address")
     }
 
     #[test]
     fn a_token_is_kept_for_the_next_time_if_there_is_a_folder() {
         let dir = tempfile::tempdir().expect("a folder");
         let (file, state) = (dir.path().join("token"), dir.path().join("state"));
-        let other_name = Address { host: "nas".into(), ..address("team") };
+        let other_name = ShareAddress { host: "nas".into(), ..address("team") };
         let (fingerprint, secret) = ([1; 32], Zeroizing::new([2; 32]));
         let token = Token { address: other_name, fingerprint, secret };
         token.store(&file).expect("a file");

@@ -1,7 +1,7 @@
 //! [`Silence`]: a layer over a store on a network.
 
 use super::{Watch, words};
-use oblivio_store::{Answer, Call, Layer, Objects, Result, StoreError};
+use oblivio_store::{Layer, Objects, Result, StoreAnswer, StoreCall, StoreError};
 use std::sync::Arc;
 
 /// A layer that says when the store is silent.
@@ -25,7 +25,7 @@ impl Layer for Silence {
         &*self.inner
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         self.watch.begin();
         let answer = call.on(&*self.inner);
         self.watch.end(match &answer {
@@ -59,7 +59,7 @@ mod tests {
             &self.0
         }
 
-        fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
             self.1.lock().unwrap().recv().unwrap()?;
             call.on(&self.0)
         }

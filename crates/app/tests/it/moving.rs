@@ -1,6 +1,6 @@
 //! Volumes that move to another place, interrupted again and again.
 
-use oblivio_app::moving::{Claims, Files, MARK, Moved, ObjectCopy, unfinished};
+use oblivio_app::moving::{ClaimForm, FilesCopy, MARK, Moved, ObjectCopy, unfinished};
 use oblivio_crypto::{KdfParams, Passphrase, VolumeId};
 use oblivio_store::{Held, MemoryStore, Objects, PutMode, Store};
 use oblivio_testkit::Dice;
@@ -154,7 +154,7 @@ fn objects_arrive_however_often_the_copy_is_cut_off() {
         fs.into_blocks().expect("memory");
         // A session that ended badly left something, too.
         drop(open(from.clone()).expect("sound"));
-        let claims = if exclusive { Claims::Created } else { Claims::Listed };
+        let claims = if exclusive { ClaimForm::Created } else { ClaimForm::Listed };
         assert_eq!(ObjectCopy::claims(&*from).expect("memory"), Some(claims));
 
         let plan = FaultPlan::new();
@@ -235,7 +235,7 @@ fn files_arrive_on_another_engine_however_often_the_copy_is_cut_off() {
             let (source, id) = open(from.clone()).expect("sound");
             let done = open(to.clone()).and_then(|(target, _)| {
                 let mut heard = unheard;
-                let files = Files::begin(&source, id, &target, &mut heard)?;
+                let files = FilesCopy::begin(&source, id, &target, &mut heard)?;
                 let counts = files.committing_every(64 << 10).run()?;
                 target.into_blocks()?;
                 Ok(counts)
@@ -272,7 +272,7 @@ fn what_the_old_volume_lost_meanwhile_goes_and_other_volumes_are_refused() {
     let to = created(Arc::new(MemoryStore::new())).expect("an empty store");
     let id = VolumeId::generate(&mut oblivio_crypto::SeededEntropy::new(1));
     // The first run is cut off once it has copied something.
-    drop(Files::begin(&fs, id, &to, &mut unheard).expect("empty"));
+    drop(FilesCopy::begin(&fs, id, &to, &mut unheard).expect("empty"));
     let stale = to.mkdir(ROOT_INO, b"stale", node(0o700)).expect("room").ino;
     store_file(&to, stale, b"file", b"gone");
     store_file(&to, ROOT_INO, b"link", b"a file where a link belongs");
@@ -280,17 +280,17 @@ fn what_the_old_volume_lost_meanwhile_goes_and_other_volumes_are_refused() {
     let twin = store_file(&to, ROOT_INO, b"holes", b"other bytes");
     to.link(twin, ROOT_INO, b"pipe").expect("room");
     to.commit().expect("memory");
-    Files::begin(&fs, id, &to, &mut unheard).expect("its own").run().expect("memory");
+    FilesCopy::begin(&fs, id, &to, &mut unheard).expect("its own").run().expect("memory");
     assert_eq!(digest(&to), digest(&fs));
     // Finished, it is a volume as any other.
-    let error = Files::begin(&fs, id, &to, &mut unheard).map(drop).expect_err("refused");
+    let error = FilesCopy::begin(&fs, id, &to, &mut unheard).map(drop).expect_err("refused");
     assert!(matches!(error, Error::Exists(_)), "{error}");
     // Nor does one copy end in another one's place, or begin with an unfinished one.
     let other = tree(Arc::new(MemoryStore::new())).expect("an empty store");
-    drop(Files::begin(&fs, id, &other, &mut unheard).expect("empty"));
+    drop(FilesCopy::begin(&fs, id, &other, &mut unheard).expect("empty"));
     let another = VolumeId::generate(&mut oblivio_crypto::SeededEntropy::new(2));
-    assert!(Files::begin(&to, another, &other, &mut unheard).is_err());
+    assert!(FilesCopy::begin(&to, another, &other, &mut unheard).is_err());
     assert!(other.lookup(ROOT_INO, MARK).is_ok());
     let empty = tree(Arc::new(MemoryStore::new())).expect("an empty store");
-    assert!(Files::begin(&other, another, &empty, &mut unheard).is_err());
+    assert!(FilesCopy::begin(&other, another, &empty, &mut unheard).is_err());
 }

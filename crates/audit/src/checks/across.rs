@@ -3,7 +3,7 @@
 //! The sessions of one volume share no shown label. Two sessions that begin at the same state and
 //! access the same blocks show the same paths, which reveals that they are the same.
 
-use super::bet::Bet;
+use super::e_value::EValue;
 use crate::report::Finding;
 use crate::trace::{MAX_DEPTH, Trace};
 use std::collections::HashSet;
@@ -19,10 +19,10 @@ pub(crate) fn repeats_of(name: &str, sessions: &[Trace]) -> Finding {
     let Some(depth) = requests().map(|request| request.depth.min(MAX_DEPTH)).min() else {
         return Finding::unjudged(name, "no paths were drawn");
     };
-    let (tree, mut seen, mut bet) = (2f64.powi(depth as i32), HashSet::new(), Bet::new());
+    let (tree, mut seen, mut bet) = (2f64.powi(depth as i32), HashSet::new(), EValue::new());
     let mut judged = 0;
     for session in sessions {
-        let short = |request: &crate::trace::Request| {
+        let short = |request: &crate::trace::TraceRequest| {
             let by = request.depth.min(MAX_DEPTH) - depth;
             request.leaves.iter().map(move |leaf| leaf >> by).collect::<Vec<u64>>()
         };
@@ -45,10 +45,13 @@ pub(crate) fn repeats_of(name: &str, sessions: &[Trace]) -> Finding {
 mod tests {
     use super::*;
     use crate::planted::SplitMix64;
-    use crate::trace::Request;
+    use crate::trace::TraceRequest;
 
     fn session(leaves: Vec<u64>) -> Trace {
-        Trace { depth: 10, requests: vec![Request { leaves, depth: 10, ..Request::default() }] }
+        Trace {
+            depth: 10,
+            requests: vec![TraceRequest { leaves, depth: 10, ..TraceRequest::default() }],
+        }
     }
 
     fn random(seed: u64) -> Vec<u64> {

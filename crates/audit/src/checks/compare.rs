@@ -4,7 +4,7 @@ use super::sample::{Sample, histogram};
 use super::shape;
 use super::statistics::{Statistic, contingency, oddest};
 use super::uniformity::{PER_BIN, resolutions};
-use crate::report::{Finding, Options};
+use crate::report::{AuditOptions, Finding};
 use crate::special::chi_square_upper;
 use crate::trace::Trace;
 
@@ -19,7 +19,7 @@ const DISTANCES: &str = "repeat distances";
 const MAX_BITS: u32 = 12;
 
 /// Compares two traces.
-pub(super) fn judge(a: &Trace, b: &Trace, options: &Options) -> Vec<Finding> {
+pub(super) fn judge(a: &Trace, b: &Trace, options: &AuditOptions) -> Vec<Finding> {
     let (x, y) = (Sample::of(a), Sample::of(b));
     vec![
         equal(REQUESTS, a.requests.len(), b.requests.len()),
@@ -119,10 +119,11 @@ fn merged(a: Vec<u64>, b: Vec<u64>) -> [Vec<u64>; 2] {
 mod tests {
     use super::*;
     use crate::planted::SplitMix64;
-    use crate::trace::Request;
+    use crate::trace::TraceRequest;
 
     fn trace(leaves: impl Iterator<Item = u64>) -> Trace {
-        let request = |leaf| Request { leaves: vec![leaf], depth: 10, ..Request::default() };
+        let request =
+            |leaf| TraceRequest { leaves: vec![leaf], depth: 10, ..TraceRequest::default() };
         Trace { depth: 10, requests: leaves.map(request).collect() }
     }
 
@@ -132,7 +133,7 @@ mod tests {
     }
 
     fn p(a: &Trace, b: &Trace, name: &str) -> f64 {
-        let findings = judge(a, b, &Options::default());
+        let findings = judge(a, b, &AuditOptions::default());
         findings.into_iter().find(|f| f.name == name).unwrap().p_value
     }
 

@@ -4,7 +4,7 @@
 //! the false-alarm rate. It holds for the named sizes; a leak of another kind may be easier or
 //! harder to find. No statistics find a label that is keyed with a public constant.
 
-use super::bet::likely_log_wealth;
+use super::e_value::likely_log_wealth;
 use super::ranges::ranges;
 use super::sample::Sample;
 use super::uniformity::{MAX_BITS, PER_BIN, resolutions};
@@ -124,8 +124,8 @@ mod tests {
     use super::*;
     use crate::checks::{judge_chance, ranges::judge as judge_ranges, repeats, uniformity};
     use crate::planted::SplitMix64;
-    use crate::report::{Finding, Options};
-    use crate::trace::{Request, Trace};
+    use crate::report::{AuditOptions, Finding};
+    use crate::trace::{Trace, TraceRequest};
 
     const DEPTH: u32 = 14;
     const COUNT: usize = 20_000;
@@ -136,7 +136,8 @@ mod tests {
         while leaves.len() < COUNT {
             leaves.push(leaf(&mut rng, &leaves));
         }
-        let request = |leaf| Request { leaves: vec![leaf], depth: DEPTH, ..Request::default() };
+        let request =
+            |leaf| TraceRequest { leaves: vec![leaf], depth: DEPTH, ..TraceRequest::default() };
         Trace { depth: DEPTH, requests: leaves.into_iter().map(request).collect() }
     }
 
@@ -159,7 +160,7 @@ mod tests {
     fn leaks_of_the_size_that_is_named_are_found() {
         let fresh = |rng: &mut SplitMix64| rng.below(1 << DEPTH);
         let honest = trace(99, |rng, _| fresh(rng));
-        let report = judge_chance(&honest, &Options::default(), Vec::new());
+        let report = judge_chance(&honest, &AuditOptions::default(), Vec::new());
         let size = |name: &str| report.power.iter().find(|p| p.name == name).expect(name).smallest;
         let biased = |part: f64| {
             move |rng: &mut SplitMix64, _: &[u64]| {
@@ -179,7 +180,7 @@ mod tests {
             }
         };
         let lag = |trace: &Trace, sample: &Sample| {
-            repeats::judge(trace, sample, &Options::default()).pop().expect("the last")
+            repeats::judge(trace, sample, &AuditOptions::default()).pop().expect("the last")
         };
         let part = size("repeats at one distance");
         let both = [part, part / 2.0].map(|part| found(&report, echo(part, 77, 78), lag));

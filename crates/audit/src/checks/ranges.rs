@@ -4,7 +4,7 @@
 //! repeats at any one distance, but many in a range of distances. Ranges double, and begin at
 //! powers of two and half-way between them.
 
-use super::bet::Bet;
+use super::e_value::EValue;
 use super::sample::Sample;
 use super::statistics::{Statistic, oddest};
 use crate::report::Finding;
@@ -46,7 +46,7 @@ fn look(leaves: &[u64], bits: u32, (from, to): Range) -> Option<Statistic> {
     if 1.0 - (-((to - from) as f64) / tree).exp() > CROWDED {
         return None;
     }
-    let (mut recent, mut bet) = (Recent::new(bits), Bet::new());
+    let (mut recent, mut bet) = (Recent::new(bits), EValue::new());
     for (t, &leaf) in leaves.iter().enumerate() {
         if let Some(at) = t.checked_sub(from) {
             recent.add(leaves[at]);
@@ -112,10 +112,11 @@ impl Recent {
 mod tests {
     use super::*;
     use crate::planted::SplitMix64;
-    use crate::trace::{Request, Trace};
+    use crate::trace::{Trace, TraceRequest};
 
     fn p(leaves: &[u64], depth: u32) -> f64 {
-        let request = |&leaf: &u64| Request { leaves: vec![leaf], depth, ..Request::default() };
+        let request =
+            |&leaf: &u64| TraceRequest { leaves: vec![leaf], depth, ..TraceRequest::default() };
         judge(&Sample::of(&Trace { depth, requests: leaves.iter().map(request).collect() })).p_value
     }
 

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::bet::Bet;
+use super::e_value::EValue;
 use super::sample::Sample;
-use crate::report::{Finding, Options};
+use crate::report::{AuditOptions, Finding};
 use crate::special::{binomial_lower, binomial_upper};
 use crate::trace::{MAX_DEPTH, Trace};
 
@@ -22,7 +22,7 @@ const LEAST_PAIRS: usize = 32;
 const UNSUSPECTED: f64 = 100.0;
 
 /// Judges repeats within requests, within a window of accesses, and at each single distance.
-pub(super) fn judge(trace: &Trace, sample: &Sample, options: &Options) -> Vec<Finding> {
+pub(super) fn judge(trace: &Trace, sample: &Sample, options: &AuditOptions) -> Vec<Finding> {
     let bits = sample.resolution();
     let leaves = if bits == 0 { Vec::new() } else { sample.top(bits) };
     let mut findings = Vec::new();
@@ -36,7 +36,7 @@ pub(super) fn judge(trace: &Trace, sample: &Sample, options: &Options) -> Vec<Fi
 
 /// The same leaf twice in one request: two users of one block must not show it.
 fn within(trace: &Trace) -> Finding {
-    let mut bet = Bet::new();
+    let mut bet = EValue::new();
     for request in &trace.requests {
         let tree = 2f64.powi(request.depth.min(MAX_DEPTH) as i32);
         let mut seen = HashMap::new();
@@ -55,7 +55,7 @@ fn window(leaves: &[u64], bits: u32, window: usize) -> Finding {
     }
     let tree = 2f64.powi(bits as i32);
     let mut recent: HashMap<u64, usize> = HashMap::new();
-    let mut bet = Bet::new();
+    let mut bet = EValue::new();
     for (t, &leaf) in leaves.iter().enumerate() {
         bet.see(recent.contains_key(&leaf), recent.len() as f64 / tree);
         *recent.entry(leaf).or_default() += 1;

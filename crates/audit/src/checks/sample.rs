@@ -74,10 +74,11 @@ pub(super) fn histogram(numbers: &[u64], bits: u32) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Request;
+    use crate::trace::TraceRequest;
 
     fn growing() -> Sample {
-        let request = |depth, leaf| Request { leaves: vec![leaf], depth, ..Request::default() };
+        let request =
+            |depth, leaf| TraceRequest { leaves: vec![leaf], depth, ..TraceRequest::default() };
         let requests = vec![request(0, 0), request(1, 1), request(3, 6), request(3, 3)];
         Sample::of(&Trace { depth: 0, requests })
     }

@@ -50,7 +50,7 @@ fn pairs(numbers: &[u64], bits: u32, lag: usize) -> Statistic {
 mod tests {
     use super::*;
     use crate::planted::SplitMix64;
-    use crate::trace::{Request, Trace};
+    use crate::trace::{Trace, TraceRequest};
 
     /// Leaves, each near the one `lag` before.
     fn near(lag: usize, spread: u64) -> Vec<Finding> {
@@ -60,7 +60,8 @@ mod tests {
             let old = leaves[leaves.len() - lag];
             leaves.push((old + rng.below(spread)) % 1024);
         }
-        let request = |leaf| Request { leaves: vec![leaf], depth: 10, ..Request::default() };
+        let request =
+            |leaf| TraceRequest { leaves: vec![leaf], depth: 10, ..TraceRequest::default() };
         let requests = leaves.into_iter().map(request).collect();
         judge(&Sample::of(&Trace { depth: 10, requests }))
     }

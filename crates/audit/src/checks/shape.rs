@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::report::{Finding, Options};
-use crate::trace::{Kind, MAX_DEPTH, Request, Rule, Trace};
+use crate::report::{AuditOptions, Finding};
+use crate::trace::{MAX_DEPTH, RequestKind, Trace, TraceRequest, TraceRule};
 
 const NAME: &str = "request shape";
 
@@ -31,7 +31,7 @@ fn profile(leaves: &[u64], depth: u32) -> Vec<u32> {
 
 /// Deviations so far, and a description of the first.
 struct Shapes<'a> {
-    options: &'a Options,
+    options: &'a AuditOptions,
     /// Requests whose paths overlap in the same way, and the cost of the first of them.
     costs: HashMap<(u32, Vec<u32>), [u64; 4]>,
     /// Bytes of a number of buckets, read or written, on a tree of that depth.
@@ -41,19 +41,19 @@ struct Shapes<'a> {
 }
 
 impl<'a> Shapes<'a> {
-    fn new(options: &'a Options) -> Self {
+    fn new(options: &'a AuditOptions) -> Self {
         let (costs, bytes) = (HashMap::new(), HashMap::new());
         Shapes { options, costs, bytes, deviations: 0, first: None }
     }
 
-    fn see(&mut self, place: &str, request: &Request) {
+    fn see(&mut self, place: &str, request: &TraceRequest) {
         if let Some(deviation) = self.deviation(request) {
             self.deviations += 1;
             self.first.get_or_insert_with(|| format!("{place}: {deviation}"));
         }
     }
 
-    fn deviation(&mut self, r: &Request) -> Option<String> {
+    fn deviation(&mut self, r: &TraceRequest) -> Option<String> {
         if let Some(leaf) = r.leaves.iter().find(|&&leaf| !r.has_leaf(leaf)) {
             return Some(format!("leaf {leaf} is outside a tree of depth {}", r.depth));
         }
@@ -69,7 +69,7 @@ impl<'a> Shapes<'a> {
     }
 
     /// Without knowledge of the cache: the same overlap must cost the same.
-    fn unlike_before(&mut self, r: &Request) -> Option<String> {
+    fn unlike_before(&mut self, r: &TraceRequest) -> Option<String> {
         let cost = [r.reads.into(), r.writes.into(), r.bytes_read, r.bytes_written];
         let key = (r.depth, profile(&r.leaves, r.depth));
         let before = *self.costs.entry(key).or_insert(cost);
@@ -84,7 +84,7 @@ impl<'a> Shapes<'a> {
     }
 
     /// The same number of buckets must have the same number of bytes.
-    fn unlike_bytes(&mut self, r: &Request) -> Option<String> {
+    fn unlike_bytes(&mut self, r: &TraceRequest) -> Option<String> {
         let both = [(false, r.reads, r.bytes_read), (true, r.writes, r.bytes_written)];
         both.into_iter().find_map(|(written, buckets, bytes)| {
             let before = *self.bytes.entry((r.depth, written, buckets)).or_insert(bytes);
@@ -103,7 +103,7 @@ impl<'a> Shapes<'a> {
 }
 
 /// Judges the requests of one trace.
-pub(super) fn single(trace: &Trace, options: &Options) -> Finding {
+pub(super) fn single(trace: &Trace, options: &AuditOptions) -> Finding {
     let mut shapes = Shapes::new(options);
     let usual = usual_count(trace);
     for (t, request) in trace.requests.iter().enumerate() {
@@ -133,10 +133,10 @@ fn usual_count(trace: &Trace) -> usize {
 
 /// The part of a request that no workload may change. A batch or a commit moves buckets that follow
 /// from drawn leaves; a record of written bytes has a size class.
-fn outline(r: &Request) -> (Kind, usize, usize, u32, u64, Option<Rule>) {
-    let bytes = if r.kind == Kind::Sync { r.bytes_written } else { 0 };
+fn outline(r: &TraceRequest) -> (RequestKind, usize, usize, u32, u64, Option<TraceRule>) {
+    let bytes = if r.kind == RequestKind::Sync { r.bytes_written } else { 0 };
     // The places of buckets, and which are stored, follow from leaves too.
-    let public = |rule: &Rule| Rule {
+    let public = |rule: &TraceRule| TraceRule {
         stored: None,
         lacking: Vec::new(),
         places: Vec::new(),
@@ -145,23 +145,26 @@ fn outline(r: &Request) -> (Kind, usize, usize, u32, u64, Option<Rule>) {
     (r.kind, r.leaves.len(), r.scheduled, r.depth, bytes, r.rule.as_ref().map(public))
 }
 
-fn in_words(r: &Request) -> String {
+fn in_words(r: &TraceRequest) -> String {
     match r.kind {
-        Kind::Sync => format!("a record of {} bytes", r.bytes_written),
-        Kind::Flush => "a part of a commit".into(),
-        Kind::Commit => "a commit".into(),
-        Kind::Rule => format!("{:?} at depth {}", r.rule, r.depth),
-        Kind::Maintenance => format!("a sweep of {} paths at depth {}", r.scheduled, r.depth),
-        Kind::Map => format!("{} leaves of the map at depth {}", r.leaves.len(), r.depth),
-        Kind::Batch => format!("{} leaves at depth {}", r.leaves.len(), r.depth),
+        RequestKind::Sync => format!("a record of {} bytes", r.bytes_written),
+        RequestKind::Flush => "a part of a commit".into(),
+        RequestKind::Commit => "a commit".into(),
+        RequestKind::Rule => format!("{:?} at depth {}", r.rule, r.depth),
+        RequestKind::Maintenance => {
+            format!("a sweep of {} paths at depth {}", r.scheduled, r.depth)
+        }
+        RequestKind::Map => format!("{} leaves of the map at depth {}", r.leaves.len(), r.depth),
+        RequestKind::Batch => format!("{} leaves at depth {}", r.leaves.len(), r.depth),
     }
 }
 
 /// Judges whether two traces have the same shape, request by request.
-pub(super) fn pair(name: &str, a: &Trace, b: &Trace, options: &Options) -> Finding {
+pub(super) fn pair(name: &str, a: &Trace, b: &Trace, options: &AuditOptions) -> Finding {
     let mut shapes = Shapes::new(options);
     for (which, trace) in [("first", a), ("second", b)] {
-        let batches = trace.requests.iter().enumerate().filter(|(_, r)| r.kind == Kind::Batch);
+        let batches =
+            trace.requests.iter().enumerate().filter(|(_, r)| r.kind == RequestKind::Batch);
         for (t, request) in batches {
             shapes.see(&format!("request {t} of the {which} trace"), request);
         }
@@ -181,21 +184,21 @@ pub(super) fn pair(name: &str, a: &Trace, b: &Trace, options: &Options) -> Findi
 mod tests {
     use super::*;
 
-    fn request(leaves: &[u64]) -> Request {
+    fn request(leaves: &[u64]) -> TraceRequest {
         let buckets = union_of_paths(leaves, 3);
         let bytes = u64::from(buckets) * 100;
-        Request {
+        TraceRequest {
             leaves: leaves.to_vec(),
             depth: 3,
             reads: buckets,
             writes: buckets,
             bytes_read: bytes,
             bytes_written: bytes,
-            ..Request::default()
+            ..TraceRequest::default()
         }
     }
 
-    fn deviations(requests: Vec<Request>, options: &Options) -> f64 {
+    fn deviations(requests: Vec<TraceRequest>, options: &AuditOptions) -> f64 {
         single(&Trace { depth: 3, requests }, options).statistic
     }
 
@@ -212,8 +215,8 @@ mod tests {
 
     #[test]
     fn overlap_is_no_deviation_but_a_missing_write_is() {
-        let plain = Options::default();
-        let told = Options::default().expecting(|leaves, depth| {
+        let plain = AuditOptions::default();
+        let told = AuditOptions::default().expecting(|leaves, depth| {
             let buckets = union_of_paths(leaves, depth);
             (buckets, buckets)
         });
@@ -233,6 +236,6 @@ mod tests {
     #[test]
     fn without_a_rule_the_number_of_leaves_is_constant() {
         let mixed = vec![request(&[1]), request(&[2]), request(&[0, 7])];
-        assert_eq!(deviations(mixed, &Options::default()), 1.0);
+        assert_eq!(deviations(mixed, &AuditOptions::default()), 1.0);
     }
 }

@@ -79,7 +79,7 @@ fn correlations(leaves: &[u64], bits: u32) -> Vec<f64> {
 mod tests {
     use super::*;
     use crate::planted::SplitMix64;
-    use crate::trace::{Request, Trace};
+    use crate::trace::{Trace, TraceRequest};
 
     /// Leaves, each near the one `lag` before.
     fn near(lag: usize, spread: u64, count: usize) -> Finding {
@@ -89,7 +89,8 @@ mod tests {
             let old = leaves[leaves.len() - lag];
             leaves.push((old + rng.below(spread)) % 1024);
         }
-        let request = |leaf| Request { leaves: vec![leaf], depth: 10, ..Request::default() };
+        let request =
+            |leaf| TraceRequest { leaves: vec![leaf], depth: 10, ..TraceRequest::default() };
         let requests = leaves.into_iter().map(request).collect();
         judge(&Sample::of(&Trace { depth: 10, requests }))
     }

@@ -66,10 +66,11 @@ fn drift(sample: &Sample) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::{Request, Trace};
+    use crate::trace::{Trace, TraceRequest};
 
     fn trace(leaves: impl Iterator<Item = u64>) -> Trace {
-        let request = |leaf| Request { leaves: vec![leaf], depth: 10, ..Request::default() };
+        let request =
+            |leaf| TraceRequest { leaves: vec![leaf], depth: 10, ..TraceRequest::default() };
         Trace { depth: 10, requests: leaves.map(request).collect() }
     }
 

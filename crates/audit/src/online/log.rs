@@ -1,7 +1,7 @@
 //! What a session stores beside buckets, and what it deletes: entries, parts, pointers.
 
 use super::names::Name;
-use crate::sight::size_class;
+use crate::observer::size_class;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// Batches whose intents go into one entry.

@@ -18,10 +18,10 @@ mod names;
 mod tree;
 
 use crate::checks::judge_chance;
-use crate::record::{Act, Call};
-use crate::report::{Finding, Options, Report};
-use crate::sight::Odd;
-use crate::trace::{Kind, Request, Rule, Trace, WindowRule};
+use crate::observer::Deviation;
+use crate::record::{RecordedAct, RecordedCall};
+use crate::report::{AuditOptions, Finding, Report};
+use crate::trace::{RequestKind, Trace, TraceRequest, TraceRule, TraceWindowRule};
 use log::{Log, PartKey};
 use names::Name;
 use std::collections::{BTreeSet, VecDeque};
@@ -36,15 +36,15 @@ const HEED: u64 = 15_000_000;
 /// Deviations from each rule.
 #[derive(Clone, Debug, Default)]
 struct Findings {
-    reads: Odd,
-    windows: Odd,
-    parts: Odd,
-    entries: Odd,
-    deletes: Odd,
-    again: Odd,
-    retries: Odd,
-    looks: Odd,
-    others: Odd,
+    reads: Deviation,
+    windows: Deviation,
+    parts: Deviation,
+    entries: Deviation,
+    deletes: Deviation,
+    again: Deviation,
+    retries: Deviation,
+    looks: Deviation,
+    others: Deviation,
 }
 
 /// A batch that was shown: the checkpoints before it, and its leaves.
@@ -84,10 +84,10 @@ pub struct Online {
     /// How many of these, the last, the session under way has to show again.
     owed: usize,
     /// The batches that were drawn.
-    drawn: Vec<Request>,
+    drawn: Vec<TraceRequest>,
     odd: Findings,
     /// A call that failed, which must come again.
-    failed: Option<Call>,
+    failed: Option<RecordedCall>,
     session: String,
 }
 
@@ -108,7 +108,7 @@ impl Online {
     }
 
     /// The last call failed: the store saw it, and it must come again.
-    pub fn fail(&mut self, call: &Call) {
+    pub fn fail(&mut self, call: &RecordedCall) {
         self.failed = Some(call.clone());
         // It comes again at once.
         let wants = |name: &str| matches!(Name::of(name), Name::Want { .. });
@@ -118,31 +118,32 @@ impl Online {
     }
 
     /// Takes a call.
-    pub fn take(&mut self, call: &Call) {
+    pub fn take(&mut self, call: &RecordedCall) {
         // Before a read is repeated, the session looks whether another one began.
-        let looks = call.act == Act::Len && call.ranges().all(|(name, ..)| self.is_next(name));
-        let repeats = |failed: &mut Call| failed.act != Act::Read || !looks;
+        let looks =
+            call.act == RecordedAct::Len && call.ranges().all(|(name, ..)| self.is_next(name));
+        let repeats = |failed: &mut RecordedCall| failed.act != RecordedAct::Read || !looks;
         if let Some(failed) = self.failed.take_if(repeats) {
             let same = (failed.act, &failed.on) == (call.act, &call.on);
             let wrong = || format!("{failed:?} failed, and then came {call:?}");
             self.odd.retries.look((!same).then(wrong));
         }
         let wrong = match call.act {
-            Act::Read => self.read(call),
-            Act::Write | Act::Put => return self.write(call),
-            Act::Sync => {
+            RecordedAct::Read => self.read(call),
+            RecordedAct::Write | RecordedAct::Put => return self.write(call),
+            RecordedAct::Sync => {
                 call.ranges().for_each(|(name, ..)| self.log.synced(name));
                 None
             }
-            Act::Len => self.look(call),
-            Act::List => {
+            RecordedAct::Len => self.look(call),
+            RecordedAct::List => {
                 self.lists += 1;
                 self.looked = Some(call.at);
                 let free = self.begun && self.tree.of().exclusive;
                 free.then(|| "a list, where objects are created exclusively".into())
             }
-            Act::Delete => return self.delete(call),
-            Act::Lock | Act::Free if !self.begun => None,
+            RecordedAct::Delete => return self.delete(call),
+            RecordedAct::Lock | RecordedAct::Free if !self.begun => None,
             act => Some(format!("{act:?} of {:?}", call.on.first())),
         };
         self.odd.others.look(wrong);
@@ -153,7 +154,7 @@ impl Online {
         matches!(Name::of(name), Name::Claim { number } if number == self.number + 1)
     }
 
-    fn read(&mut self, call: &Call) -> Option<String> {
+    fn read(&mut self, call: &RecordedCall) -> Option<String> {
         let ranges = call.ranges().map(|(name, offset, len)| (Name::of(name), offset, len));
         let ranges: Vec<_> = ranges.collect();
         if ranges.iter().any(|range| matches!(range.0, Name::Buckets { .. })) {
@@ -163,7 +164,7 @@ impl Online {
         self.begun.then(|| format!("{:?} was read in the middle of a session", call.on.first()))
     }
 
-    fn look(&mut self, call: &Call) -> Option<String> {
+    fn look(&mut self, call: &RecordedCall) -> Option<String> {
         let names: Vec<Name> = call.ranges().map(|(name, ..)| Name::of(name)).collect();
         if self.begun && names == [Name::Want { session: self.session.clone() }] {
             let after = call.at.saturating_sub(self.heeded);
@@ -178,7 +179,7 @@ impl Online {
         (!early && names != [next]).then(|| format!("a question for {:?}", call.on.first()))
     }
 
-    fn write(&mut self, call: &Call) {
+    fn write(&mut self, call: &RecordedCall) {
         let ranges: Vec<(String, u64, u64)> =
             call.ranges().map(|(name, offset, len)| (name.to_owned(), offset, len)).collect();
         for (object, offset, len) in ranges {
@@ -222,23 +223,23 @@ impl Online {
         }
     }
 
-    fn delete(&mut self, call: &Call) {
+    fn delete(&mut self, call: &RecordedCall) {
         let names: BTreeSet<String> = call.ranges().map(|(name, ..)| name.to_owned()).collect();
         let wrong = self.log.delete(&names);
         self.odd.deletes.look(wrong);
     }
 
     /// Takes a statement of the volume. Whether it was of a batch that came again.
-    pub fn hear(&mut self, said: &Request) -> bool {
+    pub fn hear(&mut self, said: &TraceRequest) -> bool {
         match (said.kind, &said.rule) {
-            (Kind::Rule, Some(rule)) => {
+            (RequestKind::Rule, Some(rule)) => {
                 if let Some(of) = &rule.windows {
                     self.take_rule(rule, of, said.at);
                 }
             }
-            (Kind::Batch, _) => return self.batch(said),
-            (Kind::Maintenance, _) => self.window(said.sweep),
-            (Kind::Sync, _) => {
+            (RequestKind::Batch, _) => return self.batch(said),
+            (RequestKind::Maintenance, _) => self.window(said.sweep),
+            (RequestKind::Sync, _) => {
                 let wrong = self.log.synced_writes();
                 self.odd.entries.look(wrong);
             }
@@ -247,7 +248,7 @@ impl Online {
         false
     }
 
-    fn take_rule(&mut self, rule: &Rule, of: &WindowRule, at: u64) {
+    fn take_rule(&mut self, rule: &TraceRule, of: &TraceWindowRule, at: u64) {
         if self.begun {
             self.tree.take(rule, of);
             self.log.resized();
@@ -266,7 +267,7 @@ impl Online {
         self.owed = self.shown.len();
     }
 
-    fn batch(&mut self, said: &Request) -> bool {
+    fn batch(&mut self, said: &TraceRequest) -> bool {
         let wrong = self.log.take_unexplained();
         self.odd.entries.look(wrong);
         let expected = self.tree.of_paths(&said.leaves, said.depth);
@@ -296,14 +297,14 @@ impl Online {
             self.shown.push_back((self.log.commits, said.leaves.clone()));
             let wrong = self.log.batch(said.leaves.len());
             self.odd.entries.look(wrong);
-            self.drawn.push(Request { rule: None, ..said.clone() });
+            self.drawn.push(TraceRequest { rule: None, ..said.clone() });
         }
         again
     }
 
     /// Whether a batch is one that the session before showed, as the volume says. Then it must be
     /// the next of those.
-    fn shown_again(&mut self, said: &Request) -> bool {
+    fn shown_again(&mut self, said: &TraceRequest) -> bool {
         if !said.sweep {
             self.caught_up();
             return false;
@@ -396,7 +397,7 @@ impl Online {
     }
 
     /// Judges all of it.
-    pub fn judge(&self, options: &Options) -> Report {
+    pub fn judge(&self, options: &AuditOptions) -> Report {
         let trace = self.drawn();
         let mut report = judge_chance(&trace, options, Vec::new());
         report.findings.splice(0..0, self.exact());

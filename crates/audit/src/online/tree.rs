@@ -2,7 +2,7 @@
 //! follows from the counter of the windows, the leaves shown, and what was asked for before.
 
 use super::names::Name;
-use crate::trace::{Rule, WindowRule};
+use crate::trace::{TraceRule, TraceWindowRule};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Windows whose buckets a session still has in memory.
@@ -14,8 +14,8 @@ pub(super) type Spot = (u32, u64, u64, u64);
 /// The tree in its objects.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
-    rule: Rule,
-    of: WindowRule,
+    rule: TraceRule,
+    of: TraceWindowRule,
     /// From which window on the tree had which depth, and slots in its leaves.
     shapes: Vec<(u64, u32, u32)>,
     /// Windows so far.
@@ -37,7 +37,7 @@ fn reversed(number: u64, bits: u32) -> u64 {
 
 impl Tree {
     /// A session begins with this rule.
-    pub(super) fn begin(&mut self, rule: &Rule, of: &WindowRule, session: &str) {
+    pub(super) fn begin(&mut self, rule: &TraceRule, of: &TraceWindowRule, session: &str) {
         self.take(rule, of);
         (self.done, self.first) = (of.windows, of.windows);
         self.shapes.clone_from(&of.shapes);
@@ -47,13 +47,13 @@ impl Tree {
     }
 
     /// The size changed.
-    pub(super) fn take(&mut self, rule: &Rule, of: &WindowRule) {
-        self.rule = Rule { windows: None, ..rule.clone() };
-        self.of = WindowRule { shapes: Vec::new(), ..of.clone() };
+    pub(super) fn take(&mut self, rule: &TraceRule, of: &TraceWindowRule) {
+        self.rule = TraceRule { windows: None, ..rule.clone() };
+        self.of = TraceWindowRule { shapes: Vec::new(), ..of.clone() };
     }
 
     /// Its public numbers.
-    pub(super) fn of(&self) -> &WindowRule {
+    pub(super) fn of(&self) -> &TraceWindowRule {
         &self.of
     }
 

@@ -85,10 +85,10 @@ mod tests {
         let outside = Panel::new("t", "c", vec![(u64::MAX, u64::MAX)], 1).until(0);
         let deep = Trace {
             depth: 63,
-            requests: vec![crate::Request {
+            requests: vec![crate::TraceRequest {
                 leaves: vec![(1 << 63) - 1, u64::MAX],
                 depth: 63,
-                ..crate::Request::default()
+                ..crate::TraceRequest::default()
             }],
         };
         let deep = Panel::of_trace("é→\u{1F600}", &"long ".repeat(200), &deep);
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn leaves_of_a_growing_tree_share_a_scale() {
         let request =
-            |leaf, depth| crate::Request { leaves: vec![leaf], depth, ..Default::default() };
+            |leaf, depth| crate::TraceRequest { leaves: vec![leaf], depth, ..Default::default() };
         let trace = Trace { depth: 0, requests: vec![request(0, 0), request(1, 1), request(6, 3)] };
         let points = Panel::of_trace("", "", &trace).points;
         assert_eq!(points, [(0, 1 << 31), (1, 3 << 30), (2, 13 << 28)]);

@@ -1,10 +1,10 @@
 //! What is judged in the self-test: traces and records, known to leak or not.
 
 use crate::checks::{audit, compare, judge_pace};
-use crate::record::Line;
-use crate::report::{Options, Report};
+use crate::observer::{compare_where, judge_records, sight_of};
+use crate::record::RecordLine;
+use crate::report::{AuditOptions, Report};
 use crate::schedule;
-use crate::sight::{compare_where, judge_records, sight_of};
 use crate::trace::Trace;
 use std::time::Duration;
 
@@ -18,16 +18,16 @@ pub enum Case {
     /// Traces of two workloads, for [`compare`].
     Pair(Trace, Trace),
     /// A record of sessions, call by call, for [`judge_records`].
-    Record(Vec<Line>),
+    Record(Vec<RecordLine>),
     /// Records of two sessions, which must not repeat each other.
-    Against(Vec<Line>, Vec<Line>),
+    Against(Vec<RecordLine>, Vec<RecordLine>),
     /// A trace at a pace of a number of accesses per interval, for [`judge_pace`].
     Paced(Trace, Duration, usize),
 }
 
 /// A trace, or two, known to leak or not.
 #[derive(Clone, Debug)]
-pub struct Planted {
+pub struct PlantedTrace {
     /// Its description.
     pub name: &'static str,
     /// Whether it leaks.
@@ -36,9 +36,9 @@ pub struct Planted {
     pub case: Case,
 }
 
-impl Planted {
+impl PlantedTrace {
     /// Runs the audit on it.
-    pub fn judge(&self, options: &Options) -> Report {
+    pub fn judge(&self, options: &AuditOptions) -> Report {
         match &self.case {
             Case::One(trace) => audit(trace, options),
             Case::Session(trace) => schedule::judge(trace, None, options.false_alarm_rate),

@@ -7,17 +7,17 @@
 //! missed, so small leaks are planted in longer traces. Under a workload that picks blocks at
 //! random, only [`compare`](crate::compare) sees a remap near the old leaf, never the single trace.
 
+mod call_log;
 mod case;
 mod distortion;
 mod paths;
 mod recorded;
 mod session;
 mod sim;
-mod tape;
 mod volume;
 mod workload;
 
-use crate::report::{Options, Report, Verdict};
+use crate::report::{AuditOptions, AuditVerdict, Report};
 use crate::trace::Trace;
 use sim::{Flaw, Sim};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-pub use case::{Case, Planted};
+pub use case::{Case, PlantedTrace};
 pub use oblivio_splitmix::SplitMix64;
 #[cfg(test)]
 pub(crate) use session::session_trace;
@@ -36,7 +36,7 @@ pub const ACCESSES: usize = 19_000;
 
 /// The outcome of one planted case.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct PlantedOutcome {
     /// Its description.
     pub name: &'static str,
     /// Whether it leaks.
@@ -45,10 +45,10 @@ pub struct Outcome {
     pub report: Report,
 }
 
-impl Outcome {
+impl PlantedOutcome {
     /// Whether the audit was right.
     pub fn right(&self) -> bool {
-        self.report.verdict == if self.leaks { Verdict::Leak } else { Verdict::Pass }
+        self.report.verdict == if self.leaks { AuditVerdict::Leak } else { AuditVerdict::Pass }
     }
 
     /// The tests that raised the alarm.
@@ -58,13 +58,13 @@ impl Outcome {
 }
 
 /// Judges every honest case and every planted leak, on all processors.
-pub fn self_test(options: &Options) -> Vec<Outcome> {
-    let judge = |case: &Planted| {
-        let Planted { name, leaks, .. } = *case;
-        Outcome { name, leaks, report: case.judge(options) }
+pub fn self_test(options: &AuditOptions) -> Vec<PlantedOutcome> {
+    let judge = |case: &PlantedTrace| {
+        let PlantedTrace { name, leaks, .. } = *case;
+        PlantedOutcome { name, leaks, report: case.judge(options) }
     };
     let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
-    let work = |cases: &[Planted]| {
+    let work = |cases: &[PlantedTrace]| {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(case) = cases.get(at) else { return };
@@ -89,7 +89,7 @@ pub fn honest_trace(workload: Workload, accesses: usize, seed: u64) -> Trace {
 }
 
 /// Honest cases: every workload alone and against re-reading one block, batches, and growth.
-pub fn honest() -> Vec<Planted> {
+pub fn honest() -> Vec<PlantedTrace> {
     let trace = |workload, seed| honest_trace(workload, ACCESSES, seed);
     let mut cases = Vec::new();
     for (seed, workload) in (1..).zip(Workload::ALL) {
@@ -109,7 +109,7 @@ pub fn honest() -> Vec<Planted> {
 }
 
 /// Leaks that the audit must catch, one idea each.
-pub fn planted_leaks() -> Vec<Planted> {
+pub fn planted_leaks() -> Vec<PlantedTrace> {
     use Workload::{Alternating, OneBlock, Sequential, Uniform, Zipf};
     let run = |flaw, workload, seed| Sim::new(flaw, seed).run(workload, ACCESSES);
     let single = |name, flaw, workload, seed| one(name, true, run(flaw, workload, seed));
@@ -145,12 +145,12 @@ pub fn planted_leaks() -> Vec<Planted> {
     leaks
 }
 
-fn one(name: &'static str, leaks: bool, trace: Trace) -> Planted {
-    Planted { name, leaks, case: Case::One(trace) }
+fn one(name: &'static str, leaks: bool, trace: Trace) -> PlantedTrace {
+    PlantedTrace { name, leaks, case: Case::One(trace) }
 }
 
-fn pair(name: &'static str, leaks: bool, a: Trace, b: Trace) -> Planted {
-    Planted { name, leaks, case: Case::Pair(a, b) }
+fn pair(name: &'static str, leaks: bool, a: Trace, b: Trace) -> PlantedTrace {
+    PlantedTrace { name, leaks, case: Case::Pair(a, b) }
 }
 
 #[cfg(test)]
@@ -208,7 +208,7 @@ mod tests {
             ("446 of 447 paths again: the same file", "repeats across sessions"),
             ("every second path of the session before", "repeats across sessions"),
         ];
-        let outcomes = self_test(&Options::default());
+        let outcomes = self_test(&AuditOptions::default());
         for outcome in &outcomes {
             assert!(outcome.right(), "{}:\n{}", outcome.name, outcome.report);
             assert!(serde_json::to_string(&outcome.report).unwrap().contains("\"verdict\":"));
@@ -232,7 +232,7 @@ mod tests {
                 *low.entry(f.name).or_default() += u32::from(f.p_value < 0.02);
             }
         };
-        let options = Options::default();
+        let options = AuditOptions::default();
         for seed in 0..runs {
             let workload = Workload::ALL[seed as usize % Workload::ALL.len()];
             let a = honest_trace(workload, 3000, 1000 + seed);

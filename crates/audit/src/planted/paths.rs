@@ -4,9 +4,9 @@
 //! The places of blocks are left out: a path is its label, and every request reads and writes whole
 //! paths.
 
-use super::case::{Case, Planted};
+use super::case::{Case, PlantedTrace};
 use crate::checks::union_of_paths;
-use crate::trace::{Request, Trace};
+use crate::trace::{Trace, TraceRequest};
 use oblivio_splitmix::SplitMix64;
 
 /// Blocks of the volume. Half of the accesses are to block 0.
@@ -45,18 +45,19 @@ enum Asks {
 }
 
 /// Honest traces or leaky ones, as `leaks` selects.
-pub(super) fn cases(leaks: bool) -> Vec<Planted> {
-    let hot = |name, flaw, depth, accesses| Planted {
+pub(super) fn cases(leaks: bool) -> Vec<PlantedTrace> {
+    let hot = |name, flaw, depth, accesses| PlantedTrace {
         name,
         leaks,
         case: Case::One(hot_trace(flaw, depth, accesses, 7)),
     };
-    let batches = |name, flaw, asks| Planted {
+    let batches = |name, flaw, asks| PlantedTrace {
         name,
         leaks,
         case: Case::Pair(batched(flaw, Asks::Any, 1), batched(flaw, asks, 2)),
     };
-    let batch = |name, flaw, asks| Planted { name, leaks, case: Case::One(batched(flaw, asks, 3)) };
+    let batch =
+        |name, flaw, asks| PlantedTrace { name, leaks, case: Case::One(batched(flaw, asks, 3)) };
     if !leaks {
         return vec![
             hot("half of 300,000 accesses to one block", Flaw::None, 14, 300_000),
@@ -83,9 +84,9 @@ pub(super) fn cases(leaks: bool) -> Vec<Planted> {
     ]
 }
 
-fn request(leaves: Vec<u64>, depth: u32) -> Request {
+fn request(leaves: Vec<u64>, depth: u32) -> TraceRequest {
     let buckets = union_of_paths(&leaves, depth);
-    Request { leaves, depth, reads: buckets, writes: buckets, ..Request::default() }
+    TraceRequest { leaves, depth, reads: buckets, writes: buckets, ..TraceRequest::default() }
 }
 
 /// Single accesses, every second one to the hot block.

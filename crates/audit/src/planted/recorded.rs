@@ -1,21 +1,21 @@
 //! Leaks of store calls besides paths, volumes that lie about what they show, and sessions that
 //! repeat paths of another one.
 
-use super::case::{Case, Planted};
+use super::case::{Case, PlantedTrace};
 use super::distortion::Distortion;
 use super::session::Recording;
 
 /// Honest sessions or leaky ones, as `leaks` selects.
-pub(super) fn cases(leaks: bool) -> Vec<Planted> {
+pub(super) fn cases(leaks: bool) -> Vec<PlantedTrace> {
     use Distortion as D;
-    let record = |name, distortion| Planted {
+    let record = |name, distortion| PlantedTrace {
         name,
         leaks,
         case: Case::Record(Recording::of(distortion).lines()),
     };
     let against = |name, distortion| {
         let (first, second) = Recording::of(distortion).two_sessions();
-        Planted { name, leaks, case: Case::Against(first, second) }
+        PlantedTrace { name, leaks, case: Case::Against(first, second) }
     };
     if !leaks {
         return vec![

@@ -6,11 +6,11 @@
 
 mod recording;
 
-use super::case::{Case, Planted};
+use super::call_log::CallLog;
+use super::case::{Case, PlantedTrace};
 use super::distortion::Distortion;
-use super::tape::Tape;
 use crate::schedule::Model;
-use crate::trace::{Kind, Request, Rule, Trace};
+use crate::trace::{RequestKind, Trace, TraceRequest, TraceRule};
 use oblivio_splitmix::SplitMix64;
 
 const DEPTH: u32 = 9;
@@ -52,8 +52,8 @@ enum Flaw {
 }
 
 /// An honest session or leaky ones, as `leaks` selects.
-pub(super) fn cases(leaks: bool) -> Vec<Planted> {
-    let one = |name, flaw| Planted {
+pub(super) fn cases(leaks: bool) -> Vec<PlantedTrace> {
+    let one = |name, flaw| PlantedTrace {
         name,
         leaks: flaw != Flaw::None,
         case: Case::Session(Session::new(flaw).run()),
@@ -83,14 +83,14 @@ struct Session {
     rng: SplitMix64,
     model: Model,
     trace: Trace,
-    rule: Rule,
+    rule: TraceRule,
     turns: u64,
     accesses: usize,
     committed: bool,
     /// The store's calls, if recorded.
-    tape: Option<Tape>,
+    tape: Option<CallLog>,
     /// Requests since the last commit.
-    shown: Vec<Request>,
+    shown: Vec<TraceRequest>,
     /// The start of a new session.
     kept: Option<Kept>,
 }
@@ -99,7 +99,7 @@ struct Session {
 #[derive(Clone)]
 struct Kept {
     model: Model,
-    rule: Rule,
+    rule: TraceRule,
     turns: u64,
     accesses: usize,
 }
@@ -109,8 +109,8 @@ impl Session {
         Self::taped(flaw, None)
     }
 
-    fn taped(flaw: Flaw, tape: Option<Tape>) -> Self {
-        let rule = Rule {
+    fn taped(flaw: Flaw, tape: Option<CallLog>) -> Self {
+        let rule = TraceRule {
             blocks: 1 << DEPTH,
             slots: 4,
             leaf_slots: 3,
@@ -123,7 +123,7 @@ impl Session {
             cached: CACHED,
             turn: FIRST_TURN,
             flush_at: FIRST_TURN + INTERVAL,
-            ..Rule::default()
+            ..TraceRule::default()
         };
         let mut session = Session {
             flaw,
@@ -165,7 +165,7 @@ impl Session {
             if at % COMMIT == COMMIT - 1 {
                 // Some in several parts, as in idle maintenance.
                 while at % (2 * COMMIT) > COMMIT && self.model.may_flush() {
-                    self.flush(Kind::Flush);
+                    self.flush(RequestKind::Flush);
                 }
                 self.commit(file);
             }
@@ -186,8 +186,9 @@ impl Session {
         let (depth, slots) = shape.max((self.rule.floor, self.rule.floor_slots));
         self.rule.leaf_slots = slots;
         let begins = stored.is_some();
-        let rule = Some(Rule { stored, turn: self.turns, ..self.rule.clone() });
-        let mut request = Request { kind: Kind::Rule, depth, rule, ..Request::default() };
+        let rule = Some(TraceRule { stored, turn: self.turns, ..self.rule.clone() });
+        let mut request =
+            TraceRequest { kind: RequestKind::Rule, depth, rule, ..TraceRequest::default() };
         // The audit must find a flaw in the rule itself, so the model's answer is ignored.
         let _ = self.model.see(&request);
         match &mut self.tape {
@@ -201,8 +202,9 @@ impl Session {
     /// Another session begins with these buckets.
     fn start(&mut self, depth: u32, stored: Vec<(u64, u64)>) {
         self.model = Model::default();
-        let rule = Some(Rule { stored: Some(stored), turn: self.turns, ..self.rule.clone() });
-        let mut request = Request { kind: Kind::Rule, depth, rule, ..Request::default() };
+        let rule = Some(TraceRule { stored: Some(stored), turn: self.turns, ..self.rule.clone() });
+        let mut request =
+            TraceRequest { kind: RequestKind::Rule, depth, rule, ..TraceRequest::default() };
         let _ = self.model.see(&request);
         self.rule.lacking = Vec::new();
         self.rule.swept = 0;
@@ -218,8 +220,13 @@ impl Session {
         let odd = if tape.distortion == Distortion::OddRecord { 777 * (file % 3) } else { 0 };
         let bytes_written = (20 << 10) + 4096 * (file % 4) + odd;
         let (depth, sweep) = (self.model.depth(), self.model.sweeping());
-        let request =
-            Request { kind: Kind::Sync, depth, sweep, bytes_written, ..Request::default() };
+        let request = TraceRequest {
+            kind: RequestKind::Sync,
+            depth,
+            sweep,
+            bytes_written,
+            ..TraceRequest::default()
+        };
         let _ = self.model.see(&request);
         tape.sync(&request, file == SECRET);
         self.trace.requests.push(request);
@@ -234,31 +241,32 @@ impl Session {
         let before = self.accesses;
         self.accesses += leaves.len();
         let due = self.accesses / EVERY - before / EVERY;
-        self.show(Kind::Batch, leaves, due, file);
+        self.show(RequestKind::Batch, leaves, due, file);
         let left = self.model.sweep_left().min(2);
         // A replay of a crashed session, before the first commit, has none of these.
         if self.committed && left > 0 {
             let longer = u64::from(self.flaw == Flaw::LongSweep && file == SECRET);
-            self.show(Kind::Maintenance, Vec::new(), (left + longer) as usize, file);
+            self.show(RequestKind::Maintenance, Vec::new(), (left + longer) as usize, file);
         }
     }
 
-    fn show(&mut self, kind: Kind, mut leaves: Vec<u64>, due: usize, file: u64) {
+    fn show(&mut self, kind: RequestKind, mut leaves: Vec<u64>, due: usize, file: u64) {
         let (depth, sweep) = (self.model.depth(), self.model.sweeping());
         for _ in 0..due {
             leaves.push((self.turns & ((1 << depth) - 1)).reverse_bits() >> (64 - depth));
             self.turns += 1;
         }
-        let request = Request { kind, leaves, scheduled: due, sweep, depth, ..Request::default() };
+        let request =
+            TraceRequest { kind, leaves, scheduled: due, sweep, depth, ..TraceRequest::default() };
         self.read_and_write(request, file, true);
     }
 
-    fn read_and_write(&mut self, mut request: Request, file: u64, announced: bool) {
+    fn read_and_write(&mut self, mut request: TraceRequest, file: u64, announced: bool) {
         let kind = request.kind;
         let (reads, writes) = self.model.cost(&request);
         (request.reads, request.writes) = (reads as u32, writes as u32);
         (request.bytes_read, request.bytes_written) = self.model.moved();
-        if kind == Kind::Batch {
+        if kind == RequestKind::Batch {
             self.spoil(&mut request, file);
         }
         if let Some(tape) = &mut self.tape {
@@ -268,7 +276,7 @@ impl Session {
         self.trace.requests.push(request);
     }
 
-    fn spoil(&mut self, request: &mut Request, file: u64) {
+    fn spoil(&mut self, request: &mut TraceRequest, file: u64) {
         let due = request.scheduled as u32;
         let certain = self.committed && file == SECRET;
         match self.flaw {
@@ -294,10 +302,10 @@ impl Session {
         self.model.sweeping() && self.model.depth() == self.rule.floor
     }
 
-    fn flush(&mut self, kind: Kind) {
+    fn flush(&mut self, kind: RequestKind) {
         let depth = self.model.depth();
         let sweep = self.model.sweeping();
-        let mut request = Request { kind, depth, sweep, ..Request::default() };
+        let mut request = TraceRequest { kind, depth, sweep, ..TraceRequest::default() };
         request.writes = self.model.cost(&request).1 as u32;
         request.bytes_written = self.model.moved().1;
         if let Some(tape) = &mut self.tape {
@@ -307,7 +315,7 @@ impl Session {
     }
 
     fn commit(&mut self, file: u64) {
-        self.flush(Kind::Commit);
+        self.flush(RequestKind::Commit);
         self.committed = true;
         self.shown.clear();
         if let Some(tape) = &mut self.tape {

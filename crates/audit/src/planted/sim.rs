@@ -2,7 +2,7 @@
 
 use super::workload::Workload;
 use crate::checks::union_of_paths;
-use crate::trace::{Request, Trace};
+use crate::trace::{Trace, TraceRequest};
 use oblivio_splitmix::SplitMix64;
 
 /// The initial leaf level of a simulation.
@@ -71,7 +71,7 @@ pub(super) struct Sim {
     labels: Vec<u64>,
     buckets: Vec<Vec<u64>>,
     stash: Vec<u64>,
-    requests: Vec<Request>,
+    requests: Vec<TraceRequest>,
 }
 
 impl Sim {
@@ -228,14 +228,14 @@ impl Sim {
     fn show(&mut self, leaves: Vec<u64>, no_write: bool) {
         let reads = union_of_paths(&leaves, self.depth);
         let writes = if no_write { 0 } else { reads };
-        self.requests.push(Request {
+        self.requests.push(TraceRequest {
             leaves,
             depth: self.depth,
             reads,
             writes,
             bytes_read: u64::from(reads) * BUCKET_BYTES,
             bytes_written: u64::from(writes) * BUCKET_BYTES,
-            ..Request::default()
+            ..TraceRequest::default()
         });
     }
 

@@ -3,8 +3,8 @@
 //! Each is a pair of traces of two equal amounts of work, or one trace at a pace, made of events
 //! alone. The paths are honest.
 
-use super::case::{Case, Planted};
-use crate::trace::{Kind, Request, Trace};
+use super::case::{Case, PlantedTrace};
+use crate::trace::{RequestKind, Trace, TraceRequest};
 use oblivio_splitmix::SplitMix64;
 use std::time::Duration;
 
@@ -31,14 +31,17 @@ enum Flaw {
 }
 
 /// Honest pairs or leaky ones, as `leaks` selects.
-pub(super) fn cases(leaks: bool) -> Vec<Planted> {
-    let pair = |name, flaw| Planted {
+pub(super) fn cases(leaks: bool) -> Vec<PlantedTrace> {
+    let pair = |name, flaw| PlantedTrace {
         name,
         leaks: flaw != Flaw::None,
         case: Case::Pair(work(flaw, 1, 7), work(flaw, 2, 11)),
     };
-    let paced =
-        |name, leaks| Planted { name, leaks, case: Case::Paced(ticks(leaks), INTERVAL, BATCH) };
+    let paced = |name, leaks| PlantedTrace {
+        name,
+        leaks,
+        case: Case::Paced(ticks(leaks), INTERVAL, BATCH),
+    };
     if !leaks {
         return vec![
             pair("syncs, sweeps and padding", Flaw::None),
@@ -69,19 +72,19 @@ fn work(flaw: Flaw, seed: u64, certain: u64) -> Trace {
         let waiting = usize::from(flaw == Flaw::WriteWithRead && file == certain);
         let count = wanted + dummies + waiting;
         let leaves = (0..count).map(|_| rng.below(1 << DEPTH)).collect();
-        trace.requests.push(Request { leaves, depth: DEPTH, ..Request::default() });
+        trace.requests.push(TraceRequest { leaves, depth: DEPTH, ..TraceRequest::default() });
         if at % 50 == 0 || (flaw == Flaw::EarlySync && file == certain) {
-            trace.requests.push(event(Kind::Sync, 20 << 10));
+            trace.requests.push(event(RequestKind::Sync, 20 << 10));
         }
         if at % 100 == 0 || (flaw == Flaw::EagerSweep && file == certain) {
-            trace.requests.push(event(Kind::Maintenance, 0));
+            trace.requests.push(event(RequestKind::Maintenance, 0));
         }
     }
     trace
 }
 
-fn event(kind: Kind, bytes_written: u64) -> Request {
-    Request { kind, depth: DEPTH, bytes_written, ..Request::default() }
+fn event(kind: RequestKind, bytes_written: u64) -> TraceRequest {
+    TraceRequest { kind, depth: DEPTH, bytes_written, ..TraceRequest::default() }
 }
 
 /// Ticks with a little jitter, half of them idle.
@@ -96,8 +99,8 @@ fn ticks(skips: bool) -> Trace {
             continue;
         }
         let leaves = (0..BATCH).map(|_| rng.below(1 << DEPTH)).collect();
-        trace.requests.push(Request { at, ..event(Kind::Sync, 64 << 10) });
-        trace.requests.push(Request { at, leaves, depth: DEPTH, ..Request::default() });
+        trace.requests.push(TraceRequest { at, ..event(RequestKind::Sync, 64 << 10) });
+        trace.requests.push(TraceRequest { at, leaves, depth: DEPTH, ..TraceRequest::default() });
     }
     trace
 }

@@ -7,31 +7,31 @@
 
 mod text;
 
-use crate::trace::Request;
+use crate::trace::TraceRequest;
 use serde::{Deserialize, Serialize};
 
-pub use text::{Lines, RecordError, Writer};
+pub use text::{Lines, RecordError, RecordWriter};
 
 /// One line of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Line {
+pub enum RecordLine {
     /// A session begins.
-    Session(Session),
+    Session(RecordedSession),
     /// Its volume, once the header was read.
     Volume(VolumeLine),
     /// A call of the store.
-    Call(Call),
+    Call(RecordedCall),
     /// The call of this number failed. Calls of a session are counted from 0.
     Failed(u64),
     /// A statement of the volume: the paths of the calls since its last statement, or its rule.
-    Said(Box<Request>),
+    Said(Box<TraceRequest>),
 }
 
 /// The public facts at the start of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Session {
+pub struct RecordedSession {
     /// Whether operations are padded.
     #[serde(default, skip_serializing_if = "is_false")]
     pub pad: bool,
@@ -62,7 +62,7 @@ pub struct VolumeLine {
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Act {
+pub enum RecordedAct {
     /// Reads ranges.
     #[default]
     Read,
@@ -103,21 +103,21 @@ pub struct Ranges(pub String, pub u64, pub Vec<u64>);
 /// One call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Call {
+pub struct RecordedCall {
     /// Its time, in microseconds since the record began.
     #[serde(default)]
     pub at: u64,
     /// The kind of call.
-    pub act: Act,
+    pub act: RecordedAct,
     /// The ranges, in order. Consecutive ones of one object and one length are grouped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on: Vec<Ranges>,
 }
 
-impl Call {
+impl RecordedCall {
     /// A call without ranges.
-    pub fn new(act: Act, at: u64) -> Self {
-        Call { at, act, on: Vec::new() }
+    pub fn new(act: RecordedAct, at: u64) -> Self {
+        RecordedCall { at, act, on: Vec::new() }
     }
 
     /// Adds a range.

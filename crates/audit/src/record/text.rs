@@ -3,8 +3,8 @@
 //! docs/audits.md describes the format. A header comes first, and again where another record was
 //! appended.
 
-use super::Line;
-use crate::trace::{MAX_DEPTH, Request};
+use super::RecordLine;
+use crate::trace::{MAX_DEPTH, TraceRequest};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write};
 
@@ -80,11 +80,11 @@ struct Header {
 
 /// Writes a record, line by line.
 #[derive(Debug)]
-pub struct Writer<W: Write> {
+pub struct RecordWriter<W: Write> {
     out: W,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> RecordWriter<W> {
     /// Writes the header.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// Those of `out`.
-    pub fn write(&mut self, line: &Line) -> std::io::Result<()> {
+    pub fn write(&mut self, line: &RecordLine) -> std::io::Result<()> {
         write_line(&mut self.out, line)
     }
 
@@ -152,7 +152,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    fn parse(&mut self) -> Result<Option<Line>, RecordError> {
+    fn parse(&mut self) -> Result<Option<RecordLine>, RecordError> {
         let line = self.line;
         let json = |source| RecordError::Json { line, source };
         // Only a header begins like this, because only this program's writer makes lines.
@@ -161,8 +161,8 @@ impl<R: BufRead> Lines<R> {
             self.begun = true;
             return Ok(None);
         }
-        let parsed: Line = serde_json::from_str(&self.buffer).map_err(json)?;
-        if let Line::Said(said) = &parsed {
+        let parsed: RecordLine = serde_json::from_str(&self.buffer).map_err(json)?;
+        if let RecordLine::Said(said) = &parsed {
             check(said).map_err(|why| RecordError::Nonsense { line, why })?;
         }
         Ok(Some(parsed))
@@ -170,7 +170,7 @@ impl<R: BufRead> Lines<R> {
 }
 
 impl<R: BufRead> Iterator for Lines<R> {
-    type Item = Result<Line, RecordError>;
+    type Item = Result<RecordLine, RecordError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -199,7 +199,7 @@ fn check_header(header: AnyHeader, line: usize) -> Result<(), RecordError> {
 }
 
 /// Checks every statement of a volume, whatever it did.
-fn check(said: &Request) -> Result<(), String> {
+fn check(said: &TraceRequest) -> Result<(), String> {
     let floor = said.rule.as_ref().map_or(0, |rule| rule.floor);
     let depth = said.depth.max(floor);
     if depth > MAX_DEPTH {
@@ -217,18 +217,18 @@ fn check(said: &Request) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Act, Call, Session, VolumeLine};
-    use crate::trace::{Kind, Rule};
+    use crate::record::{RecordedAct, RecordedCall, RecordedSession, VolumeLine};
+    use crate::trace::{RequestKind, TraceRule};
     use proptest::prelude::*;
 
     const HEADER: &str = "{\"format\":\"oblivio-trace\",\"version\":4}\n";
 
-    fn read(text: &str) -> Result<Vec<Line>, RecordError> {
+    fn read(text: &str) -> Result<Vec<RecordLine>, RecordError> {
         Lines::new(text.as_bytes()).collect()
     }
 
-    fn written(lines: &[Line]) -> String {
-        let mut writer = Writer::new(Vec::new()).expect("memory");
+    fn written(lines: &[RecordLine]) -> String {
+        let mut writer = RecordWriter::new(Vec::new()).expect("memory");
         lines.iter().for_each(|line| writer.write(line).expect("memory"));
         String::from_utf8(writer.into_inner()).expect("JSON")
     }
@@ -253,37 +253,44 @@ mod tests {
 
     #[test]
     fn records_can_be_appended_to_each_other() {
-        let one = written(&[Line::Session(Session::default()), Line::Failed(3)]);
+        let one =
+            written(&[RecordLine::Session(RecordedSession::default()), RecordLine::Failed(3)]);
         assert_eq!(read(&format!("{one}{one}")).expect("two").len(), 4);
     }
 
     prop_compose! {
         fn a_call()(
-            at in any::<u64>(), act in prop_oneof![Just(Act::Read), Just(Act::MayRoundUp)],
+            at in any::<u64>(), act in prop_oneof![Just(RecordedAct::Read), Just(RecordedAct::MayRoundUp)],
             ranges in prop::collection::vec((0usize..3, any::<u64>(), 0u64..3), 0..9),
-        ) -> Call {
+        ) -> RecordedCall {
             let name = |at: usize| ["slab", "journal", ""][at];
-            ranges.iter().fold(Call::new(act, at), |call, &(object, offset, len)| {
+            ranges.iter().fold(RecordedCall::new(act, at), |call, &(object, offset, len)| {
                 call.with(name(object), offset, len)
             })
         }
     }
 
-    fn a_line() -> impl Strategy<Value = Line> {
+    fn a_line() -> impl Strategy<Value = RecordLine> {
         let said = |leaves: Vec<u64>| {
-            let rule = leaves.first().map(|&turn| Rule { turn, ..Rule::default() });
-            let kind = if rule.is_some() { Kind::Rule } else { Kind::Batch };
-            Line::Said(Box::new(Request { kind, depth: 9, leaves, rule, ..Request::default() }))
+            let rule = leaves.first().map(|&turn| TraceRule { turn, ..TraceRule::default() });
+            let kind = if rule.is_some() { RequestKind::Rule } else { RequestKind::Batch };
+            RecordLine::Said(Box::new(TraceRequest {
+                kind,
+                depth: 9,
+                leaves,
+                rule,
+                ..TraceRequest::default()
+            }))
         };
         prop_oneof![
-            a_call().prop_map(Line::Call),
-            any::<u64>().prop_map(Line::Failed),
+            a_call().prop_map(RecordLine::Call),
+            any::<u64>().prop_map(RecordLine::Failed),
             prop::collection::vec(0u64..512, 0..4).prop_map(said),
             (any::<bool>(), prop::option::of(any::<u32>())).prop_map(|(flag, pace)| {
-                Line::Session(Session { pad: flag, pace, accept_rollback: !flag })
+                RecordLine::Session(RecordedSession { pad: flag, pace, accept_rollback: !flag })
             }),
             "[a-f0-9]{0,8}"
-                .prop_map(|id| { Line::Volume(VolumeLine { id, engine: "tree".into() }) }),
+                .prop_map(|id| { RecordLine::Volume(VolumeLine { id, engine: "tree".into() }) }),
         ]
     }
 
@@ -296,7 +303,7 @@ mod tests {
         #[test]
         fn ranges_stay_in_order(call in a_call()) {
             let all: Vec<_> = call.ranges().map(|(o, at, len)| (o.to_owned(), at, len)).collect();
-            let mut again = Call::new(call.act, call.at);
+            let mut again = RecordedCall::new(call.act, call.at);
             all.iter().for_each(|(object, at, len)| again.add(object, *at, *len));
             prop_assert_eq!(again, call);
         }

@@ -1,7 +1,7 @@
 //! The length of each stored bucket: as many slots as its level had at its last write.
 
 use super::stored::Stored;
-use crate::trace::Rule;
+use crate::trace::TraceRule;
 
 /// The most slots that a bucket can lack.
 const MOST: usize = 3;
@@ -12,7 +12,7 @@ pub(super) struct Lengths([Stored; MOST]);
 
 impl Lengths {
     /// As a rule states at the start of a session; `None` when it makes no sense.
-    pub(super) fn of(rule: &Rule) -> Option<Self> {
+    pub(super) fn of(rule: &TraceRule) -> Option<Self> {
         let mut lengths = Lengths::default();
         if rule.lacking.len() > MOST || rule.slots as usize > MOST + 1 {
             return None;
@@ -24,7 +24,7 @@ impl Lengths {
     }
 
     /// Records a write of a bucket with `slots` of `rule`'s slots.
-    pub(super) fn set(&mut self, bucket: u64, slots: u32, rule: &Rule) {
+    pub(super) fn set(&mut self, bucket: u64, slots: u32, rule: &TraceRule) {
         let missing = rule.slots.saturating_sub(slots) as usize;
         for (at, lacking) in self.0.iter_mut().enumerate() {
             // Most buckets never lack any slots; they take no room here.
@@ -35,20 +35,20 @@ impl Lengths {
     }
 
     /// Slots of a bucket.
-    pub(super) fn slots(&self, bucket: u64, rule: &Rule) -> u32 {
+    pub(super) fn slots(&self, bucket: u64, rule: &TraceRule) -> u32 {
         let missing = self.0.iter().position(|lacking| lacking.contains(bucket));
         rule.slots.saturating_sub(missing.map_or(0, |at| at as u32 + 1))
     }
 
     /// Bytes of a bucket.
-    pub(super) fn bytes(&self, bucket: u64, rule: &Rule) -> u64 {
+    pub(super) fn bytes(&self, bucket: u64, rule: &TraceRule) -> u64 {
         let missing = self.0.iter().position(|lacking| lacking.contains(bucket));
         let missing = missing.map_or(0, |at| at as u64 + 1);
         rule.bucket_bytes.saturating_sub(missing.saturating_mul(rule.slot_bytes))
     }
 
     /// The missing bytes of all buckets.
-    pub(super) fn missing(&self, rule: &Rule) -> u64 {
+    pub(super) fn missing(&self, rule: &TraceRule) -> u64 {
         let missing = |(at, lacking): (usize, &Stored)| {
             lacking.count().saturating_mul(rule.slot_bytes).saturating_mul(at as u64 + 1)
         };

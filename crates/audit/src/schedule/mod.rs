@@ -12,12 +12,12 @@ mod model;
 mod stored;
 mod turn;
 
-pub use contrast::{Seen, contrast};
+pub use contrast::{PublicFact, contrast};
 pub(crate) use model::Model;
 
 use crate::checks::{audit, compare as compare_traces, compare_places};
-use crate::report::{Finding, Options, Report, Verdict};
-use crate::trace::{Kind, Request, Trace};
+use crate::report::{AuditOptions, AuditVerdict, Finding, Report};
+use crate::trace::{RequestKind, Trace, TraceRequest};
 use turn::Turn;
 
 /// Schedules to try, as accesses per rewritten path.
@@ -27,20 +27,21 @@ const MUST_SHOW: usize = 8;
 
 /// The drawn paths of a trace. Costs are left out; they are judged here.
 pub fn drawn(trace: &Trace) -> Trace {
-    let only = |request: &Request| Request {
+    let only = |request: &TraceRequest| TraceRequest {
         kind: request.kind,
         leaves: request.parts().0.to_vec(),
         depth: request.depth,
-        ..Request::default()
+        ..TraceRequest::default()
     };
     Trace { depth: trace.depth, requests: trace.requests.iter().map(only).collect() }
 }
 
 /// Judges a trace of a volume: a session from its start, or the continuation of `before`.
 pub fn judge(trace: &Trace, before: Option<&Trace>, false_alarm_rate: f64) -> Report {
-    let options = Options { false_alarm_rate, ..Options::default() };
+    let options = AuditOptions { false_alarm_rate, ..AuditOptions::default() };
     let mut requests = trace.requests.iter();
-    let of_volume = before.is_some() || requests.any(|r| r.kind == Kind::Rule || r.scheduled > 0);
+    let of_volume =
+        before.is_some() || requests.any(|r| r.kind == RequestKind::Rule || r.scheduled > 0);
     if !of_volume && trace.accesses() >= MUST_SHOW {
         // Of another engine, or of one that omitted its schedule.
         return audit(trace, &options);
@@ -50,7 +51,7 @@ pub fn judge(trace: &Trace, before: Option<&Trace>, false_alarm_rate: f64) -> Re
         *first = shape(trace, before);
     }
     if report.findings.iter().any(|finding| !finding.passed) {
-        report.verdict = Verdict::Leak;
+        report.verdict = AuditVerdict::Leak;
     }
     report.requests = trace.requests.len();
     report.accesses = trace.accesses();
@@ -60,25 +61,25 @@ pub fn judge(trace: &Trace, before: Option<&Trace>, false_alarm_rate: f64) -> Re
 /// Compares two traces of volumes with equal amounts of work. Everything that does not follow from
 /// drawn leaves must be the same, request by request.
 pub fn compare(a: &Trace, b: &Trace, false_alarm_rate: f64) -> Report {
-    let options = free(&Options { false_alarm_rate, ..Options::default() });
+    let options = free(&AuditOptions { false_alarm_rate, ..AuditOptions::default() });
     compare_traces(&outlined(a), &outlined(b), &options)
 }
 
 /// Compares the places of two traces of volumes, access by access, whatever their number. Their
 /// number and grouping are public; [`contrast`] reports them.
 pub fn compare_accesses(a: &Trace, b: &Trace, false_alarm_rate: f64) -> Report {
-    let options = free(&Options { false_alarm_rate, ..Options::default() });
+    let options = free(&AuditOptions { false_alarm_rate, ..AuditOptions::default() });
     compare_places(&one_by_one(a), &one_by_one(b), &options)
 }
 
 /// The drawn paths of the accesses, one request for each.
 pub fn one_by_one(trace: &Trace) -> Trace {
-    let single = |request: &Request| {
+    let single = |request: &TraceRequest| {
         let (leaves, depth) = (request.parts().0.to_vec(), request.depth);
-        leaves.into_iter().map(move |leaf| Request {
+        leaves.into_iter().map(move |leaf| TraceRequest {
             leaves: vec![leaf],
             depth,
-            ..Request::default()
+            ..TraceRequest::default()
         })
     };
     Trace { depth: trace.depth, requests: trace.requests.iter().flat_map(single).collect() }
@@ -89,7 +90,7 @@ pub(crate) fn outlined(trace: &Trace) -> Trace {
     let mut outlined = drawn(trace);
     for (request, shown) in outlined.requests.iter_mut().zip(&trace.requests) {
         (request.scheduled, request.bytes_written) = match shown.kind {
-            Kind::Sync => (0, shown.bytes_written),
+            RequestKind::Sync => (0, shown.bytes_written),
             _ => (shown.scheduled, 0),
         };
         request.rule = shown.rule.clone();
@@ -98,7 +99,7 @@ pub(crate) fn outlined(trace: &Trace) -> Trace {
 }
 
 /// Options for traces whose costs were left out.
-pub(crate) fn free(options: &Options) -> Options {
+pub(crate) fn free(options: &AuditOptions) -> AuditOptions {
     options.clone().expecting(|_, _| (0, 0))
 }
 
@@ -107,7 +108,7 @@ pub(crate) fn free(options: &Options) -> Options {
 pub(crate) fn schedule_of(trace: &Trace) -> (Option<usize>, usize) {
     let every = EVERY.rev().find(|&every| (0..every).any(|phase| is_due(trace, every, phase)));
     let mut turn = Turn::default();
-    let out_of_turn = |request: &&Request| {
+    let out_of_turn = |request: &&TraceRequest| {
         request.parts().1.iter().filter(|&&leaf| !turn.is_next(leaf, request.depth)).count() > 0
     };
     (every, trace.requests.iter().filter(out_of_turn).count())
@@ -153,7 +154,7 @@ fn against_rule(trace: &Trace, before: Option<&Trace>) -> (usize, Option<String>
 fn is_due(trace: &Trace, every: usize, mut phase: usize) -> bool {
     trace.requests.iter().all(|request| {
         let (paths, due) = request.parts();
-        if !matches!(request.kind, Kind::Batch | Kind::Map) {
+        if !matches!(request.kind, RequestKind::Batch | RequestKind::Map) {
             return paths.is_empty();
         }
         phase += paths.len();

@@ -7,8 +7,8 @@
 
 use super::lengths::Lengths;
 use super::stored::Stored;
-use crate::sight::size_class;
-use crate::trace::{Kind, Request, Rule};
+use crate::observer::size_class;
+use crate::trace::{RequestKind, TraceRequest, TraceRule};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Scheduled paths that follow each batch while the tree shrinks.
@@ -34,7 +34,7 @@ pub(crate) struct Listed {
 /// The public state of a volume, derived from its trace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
-    rule: Rule,
+    rule: TraceRule,
     depth: u32,
     leaf_slots: u32,
     swept: u64,
@@ -51,7 +51,7 @@ pub(crate) struct Model {
     /// Whether the session has committed. Before that, it replays a crashed one.
     settled: bool,
     /// The kind of the last request.
-    last: Option<Kind>,
+    last: Option<RequestKind>,
     /// Paths that must be swept next.
     owed: u64,
     /// Cached buckets at each size: addressable blocks, depth and floor.
@@ -64,8 +64,8 @@ pub(crate) struct Model {
 
 impl Model {
     /// Processes a request, and returns a description of its fault, if any.
-    pub(crate) fn see(&mut self, request: &Request) -> Option<String> {
-        if request.kind == Kind::Rule {
+    pub(crate) fn see(&mut self, request: &TraceRequest) -> Option<String> {
+        if request.kind == RequestKind::Rule {
             return self.take_rule(request);
         }
         if !self.begun {
@@ -86,9 +86,9 @@ impl Model {
     }
 
     /// The fault in the bytes of a request whose cost was counted, by the lengths of buckets.
-    fn other_bytes(&self, request: &Request) -> Option<String> {
+    fn other_bytes(&self, request: &TraceRequest) -> Option<String> {
         let bytes = (request.bytes_read, request.bytes_written);
-        let judged = self.rule.bucket_bytes > 0 && request.kind != Kind::Sync;
+        let judged = self.rule.bucket_bytes > 0 && request.kind != RequestKind::Sync;
         (judged && bytes != self.moved).then(|| {
             format!(
                 "{} bytes read and {} written, but its buckets have {} and {}",
@@ -108,7 +108,7 @@ impl Model {
     }
 
     /// The current rule.
-    pub(crate) fn rule(&self) -> &Rule {
+    pub(crate) fn rule(&self) -> &TraceRule {
         &self.rule
     }
 
@@ -185,7 +185,7 @@ impl Model {
     }
 
     /// A fault of a request that is independent of its cost.
-    fn odd(&self, request: &Request) -> Option<String> {
+    fn odd(&self, request: &TraceRequest) -> Option<String> {
         let paths = request.scheduled as u64;
         if request.depth != self.depth {
             return Some(format!("leaves at {}, not at {}", request.depth, self.depth));
@@ -195,22 +195,26 @@ impl Model {
             return Some(format!("the tree {right} becoming smaller, but it says otherwise"));
         }
         match request.kind {
-            Kind::Maintenance if paths > self.sweep_left() => {
+            RequestKind::Maintenance if paths > self.sweep_left() => {
                 Some(format!("{paths} paths swept, where {} were left", self.sweep_left()))
             }
-            Kind::Maintenance if self.owed > 0 && paths != self.owed => {
+            RequestKind::Maintenance if self.owed > 0 && paths != self.owed => {
                 Some(format!("{paths} paths swept after a batch, not {}", self.owed))
             }
-            Kind::Batch | Kind::Map | Kind::Flush | Kind::Commit if self.owed > 0 => {
+            RequestKind::Batch | RequestKind::Map | RequestKind::Flush | RequestKind::Commit
+                if self.owed > 0 =>
+            {
                 Some(format!("{} paths were to be swept after the batch before it", self.owed))
             }
-            Kind::Flush | Kind::Commit | Kind::Sync if !request.leaves.is_empty() => {
+            RequestKind::Flush | RequestKind::Commit | RequestKind::Sync
+                if !request.leaves.is_empty() =>
+            {
                 Some("it shows paths".into())
             }
-            Kind::Flush if !self.may_flush() => {
+            RequestKind::Flush if !self.may_flush() => {
                 Some("what is left is no more than a commit writes at once".into())
             }
-            Kind::Sync if !is_size_class(request.bytes_written) => {
+            RequestKind::Sync if !is_size_class(request.bytes_written) => {
                 Some(format!("a record of {} bytes is of no size class", request.bytes_written))
             }
             _ => None,
@@ -218,23 +222,23 @@ impl Model {
     }
 
     /// Reads and writes the buckets of a request, and returns their numbers.
-    pub(crate) fn cost(&mut self, request: &Request) -> (u64, u64) {
+    pub(crate) fn cost(&mut self, request: &TraceRequest) -> (u64, u64) {
         self.last = Some(request.kind);
         self.moved = (0, 0);
         self.listed = Listed::default();
         match request.kind {
-            Kind::Sync | Kind::Rule => (0, 0),
-            Kind::Flush => (0, self.flush(self.flush_part())),
-            Kind::Commit => {
+            RequestKind::Sync | RequestKind::Rule => (0, 0),
+            RequestKind::Flush => (0, self.flush(self.flush_part())),
+            RequestKind::Commit => {
                 self.settled = true;
                 (0, self.flush(usize::MAX))
             }
-            Kind::Batch | Kind::Map | Kind::Maintenance => {
+            RequestKind::Batch | RequestKind::Map | RequestKind::Maintenance => {
                 let scheduled = request.parts().1;
                 let reads = self.read(&request.leaves);
                 let writes = self.write(scheduled);
                 self.count_swept(scheduled.len() as u64);
-                let owes = request.kind == Kind::Batch && self.settled;
+                let owes = request.kind == RequestKind::Batch && self.settled;
                 self.owed = if owes { self.sweep_left().min(SWEEP_BATCH) } else { 0 };
                 (reads, writes)
             }
@@ -335,7 +339,7 @@ impl Model {
         self.dirty.retain(|&bucket| bucket < end);
     }
 
-    fn take_rule(&mut self, request: &Request) -> Option<String> {
+    fn take_rule(&mut self, request: &TraceRequest) -> Option<String> {
         let Some(rule) = &request.rule else { return Some("it names no rule".into()) };
         let odd = match &rule.stored {
             Some(stored) => self.begin(request.depth, rule, stored),
@@ -344,13 +348,13 @@ impl Model {
             }
             None => self.change(rule),
         };
-        let after_commit = self.last.replace(Kind::Rule) == Some(Kind::Commit);
+        let after_commit = self.last.replace(RequestKind::Rule) == Some(RequestKind::Commit);
         odd.or_else(|| (request.depth != self.depth).then(|| "it names another depth".into()))
             .or_else(|| if after_commit { self.unlike_before() } else { None })
     }
 
     /// Begins a session with nothing in memory.
-    fn begin(&mut self, depth: u32, rule: &Rule, stored: &[(u64, u64)]) -> Option<String> {
+    fn begin(&mut self, depth: u32, rule: &TraceRule, stored: &[(u64, u64)]) -> Option<String> {
         let Some(stored) = Stored::of(stored) else {
             return Some("what it says was stored is no set of buckets".into());
         };
@@ -359,7 +363,12 @@ impl Model {
         };
         *self = Model {
             lengths,
-            rule: Rule { stored: None, lacking: Vec::new(), places: Vec::new(), ..rule.clone() },
+            rule: TraceRule {
+                stored: None,
+                lacking: Vec::new(),
+                places: Vec::new(),
+                ..rule.clone()
+            },
             depth,
             leaf_slots: rule.leaf_slots,
             swept: rule.swept,
@@ -372,10 +381,10 @@ impl Model {
     }
 
     /// Changes the rule: with the size class, or after a commit, when everything is stored.
-    fn change(&mut self, rule: &Rule) -> Option<String> {
+    fn change(&mut self, rule: &TraceRule) -> Option<String> {
         let kept = self.kept(self.floor());
         let before = std::mem::replace(&mut self.rule, rule.clone());
-        let memory = |rule: &Rule| (rule.cached, rule.flush_at);
+        let memory = |rule: &TraceRule| (rule.cached, rule.flush_at);
         // If leaves must keep less than before, those that had their turn have too much.
         if self.kept(self.floor()) < kept {
             self.swept = 0;
@@ -385,7 +394,7 @@ impl Model {
             (self.swept, self.owed) = (0, 0);
         }
         self.loaded.retain(|&bucket| bucket <= rule.cached);
-        let after_commit = self.last == Some(Kind::Commit);
+        let after_commit = self.last == Some(RequestKind::Commit);
         if rule.blocks < before.blocks {
             return Some("fewer blocks are addressable than before".into());
         }
@@ -395,7 +404,7 @@ impl Model {
         if rule.leaf_slots != self.leaf_slots {
             return Some(format!("leaves of {} slots, not {}", rule.leaf_slots, self.leaf_slots));
         }
-        let bucket = |rule: &Rule| (rule.slots, rule.bucket_bytes, rule.slot_bytes);
+        let bucket = |rule: &TraceRule| (rule.slots, rule.bucket_bytes, rule.slot_bytes);
         if bucket(rule) != bucket(&before) {
             return Some("buckets are others than before".into());
         }

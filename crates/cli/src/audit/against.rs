@@ -4,7 +4,7 @@ use super::judged::Judged;
 use crate::exit::{Code, fault};
 use crate::human::say;
 use anyhow::Result;
-use oblivio_audit::schedule::Seen;
+use oblivio_audit::schedule::PublicFact;
 
 /// Whether the compared traces differ in a public fact.
 pub fn differ(judged: &[Judged]) -> bool {
@@ -12,7 +12,7 @@ pub fn differ(judged: &[Judged]) -> bool {
 }
 
 /// Prints the public facts of two traces, a line each.
-pub fn in_words(seen: &[Seen]) -> Result<()> {
+pub fn in_words(seen: &[PublicFact]) -> Result<()> {
     if seen.is_empty() {
         return Ok(());
     }

@@ -1,14 +1,14 @@
 //! Judgements, and the verdict that they give together.
 
-use oblivio_audit::schedule::Seen;
-use oblivio_audit::{Report, Verdict};
+use oblivio_audit::schedule::PublicFact;
+use oblivio_audit::{AuditVerdict, Report};
 
 /// One judgement and its subject.
 pub struct Judged {
     pub what: String,
     pub report: Report,
     /// For two traces: what the contract lets the storage see.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<PublicFact>,
 }
 
 impl Judged {
@@ -19,11 +19,11 @@ impl Judged {
 }
 
 /// A leak in any of them is a leak of all; so is a trace that is too short.
-pub fn verdict(judged: &[Judged]) -> Verdict {
+pub fn verdict(judged: &[Judged]) -> AuditVerdict {
     let any = |verdict| judged.iter().any(|one| one.report.verdict == verdict);
-    match (any(Verdict::Leak), any(Verdict::TooShort)) {
-        (true, _) => Verdict::Leak,
-        (false, true) => Verdict::TooShort,
-        (false, false) => Verdict::Pass,
+    match (any(AuditVerdict::Leak), any(AuditVerdict::TooShort)) {
+        (true, _) => AuditVerdict::Leak,
+        (false, true) => AuditVerdict::TooShort,
+        (false, false) => AuditVerdict::Pass,
     }
 }

@@ -13,12 +13,12 @@ use crate::human::{self, say, say_json};
 use crate::progress::Progress;
 use anyhow::{Context, Result};
 use judged::{Judged, verdict};
+use oblivio_audit::observer::{self, Observer, TraceObserver};
 use oblivio_audit::picture::{self, EXPOSED, Panel};
 use oblivio_audit::planted::{SplitMix64, Workload, self_test};
 use oblivio_audit::record::Lines;
 use oblivio_audit::schedule;
-use oblivio_audit::sight::{self, Observer, Sight};
-use oblivio_audit::{Options, Trace, Verdict};
+use oblivio_audit::{AuditOptions, AuditVerdict, Trace};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::BufReader;
@@ -45,14 +45,14 @@ pub fn run(args: &AuditArgs) -> Result<()> {
         in_words(args, &judged, verdict)?;
     }
     match verdict {
-        Verdict::Pass if args.strict => against::refuse_differences(&judged),
-        Verdict::Pass => Ok(()),
-        Verdict::TooShort => Err(fault(
+        AuditVerdict::Pass if args.strict => against::refuse_differences(&judged),
+        AuditVerdict::Pass => Ok(()),
+        AuditVerdict::TooShort => Err(fault(
             Code::General,
             "the trace cannot be judged: it is too short",
             "Record something longer.",
         )),
-        Verdict::Leak => Err(fault(
+        AuditVerdict::Leak => Err(fault(
             Code::General,
             "something leaks: the storage was shown what depends on what was done",
             "Run it again with -v to see which test found what, and please report it.",
@@ -68,7 +68,7 @@ fn judge_files(args: &AuditArgs) -> Result<Vec<Judged>> {
         draw(picture, &[Panel::of_trace("What the storage saw", &caption, &trace)])?;
     }
     if args.against.is_empty() {
-        let mut report = sight::judge_records(&seen, args.false_alarm_rate);
+        let mut report = observer::judge_records(&seen, args.false_alarm_rate);
         if let Some(rate) = args.pace {
             pace::add(&mut report, &seen.whole(), rate);
         }
@@ -79,11 +79,11 @@ fn judge_files(args: &AuditArgs) -> Result<Vec<Judged>> {
     let other_name = names(&args.against);
     let both = format!("{what} | {other_name}");
     Ok(vec![
-        Judged::new(what, sight::judge_records(&seen, rate)),
-        Judged::new(other_name, sight::judge_records(&other, rate)),
+        Judged::new(what, observer::judge_records(&seen, rate)),
+        Judged::new(other_name, observer::judge_records(&other, rate)),
         Judged {
-            seen: sight::contrast_records(&seen, &other),
-            ..Judged::new(both, sight::compare_where(&seen, &other, rate))
+            seen: observer::contrast_records(&seen, &other),
+            ..Judged::new(both, observer::compare_where(&seen, &other, rate))
         },
     ])
 }
@@ -93,7 +93,7 @@ fn names(files: &[PathBuf]) -> String {
 }
 
 /// Reads these files, line by line, as one record.
-fn read(files: &[PathBuf]) -> Result<Sight> {
+fn read(files: &[PathBuf]) -> Result<TraceObserver> {
     let mut observer = Observer::default();
     for file in files {
         let name = || file.display().to_string();
@@ -142,13 +142,14 @@ fn judge_workloads(args: &AuditArgs) -> Result<Vec<Judged>> {
 
 /// Each alone, and all in pairs.
 fn judge_all(all: &[Worked], rate: f64, name: impl Fn(usize) -> &'static str) -> Vec<Judged> {
-    let alone =
-        |(at, one): (usize, &Worked)| Judged::new(name(at), sight::judge_records(&one.sight, rate));
+    let alone = |(at, one): (usize, &Worked)| {
+        Judged::new(name(at), observer::judge_records(&one.sight, rate))
+    };
     let mut judged: Vec<Judged> = all.iter().enumerate().map(alone).collect();
     for a in 0..all.len() {
         for b in a + 1..all.len() {
             let what = format!("{} | {}", name(a), name(b));
-            let report = sight::compare_records(&all[a].sight, &all[b].sight, rate);
+            let report = observer::compare_records(&all[a].sight, &all[b].sight, rate);
             judged.push(Judged::new(what, report));
         }
     }
@@ -194,7 +195,8 @@ pub fn draw(file: &Path, panels: &[Panel]) -> Result<()> {
 
 /// Whether the audit catches the planted leaks; one that does not is worthless.
 fn test_the_audit(args: &AuditArgs) -> Result<Value> {
-    let options = Options { false_alarm_rate: args.false_alarm_rate, ..Options::default() };
+    let options =
+        AuditOptions { false_alarm_rate: args.false_alarm_rate, ..AuditOptions::default() };
     let outcomes = self_test(&options);
     if !args.json {
         say(
@@ -219,7 +221,12 @@ fn test_the_audit(args: &AuditArgs) -> Result<Value> {
     Ok(json!({ "leaks_caught": caught, "honest_passed": outcomes.len() - caught }))
 }
 
-fn as_json(args: &AuditArgs, judged: &[Judged], verdict: Verdict, tested: Option<Value>) -> Value {
+fn as_json(
+    args: &AuditArgs,
+    judged: &[Judged],
+    verdict: AuditVerdict,
+    tested: Option<Value>,
+) -> Value {
     let one = |one: &Judged| json!({ "what": one.what, "report": one.report, "seen": one.seen });
     json!({
         "verdict": verdict,
@@ -231,7 +238,7 @@ fn as_json(args: &AuditArgs, judged: &[Judged], verdict: Verdict, tested: Option
     })
 }
 
-fn in_words(args: &AuditArgs, judged: &[Judged], verdict: Verdict) -> Result<()> {
+fn in_words(args: &AuditArgs, judged: &[Judged], verdict: AuditVerdict) -> Result<()> {
     if args.trace.is_empty() {
         say(format!(
             "Nine ways of working on a volume of {}, {} each; four of them in batches, with\n\
@@ -252,7 +259,7 @@ fn in_words(args: &AuditArgs, judged: &[Judged], verdict: Verdict) -> Result<()>
     }
     let rate = args.false_alarm_rate;
     let meaning = match (!args.against.is_empty(), verdict) {
-        (true, Verdict::Pass) => against::meaning(judged),
+        (true, AuditVerdict::Pass) => against::meaning(judged),
         _ => meaning(verdict),
     };
     say(format!("\nVerdict: {verdict}. {meaning}"))?;
@@ -266,10 +273,10 @@ fn in_words(args: &AuditArgs, judged: &[Judged], verdict: Verdict) -> Result<()>
     Ok(())
 }
 
-fn meaning(verdict: Verdict) -> &'static str {
+fn meaning(verdict: AuditVerdict) -> &'static str {
     match verdict {
-        Verdict::Pass => "Nothing tells what was done.",
-        Verdict::Leak => "What was shown depends on what was done.",
-        Verdict::TooShort => "There is too little to say anything.",
+        AuditVerdict::Pass => "Nothing tells what was done.",
+        AuditVerdict::Leak => "What was shown depends on what was done.",
+        AuditVerdict::TooShort => "There is too little to say anything.",
     }
 }

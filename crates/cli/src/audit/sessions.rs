@@ -2,10 +2,10 @@
 //! what it shows.
 
 use crate::recorder::Recorder;
-use oblivio_audit::record::Session;
-use oblivio_audit::sight::{Sight, compare_where, judge_records};
-use oblivio_audit::trace::Request;
-use oblivio_audit::{Report, Verdict};
+use oblivio_audit::observer::{TraceObserver, compare_where, judge_records};
+use oblivio_audit::record::RecordedSession;
+use oblivio_audit::trace::TraceRequest;
+use oblivio_audit::{AuditVerdict, Report};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{Log, MemoryStore};
@@ -42,7 +42,7 @@ fn written() -> MemoryStore {
 /// volume reports.
 fn read(disk: &MemoryStore, first: u64, recorder: &Recorder, lie: fn(&mut Shown)) -> MemoryStore {
     let store = Arc::new(disk.snapshot());
-    recorder.begin(Session::default());
+    recorder.begin(RecordedSession::default());
     let mut tell = recorder.callback();
     let on_shown = move |shown: &Shown| {
         let mut said = shown.clone();
@@ -65,14 +65,14 @@ fn read(disk: &MemoryStore, first: u64, recorder: &Recorder, lie: fn(&mut Shown)
 
 fn truth(_: &mut Shown) {}
 
-fn sight(work: impl FnOnce(&Recorder)) -> Sight {
+fn sight(work: impl FnOnce(&Recorder)) -> TraceObserver {
     let recorder = Recorder::in_memory();
     work(&recorder);
     recorder.take()
 }
 
 fn finds(report: &Report, name: &str) -> bool {
-    assert_eq!(report.verdict, Verdict::Leak, "{report}");
+    assert_eq!(report.verdict, AuditVerdict::Leak, "{report}");
     report.finding(name).is_some_and(|finding| !finding.passed)
 }
 
@@ -82,17 +82,17 @@ fn a_session_that_repeats_the_one_before_is_told_from_one_that_does_not() {
     let mut broken = None;
     let first = sight(|recorder| broken = Some(read(&disk, 0, recorder, truth)));
     let broken = broken.expect("it was read");
-    assert_eq!(judge_records(&first, 1e-6).verdict, Verdict::Pass);
+    assert_eq!(judge_records(&first, 1e-6).verdict, AuditVerdict::Pass);
     // The store drops what the volume would show again.
     broken.truncate("journal", 0).expect("memory");
     let next = |from| sight(|recorder| drop(read(&broken, from, recorder, truth)));
     let (same, other) = (next(0), next(READS));
     for alone in [&same, &other] {
-        assert_eq!(judge_records(alone, 1e-6).verdict, Verdict::Pass);
+        assert_eq!(judge_records(alone, 1e-6).verdict, AuditVerdict::Pass);
     }
     assert!(finds(&compare_where(&first, &same, 1e-6), "repeats across sessions"));
     let report = compare_where(&first, &other, 1e-6);
-    assert_eq!(report.verdict, Verdict::Pass, "{report}");
+    assert_eq!(report.verdict, AuditVerdict::Pass, "{report}");
     // Together the sessions show that nothing was shown again, whichever file was read.
     for from in [0, READS] {
         let together = sight(|recorder| {
@@ -111,9 +111,9 @@ fn a_session_that_broke_off_is_shown_again_and_that_is_no_leak() {
         read(&broken, 100, recorder, truth);
     });
     let report = judge_records(&together, 1e-6);
-    assert_eq!(report.verdict, Verdict::Pass, "{report}");
+    assert_eq!(report.verdict, AuditVerdict::Pass, "{report}");
     // Chance is judged from the first path on that was not shown before.
-    let rounds = |requests: &[Request]| {
+    let rounds = |requests: &[TraceRequest]| {
         let leaves = requests.iter().map(|request| request.leaves.clone());
         leaves.filter(|leaves| !leaves.is_empty()).collect::<Vec<_>>()
     };

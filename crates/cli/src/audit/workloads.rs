@@ -6,9 +6,9 @@
 
 use crate::recorder::Recorder;
 use anyhow::Result;
+use oblivio_audit::observer::TraceObserver;
 use oblivio_audit::planted::{SplitMix64, Workload};
-use oblivio_audit::record::Session;
-use oblivio_audit::sight::Sight;
+use oblivio_audit::record::RecordedSession;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::MemoryStore;
@@ -32,7 +32,7 @@ const UNSYNCED: u64 = 64;
 
 /// What was seen of a workload, and how many requests came before it to fill the volume.
 pub struct Worked {
-    pub sight: Sight,
+    pub sight: TraceObserver,
     pub filling: usize,
 }
 
@@ -153,7 +153,7 @@ impl Bench {
         };
         let recorder = Recorder::in_memory();
         let store = Arc::new(MemoryStore::new());
-        recorder.begin(Session::default());
+        recorder.begin(RecordedSession::default());
         let over = Arc::new(recorder.over(Arc::clone(&store)));
         let mut volume =
             Volume::create(over, &Passphrase::new("audit"), create, open(&recorder, memory))?;
@@ -215,7 +215,7 @@ impl Bench {
             self.volume.finish()?;
         }
         drop(self.volume);
-        self.recorder.begin(Session::default());
+        self.recorder.begin(RecordedSession::default());
         let over = Arc::new(self.recorder.over(Arc::clone(&self.store)));
         let options = open(&self.recorder, self.memory);
         let volume = Volume::open(over, &Passphrase::new("audit"), options)?;
@@ -226,8 +226,8 @@ impl Bench {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use oblivio_audit::Verdict;
-    use oblivio_audit::sight::{compare_records, judge_records};
+    use oblivio_audit::AuditVerdict;
+    use oblivio_audit::observer::{compare_records, judge_records};
     use oblivio_testkit::campaign::{scaled_len, seed};
 
     const BLOCKS: u64 = 1024;
@@ -238,13 +238,13 @@ mod tests {
         let sights = Mixed::ALL.map(run);
         for (mixed, sight) in Mixed::ALL.iter().zip(&sights) {
             let report = judge_records(sight, 1e-6);
-            assert_eq!(report.verdict, Verdict::Pass, "{mixed:?}: {report}");
+            assert_eq!(report.verdict, AuditVerdict::Pass, "{mixed:?}: {report}");
             assert!(sight.sessions.len() > 3, "{mixed:?}: it was opened again");
             assert!(sight.sessions.iter().any(|seen| seen.confirmed > 0), "{mixed:?}: a crash");
         }
         for other in &sights[1..] {
             let report = compare_records(&sights[0], other, 1e-6);
-            assert_eq!(report.verdict, Verdict::Pass, "{report}");
+            assert_eq!(report.verdict, AuditVerdict::Pass, "{report}");
         }
     }
 
@@ -274,7 +274,7 @@ mod tests {
             for power in &report.power {
                 println!("  could have found {}", power.what);
             }
-            assert_eq!(report.verdict, Verdict::Pass, "{report}");
+            assert_eq!(report.verdict, AuditVerdict::Pass, "{report}");
         }
     }
 }

@@ -19,7 +19,7 @@ const LARGEST: u64 = 1 << 20;
 const SKIPPED: [&str; 3] = ["target", "node_modules", "__pycache__"];
 
 /// Some files below a folder.
-pub struct Source {
+pub struct SampleFiles {
     /// Its name in the story.
     pub name: String,
     /// Paths and contents, kept because files may change while the demo runs.
@@ -27,10 +27,10 @@ pub struct Source {
 }
 
 /// The files of the folder, of the current one, or made-up ones.
-pub fn find(folder: Option<&Path>) -> Result<Source> {
+pub fn find(folder: Option<&Path>) -> Result<SampleFiles> {
     let root = folder.unwrap_or(Path::new("."));
     let root = root.canonicalize().with_context(|| root.display().to_string())?;
-    let source = Source { name: root.display().to_string(), files: collect(&root) };
+    let source = SampleFiles { name: root.display().to_string(), files: collect(&root) };
     if source.files.len() > READ {
         return Ok(source);
     }
@@ -79,7 +79,7 @@ fn collect(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 /// A private archive that nobody has: letters, invoices, diagnoses.
-fn make_up() -> Source {
+fn make_up() -> SampleFiles {
     let mut files = Vec::new();
     for folder in ["letters", "invoices", "diagnoses"] {
         for n in 1..=30u64 {
@@ -89,10 +89,10 @@ fn make_up() -> Source {
             files.push((path, text.into_bytes()));
         }
     }
-    Source { name: "a made-up archive".into(), files }
+    SampleFiles { name: "a made-up archive".into(), files }
 }
 
-impl Source {
+impl SampleFiles {
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|(_, content)| content.len() as u64).sum()
     }

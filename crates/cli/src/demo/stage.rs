@@ -1,9 +1,9 @@
 //! The demo's folder, and the volume in it.
 
-use super::files::Source;
+use super::files::SampleFiles;
 use crate::recorder::Recorder;
 use anyhow::Result;
-use oblivio_audit::record::Session;
+use oblivio_audit::record::RecordedSession;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::LocalStore;
 use oblivio_volume::{CreateOptions, OpenOptions, Volume};
@@ -19,7 +19,7 @@ const MEMORY: usize = 64 << 20;
 
 /// The demo's folder and its content.
 pub struct Stage {
-    pub source: Source,
+    pub source: SampleFiles,
     /// The volume's folder.
     pub volume: PathBuf,
     /// Folder for the files read back.
@@ -39,7 +39,7 @@ impl Stage {
 
     /// The same with little memory and a recorder on the store.
     pub fn open_watched(&self, folder: &Path, recorder: &Recorder) -> Result<Volume> {
-        recorder.begin(Session::default());
+        recorder.begin(RecordedSession::default());
         let store = Arc::new(recorder.over(LocalStore::open(folder)?));
         let options = OpenOptions {
             memory_bytes: WATCHED_MEMORY,

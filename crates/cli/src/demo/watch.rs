@@ -7,7 +7,7 @@ use crate::human::{self, say};
 use crate::recorder::Recorder;
 use anyhow::Result;
 use oblivio_audit::picture::{EXPOSED, Panel};
-use oblivio_audit::{Trace, Verdict, schedule};
+use oblivio_audit::{AuditVerdict, Trace, schedule};
 use oblivio_volume::fs::FileSystem;
 use std::collections::HashMap;
 use std::path::Path;
@@ -118,7 +118,7 @@ fn verdict(traces: &[Trace; 2]) -> Result<()> {
     let report = schedule::compare(&one, &many, 1e-6);
     say("")?;
     match report.verdict {
-        Verdict::Pass => {
+        AuditVerdict::Pass => {
             say("   Only encrypted, anybody can point at the file that you keep coming back to.")?;
             say(format!(
                 "   Oblivio: {} of each were compared by statistics, and",
@@ -126,10 +126,10 @@ fn verdict(traces: &[Trace; 2]) -> Result<()> {
             ))?;
             say("   PASS: nothing tells one from the other (false alarms: 1 in 1,000,000).")
         }
-        Verdict::TooShort => {
+        AuditVerdict::TooShort => {
             say("   Too few accesses for statistics to say anything; `oblivio audit` makes more.")
         }
-        Verdict::Leak => {
+        AuditVerdict::Leak => {
             say("   LEAK: statistics tell one from the other! Please report this:")?;
             say(report.to_string())
         }

@@ -18,23 +18,23 @@ use std::io;
 
 /// A failure of the command itself, with its code and advice.
 #[derive(Debug)]
-pub struct Fault {
+pub struct CommandFault {
     pub code: Code,
     pub what: String,
     pub hint: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for CommandFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for CommandFault {}
 
 /// A failure with its advice; `hint` may be empty.
 pub fn fault(code: Code, what: impl Into<String>, hint: impl Into<String>) -> Error {
-    Error::new(Fault { code, what: what.into(), hint: hint.into() })
+    Error::new(CommandFault { code, what: what.into(), hint: hint.into() })
 }
 
 /// A command line that makes no sense.
@@ -45,7 +45,7 @@ pub fn usage(what: impl Into<String>, hint: impl Into<String>) -> Error {
 /// The code and the advice for an error.
 pub fn judge(error: &Error) -> (Code, String) {
     for cause in error.chain() {
-        if let Some(fault) = cause.downcast_ref::<Fault>() {
+        if let Some(fault) = cause.downcast_ref::<CommandFault>() {
             return (fault.code, fault.hint.clone());
         }
         if let Some(judged) = cause.downcast_ref().and_then(servers::judge) {

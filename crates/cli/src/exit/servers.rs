@@ -1,11 +1,11 @@
 //! Codes and advice for what servers report.
 
 use super::code::Code;
-use oblivio_serve::mount::{Fault as Mount, Refusal};
-use oblivio_serve::nbd::{Fault as Nbd, TlsFault as Tls};
+use oblivio_serve::mount::{MountFault as Mount, MountRefusal};
+use oblivio_serve::nbd::{DiskFault as Nbd, TlsFault as Tls};
 #[cfg(all(feature = "ublk", target_os = "linux"))]
-use oblivio_serve::ublk::Fault as Ublk;
-use oblivio_serve::watch::Fault as Watch;
+use oblivio_serve::ublk::UblkFault as Ublk;
+use oblivio_serve::watch::WatchFault as Watch;
 use oblivio_serve::{Error, Unsafe};
 use rustix::io::Errno;
 
@@ -59,19 +59,19 @@ fn mount(fault: &Mount) -> (Code, &'static str) {
     }
 }
 
-fn refused(why: Refusal) -> &'static str {
+fn refused(why: MountRefusal) -> &'static str {
     match why {
-        Refusal::OtherUsers => {
+        MountRefusal::OtherUsers => {
             "Leave out --allow-other, or let root add the line user_allow_other to /etc/fuse.conf."
         }
-        Refusal::NoModule => INSTALL,
-        Refusal::Device => {
+        MountRefusal::NoModule => INSTALL,
+        MountRefusal::Device => {
             "Root decides who may use /dev/fuse. A container needs the device and the right to \
              mount: --device /dev/fuse --cap-add SYS_ADMIN. Elsewhere let root \
              look at the device: ls -l /dev/fuse (usual is crw-rw-rw-)."
         }
-        Refusal::Directory => "Mount on a directory that is yours.",
-        Refusal::Unknown => "",
+        MountRefusal::Directory => "Mount on a directory that is yours.",
+        MountRefusal::Unknown => "",
     }
 }
 
@@ -145,7 +145,7 @@ fn watch(fault: &Watch) -> (Code, &'static str) {
 mod tests {
     use crate::exit::{Code, judge, line};
     use anyhow::Error;
-    use oblivio_serve::watch::Fault;
+    use oblivio_serve::watch::WatchFault;
     use oblivio_serve::{Error as ServeError, Unsafe};
     use std::io;
 
@@ -161,7 +161,7 @@ mod tests {
         assert!(
             said.starts_with("the server ended, and what was not flushed is lost: listening: ")
         );
-        let watched = Error::new(ServeError::from(Fault::Watched));
+        let watched = Error::new(ServeError::from(WatchFault::Watched));
         assert_eq!(judge(&watched).0, Code::Busy);
     }
 }

@@ -10,7 +10,7 @@ use anyhow::Result;
 
 /// What was found out of a store.
 #[derive(Clone, Copy)]
-pub struct Found {
+pub struct FoundStore {
     /// Whether it creates objects exclusively.
     pub exclusive: bool,
     /// Bytes in a block, and in an object, that suit it.
@@ -20,7 +20,7 @@ pub struct Found {
 
 /// Refuses a place where something is. Tries the store out, and says what was found.
 #[cfg(feature = "online")]
-pub fn find_out(args: &InitArgs) -> Result<Found> {
+pub fn find_out(args: &InitArgs) -> Result<FoundStore> {
     use oblivio_app::online::{Begin, Effort, shape, try_out};
 
     refuse_what_is_there(args)?;
@@ -31,14 +31,14 @@ pub fn find_out(args: &InitArgs) -> Result<Found> {
     }
     let effort = Effort::of(args.small_probe);
     let url = args.volume.to_string_lossy();
-    let oblivio_app::online::Shape { block_bytes, object_bytes } = shape(&url)?;
+    let oblivio_app::online::PartSizes { block_bytes, object_bytes } = shape(&url)?;
     let verdict = try_out(&url, effort)?;
     if !args.open.quiet {
         verdict.lines().iter().try_for_each(|line| human::say(format!("  {line}")))?;
     }
     match verdict.begin {
-        Begin::Exclusive => Ok(Found { exclusive: true, block_bytes, object_bytes }),
-        Begin::Alone => Ok(Found { exclusive: false, block_bytes, object_bytes }),
+        Begin::Exclusive => Ok(FoundStore { exclusive: true, block_bytes, object_bytes }),
+        Begin::Alone => Ok(FoundStore { exclusive: false, block_bytes, object_bytes }),
         Begin::Refused(why) => {
             let what = format!("this store cannot hold a volume: {why}");
             Err(fault(Code::Refused, what, "Choose another service; nothing was made."))
@@ -48,8 +48,12 @@ pub fn find_out(args: &InitArgs) -> Result<Found> {
 
 /// Without the feature there is nothing to try.
 #[cfg(not(feature = "online"))]
-pub fn find_out(args: &InitArgs) -> Result<Found> {
-    open::store(&args.volume).map(|_| Found { exclusive: false, block_bytes: 0, object_bytes: 0 })
+pub fn find_out(args: &InitArgs) -> Result<FoundStore> {
+    open::store(&args.volume).map(|_| FoundStore {
+        exclusive: false,
+        block_bytes: 0,
+        object_bytes: 0,
+    })
 }
 
 #[cfg(feature = "online")]

@@ -1,6 +1,6 @@
 //! The plan for a new volume, as far as the command line gives it.
 
-use super::online::Found;
+use super::online::FoundStore;
 use crate::args::{InitArgs, SeenBy};
 use crate::exit::usage;
 use anyhow::Result;
@@ -40,7 +40,7 @@ pub struct Plan {
 impl Plan {
     /// Makes the plan; refuses invalid combinations. `online` is what was found out of a store at a
     /// URL.
-    pub fn new(args: &InitArgs, seen_by: SeenBy, online: Option<Found>) -> Result<Self> {
+    pub fn new(args: &InitArgs, seen_by: SeenBy, online: Option<FoundStore>) -> Result<Self> {
         let kdf = args.kdf.params()?;
         let size = size(args, seen_by)?;
         let disk = args.disk.is_some()

@@ -9,7 +9,7 @@ use crate::human::{count, size};
 use crate::open;
 use crate::progress::Progress;
 use anyhow::Result;
-use oblivio_app::moving::{Files, Moved};
+use oblivio_app::moving::{FilesCopy, Moved};
 use oblivio_app::place::{self, Made};
 use oblivio_crypto::{Passphrase, VolumeId};
 use oblivio_volume::fs::FileSystem;
@@ -31,7 +31,7 @@ pub fn run(
     let (new, _) = files(&to, &args.to, &accepting(args), passphrase)?;
     let mut progress = Progress::bytes(args.open.quiet, Some(0));
     let mut hear = |moved: Moved| progress.at(moved.bytes, moved.total.unwrap_or(0));
-    let begun = Files::begin(&old, volume, &new, &mut hear).map_err(|error| match error {
+    let begun = FilesCopy::begin(&old, volume, &new, &mut hear).map_err(|error| match error {
         Error::Exists(what) => fault(Code::Path, format!("{what}: already exists"), AT_ITS_END),
         error => error.into(),
     });

@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use oblivio_volume::read_header;
 use requests::Counted;
 use std::path::Path;
-use target::Target;
+use target::NewHome;
 
 /// Runs the command.
 pub fn run(args: &MigrateArgs) -> Result<()> {
@@ -22,12 +22,12 @@ pub fn run(args: &MigrateArgs) -> Result<()> {
     refuse_misfits(args)?;
     let from = Counted::over(open::store(&args.from)?);
     let header = read_header(&from.store).with_context(|| args.from.display().to_string())?;
-    let target = Target::find(args, &header, &from)?;
+    let target = NewHome::find(args, &header, &from)?;
     // Asked for once, and used at both places.
     let passphrase = passphrase::known(&args.open.passphrase)?;
     match target {
-        Target::Objects(to) => objects::run(args, &passphrase, &from, &Counted::over(to)),
-        Target::Files(into) => files::run(args, &passphrase, &from, into),
+        NewHome::Objects(to) => objects::run(args, &passphrase, &from, &Counted::over(to)),
+        NewHome::Files(into) => files::run(args, &passphrase, &from, into),
     }
 }
 

@@ -1,6 +1,6 @@
 //! How many requests a store got.
 
-use oblivio_store::{Answer, AnyStore, Call, Layer, Objects, Result, layered};
+use oblivio_store::{AnyStore, Layer, Objects, Result, StoreAnswer, StoreCall, layered};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -35,13 +35,13 @@ impl<S: Objects + ?Sized> Layer for Counting<S> {
         &self.inner
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         let parts = match call {
-            Call::Read(reads) => reads.len() as u64,
-            Call::Write(writes) => writes.len() as u64,
-            Call::Begin(objects) => objects.len() as u64,
+            StoreCall::Read(reads) => reads.len() as u64,
+            StoreCall::Write(writes) => writes.len() as u64,
+            StoreCall::Begin(objects) => objects.len() as u64,
             // These wait for requests that were counted.
-            Call::Sync(_) | Call::Settle(_) | Call::Hint(_) => 0,
+            StoreCall::Sync(_) | StoreCall::Settle(_) | StoreCall::Hint(_) => 0,
             _ => 1,
         };
         self.requests.fetch_add(parts, Ordering::Relaxed);

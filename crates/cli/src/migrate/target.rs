@@ -6,8 +6,8 @@ use crate::exit::{Code, fault, usage};
 use crate::human::say;
 use crate::open;
 use anyhow::Result;
-use oblivio_app::moving::{Claims, ObjectCopy};
-use oblivio_app::online::{Begin, Effort, Verdict, shape, try_out};
+use oblivio_app::moving::{ClaimForm, ObjectCopy};
+use oblivio_app::online::{Begin, Effort, ProbeVerdict, shape, try_out};
 use oblivio_app::place;
 use oblivio_store::{AnyStore, Held};
 use oblivio_volume::{HEADER_OBJECT, NewVolume, PublicHeader, SeenBy};
@@ -18,7 +18,7 @@ pub const AT_ITS_END: &str = "If an earlier run was cut off at its very end, the
      look with `oblivio check` and `oblivio ls -l`. Otherwise choose another place.";
 
 /// What a volume becomes at the new place.
-pub enum Target {
+pub enum NewHome {
     /// Objects, as they are.
     Objects(AnyStore),
     /// Files.
@@ -33,7 +33,7 @@ pub enum FilesTo {
     New(NewVolume),
 }
 
-impl Target {
+impl NewHome {
     /// Looks at the new place, and tries it out if it is at a URL.
     pub fn find(args: &MigrateArgs, header: &PublicHeader, from: &Counted) -> Result<Self> {
         if !place::is_online(&args.to) {
@@ -68,13 +68,13 @@ impl Target {
     }
 }
 
-fn folder(args: &MigrateArgs, header: &PublicHeader) -> Result<Target> {
+fn folder(args: &MigrateArgs, header: &PublicHeader) -> Result<NewHome> {
     if holds_something(&args.to) {
-        return Ok(Target::Files(FilesTo::There(open::store(&args.to)?)));
+        return Ok(NewHome::Files(FilesTo::There(open::store(&args.to)?)));
     }
     let (size, kdf) = (header.capacity_bytes, args.kdf.params()?);
     let new = NewVolume::new(SeenBy::Storage, SeenBy::Storage.block_bytes(), size, kdf);
-    Ok(Target::Files(FilesTo::New(new)))
+    Ok(NewHome::Files(FilesTo::New(new)))
 }
 
 fn holds_something(to: &Path) -> bool {
@@ -84,7 +84,7 @@ fn holds_something(to: &Path) -> bool {
     }
 }
 
-fn probed(args: &MigrateArgs) -> Result<Verdict> {
+fn probed(args: &MigrateArgs) -> Result<ProbeVerdict> {
     if !args.open.quiet {
         say("Trying out what the new store does: races, lists and speed. It takes a moment ...")?;
     }
@@ -103,10 +103,10 @@ fn probed(args: &MigrateArgs) -> Result<Verdict> {
 }
 
 /// Whether sessions that begin so can begin there.
-fn fits(claims: Claims, verdict: &Verdict) -> bool {
+fn fits(claims: ClaimForm, verdict: &ProbeVerdict) -> bool {
     match claims {
-        Claims::Created => verdict.begin == Begin::Exclusive,
-        Claims::Listed => verdict.listed.lost == 0 && verdict.alone.several_won == 0,
+        ClaimForm::Created => verdict.begin == Begin::Exclusive,
+        ClaimForm::Listed => verdict.listed.lost == 0 && verdict.alone.several_won == 0,
     }
 }
 

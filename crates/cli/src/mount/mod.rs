@@ -15,7 +15,7 @@ use crate::signals;
 use crate::unobserved;
 use anyhow::{Context, Result};
 use oblivio_serve::Pulse;
-use oblivio_serve::mount::{self as serve, Look, Lost, Options};
+use oblivio_serve::mount::{self as serve, Look, LostFiles, MountOptions};
 use oblivio_serve::watch::Publisher;
 use oblivio_store::waits;
 use std::fs;
@@ -58,7 +58,7 @@ pub fn run(args: &MountArgs) -> Result<()> {
     // A padded operation that needs no access shows none. Names must not decide that, so all
     // metadata is read in advance, as far as memory takes it.
     let ahead = if args.open.pad { usize::MAX } else { serve::READ_AHEAD };
-    let open::Session { fs, publisher, .. } = open::file_system(opened, ahead)?;
+    let open::OpenSession { fs, publisher, .. } = open::file_system(opened, ahead)?;
     if !args.read_only {
         serve::adopt_root(&fs)?;
     }
@@ -81,7 +81,12 @@ pub fn run(args: &MountArgs) -> Result<()> {
     Recorder::finish_after(recorder, ended.and_then(|()| others::handed_over()))
 }
 
-fn mount_options(args: &MountArgs, volume: &Path, pulse: Pulse, publisher: Publisher) -> Options {
+fn mount_options(
+    args: &MountArgs,
+    volume: &Path,
+    pulse: Pulse,
+    publisher: Publisher,
+) -> MountOptions {
     let look = Look {
         source: volume.as_os_str().to_owned(),
         read_only: args.read_only,
@@ -90,7 +95,7 @@ fn mount_options(args: &MountArgs, volume: &Path, pulse: Pulse, publisher: Publi
     };
     let online = oblivio_app::place::is_online(volume);
     let usual = || if online { waits::MOUNT } else { Duration::from_secs(TIMEOUT) };
-    Options {
+    MountOptions {
         look,
         commit_every: Duration::from_secs(args.commit_every),
         paced: args.open.pace.is_some(),
@@ -119,7 +124,7 @@ pub fn umount(args: &UmountArgs) -> Result<()> {
             eprintln!("oblivio: waiting for the last commit");
         }
     };
-    let Some(Lost { files, full }) = serve::umount(&args.dir, args.lazy, waiting)? else {
+    let Some(LostFiles { files, full }) = serve::umount(&args.dir, args.lazy, waiting)? else {
         return Ok(());
     };
     // An earlier loss is no reason to stay mounted, but scripts must learn of it.

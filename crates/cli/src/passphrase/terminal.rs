@@ -44,7 +44,7 @@ enum Heard {
 }
 
 /// The typed line, or the first signal before its end.
-fn answer(mut terminal: &File, asking: &mut signals::Asking) -> io::Result<Heard> {
+fn answer(mut terminal: &File, asking: &mut signals::SignalsWait) -> io::Result<Heard> {
     let mut line = Zeroizing::new(Vec::with_capacity(MAX_LEN + 1));
     let mut byte = Zeroizing::new([0]);
     loop {

@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use tree::Put;
+use tree::PutRun;
 
 pub use summary::{Summary, in_words};
 
@@ -63,7 +63,7 @@ fn put_all(
 ) -> Result<Summary> {
     let begun = Instant::now();
     let to = Destination::find(changed.0, remote, locals.len() == 1, slash)?;
-    let mut put = Put::new(changed, &args.volume, begin_progress(args, locals))?;
+    let mut put = PutRun::new(changed, &args.volume, begin_progress(args, locals))?;
     put.recursive = args.recursive;
     put.announce = match (args.verbose, args.json) {
         (false, _) => tree::Announce::Nothing,
@@ -99,7 +99,11 @@ fn begin_progress(args: &PutArgs, locals: &[OsString]) -> Progress {
 }
 
 /// Where standard input goes: to that very name, or to `--name` in a directory.
-fn stdin_place(args: &PutArgs, to: &Destination, remote: &VolumePath) -> Result<inside::Place> {
+fn stdin_place(
+    args: &PutArgs,
+    to: &Destination,
+    remote: &VolumePath,
+) -> Result<inside::TargetName> {
     match (to, &args.name) {
         (Destination::Into(..), Some(name)) if !name.as_bytes().contains(&b'/') => {
             Ok(to.place(name.as_bytes()))

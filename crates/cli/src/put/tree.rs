@@ -6,7 +6,7 @@ use crate::committer::{COMMIT_BYTES, Committer};
 use crate::exit::{Code, Failures, fault};
 use crate::files::Changed;
 use crate::human;
-use crate::inside::{Place, in_words_of};
+use crate::inside::{TargetName, in_words_of};
 use crate::open::now;
 use crate::progress::Progress;
 use crate::staging::Staging;
@@ -34,7 +34,7 @@ pub enum Announce {
 }
 
 /// One `put` at work.
-pub struct Put<'s> {
+pub struct PutRun<'s> {
     fs: &'s dyn WriteFiles,
     publisher: &'s Publisher,
     pub recursive: bool,
@@ -49,12 +49,12 @@ pub struct Put<'s> {
     /// Directories whose attributes are set last, when nothing changes their times any more.
     directories: Vec<(Ino, SetAttr)>,
     /// Stored, but not yet safe.
-    waiting: Vec<(Place, u64)>,
+    waiting: Vec<(TargetName, u64)>,
     failures: Failures,
     summary: Summary,
 }
 
-impl<'s> Put<'s> {
+impl<'s> PutRun<'s> {
     pub fn new((fs, publisher): Changed<'s>, volume: &Path, progress: Progress) -> Result<Self> {
         Ok(Self {
             fs,
@@ -76,7 +76,7 @@ impl<'s> Put<'s> {
     /// Stores a path from the command line. As with cp, a symbolic link is followed, except in a
     /// recursive copy. A pipe or device is read to its end, also behind a link: a shell names
     /// another program's output so.
-    pub fn named(&mut self, local: &Path, place: &Place) -> Result<()> {
+    pub fn named(&mut self, local: &Path, place: &TargetName) -> Result<()> {
         let shown = || local.display().to_string();
         let found = local.symlink_metadata().with_context(shown)?;
         let is_link = found.is_symlink();
@@ -95,7 +95,7 @@ impl<'s> Put<'s> {
         self.entry(local, &found, place)
     }
 
-    fn entry(&mut self, local: &Path, found: &Metadata, place: &Place) -> Result<()> {
+    fn entry(&mut self, local: &Path, found: &Metadata, place: &TargetName) -> Result<()> {
         let kind = found.file_type();
         let done = if kind.is_dir() {
             return self.directory(local, found, place);
@@ -122,7 +122,7 @@ impl<'s> Put<'s> {
         self.failed(fault(Code::Partial, format!("{}: {what}, not stored", local.display()), hint))
     }
 
-    fn directory(&mut self, local: &Path, found: &Metadata, place: &Place) -> Result<()> {
+    fn directory(&mut self, local: &Path, found: &Metadata, place: &TargetName) -> Result<()> {
         if self.myself == Some((found.dev(), found.ino())) {
             return self.skip(local, "the volume itself");
         }
@@ -138,7 +138,7 @@ impl<'s> Put<'s> {
         for name in names {
             let child = local.join(&name);
             let path = place.path.join(name.as_bytes());
-            let place = Place { parent: ino, name: name.as_bytes().to_vec(), path };
+            let place = TargetName { parent: ino, name: name.as_bytes().to_vec(), path };
             let found = child.symlink_metadata().with_context(|| child.display().to_string());
             if let Err(error) = found.and_then(|found| self.entry(&child, &found, &place)) {
                 self.failed(error)?;
@@ -148,7 +148,7 @@ impl<'s> Put<'s> {
     }
 
     /// The directory in the volume; an existing one is entered.
-    fn make_directory(&mut self, found: &Metadata, place: &Place) -> Result<Ino> {
+    fn make_directory(&mut self, found: &Metadata, place: &TargetName) -> Result<Ino> {
         match self.there(place)? {
             Some(attr) if attr.kind == FileKind::Directory => Ok(attr.ino),
             Some(_) => Err(Error::NotADirectory(place.path.to_string()).into()),
@@ -159,7 +159,7 @@ impl<'s> Put<'s> {
         }
     }
 
-    fn there(&self, place: &Place) -> Result<Option<Attr>> {
+    fn there(&self, place: &TargetName) -> Result<Option<Attr>> {
         match self.fs.lookup(place.parent, &place.name) {
             Ok(attr) => Ok(Some(attr)),
             Err(Error::NotFound(_)) => Ok(None),
@@ -168,7 +168,7 @@ impl<'s> Put<'s> {
     }
 
     /// As [`Self::there`], for something that a file or link may replace.
-    fn replaceable(&self, place: &Place) -> Result<Option<Attr>> {
+    fn replaceable(&self, place: &TargetName) -> Result<Option<Attr>> {
         match self.there(place)? {
             Some(attr) if attr.kind == FileKind::Directory => {
                 Err(Error::Exists(format!("{} is a directory and", place.path)).into())
@@ -177,7 +177,7 @@ impl<'s> Put<'s> {
         }
     }
 
-    fn symlink(&mut self, local: &Path, found: &Metadata, place: &Place) -> Result<()> {
+    fn symlink(&mut self, local: &Path, found: &Metadata, place: &TargetName) -> Result<()> {
         let target = local.read_link()?;
         let target = target.as_os_str().as_bytes();
         let there = self.replaceable(place)?;
@@ -191,7 +191,7 @@ impl<'s> Put<'s> {
         Ok(())
     }
 
-    fn file(&mut self, local: &Path, place: &Place) -> Result<()> {
+    fn file(&mut self, local: &Path, place: &TargetName) -> Result<()> {
         // A path named without -r may be a link, already followed.
         let file = source::open(local, !self.recursive)?;
         let found = file.metadata()?;
@@ -220,7 +220,7 @@ impl<'s> Put<'s> {
     }
 
     /// Adds a name to a file that this `put` has stored.
-    fn link(&mut self, ino: Ino, place: &Place) -> Result<()> {
+    fn link(&mut self, ino: Ino, place: &TargetName) -> Result<()> {
         match self.replaceable(place)? {
             Some(there) if there.ino == ino => Ok(()),
             there => self.make(place, there.is_some(), |fs, parent, name| {
@@ -232,7 +232,7 @@ impl<'s> Put<'s> {
     /// Makes something at its place, or, to replace something, in the staging directory first.
     fn make<T>(
         &mut self,
-        place: &Place,
+        place: &TargetName,
         staged: bool,
         make: impl FnOnce(&dyn WriteFiles, Ino, &[u8]) -> oblivio_volume::Result<(Ino, T)>,
     ) -> Result<T> {
@@ -247,7 +247,12 @@ impl<'s> Put<'s> {
         Ok(value)
     }
 
-    fn content(&mut self, place: &Place, file: &std::fs::File, found: &Metadata) -> Result<Ino> {
+    fn content(
+        &mut self,
+        place: &TargetName,
+        file: &std::fs::File,
+        found: &Metadata,
+    ) -> Result<Ino> {
         let there = self.replaceable(place)?;
         // A new file that fits one commit appears whole.
         if !self.committer.has_room(found.len()) {
@@ -272,13 +277,18 @@ impl<'s> Put<'s> {
     }
 
     /// Stores what a reader yields, such as standard input.
-    pub fn stream(&mut self, from: &mut dyn Read, place: Place) -> Result<()> {
+    pub fn stream(&mut self, from: &mut dyn Read, place: TargetName) -> Result<()> {
         let process = (rustix::process::geteuid(), rustix::process::getegid());
         let (uid, gid) = (process.0.as_raw(), process.1.as_raw());
         self.stream_with(from, place, NewNode { mode: 0o644, uid, gid, mtime: now() })
     }
 
-    fn stream_with(&mut self, mut from: &mut dyn Read, place: Place, node: NewNode) -> Result<()> {
+    fn stream_with(
+        &mut self,
+        mut from: &mut dyn Read,
+        place: TargetName,
+        node: NewNode,
+    ) -> Result<()> {
         self.replaceable(&place)?;
         self.progress.on(&place.path.to_string());
         let mut len = 0;
@@ -310,7 +320,7 @@ impl<'s> Put<'s> {
     /// Creates a file, fills it, and puts it in its place; on failure nothing of it stays.
     fn written(
         &mut self,
-        place: &Place,
+        place: &TargetName,
         staged: bool,
         node: NewNode,
         fill: impl FnOnce(&mut Self, Ino, &OpenFile<'_, dyn WriteFiles + '_>) -> Result<SetAttr>,

@@ -6,7 +6,7 @@ use crate::exit::usage;
 use crate::human::say;
 use crate::passphrase;
 use anyhow::{Context, Result};
-use oblivio_app::remotes::{self, NewRemote, NewSecret, Place, Secret, Service};
+use oblivio_app::remotes::{self, NewRemote, NewSecret, OnlinePlace, Service, StoreSecret};
 use std::path::Path;
 
 /// Runs the command.
@@ -21,7 +21,7 @@ pub fn run(args: &RemoteAdd) -> Result<()> {
     say(format!("Try it out: oblivio remote test {0}   Use it: oblivio init {0}:FOLDER", args.name))
 }
 
-fn refuse_misfits(args: &RemoteAdd, place: &Place) -> Result<()> {
+fn refuse_misfits(args: &RemoteAdd, place: &OnlinePlace) -> Result<()> {
     let logs_on = args.client_id.is_some();
     if logs_on && !place.service.is_account() {
         let what = "only dropbox, gdrive and onedrive have a log-on";
@@ -51,7 +51,7 @@ fn refuse_misfits(args: &RemoteAdd, place: &Place) -> Result<()> {
     Ok(())
 }
 
-fn secret(args: &RemoteAdd, place: &Place) -> Result<NewSecret> {
+fn secret(args: &RemoteAdd, place: &OnlinePlace) -> Result<NewSecret> {
     if let Some(file) = &args.secret_file {
         let path = absolute(file)?;
         return match args.keyring {
@@ -87,7 +87,7 @@ fn absolute(file: &Path) -> Result<String> {
     }
 }
 
-fn ask(args: &RemoteAdd) -> Result<Option<Secret>> {
+fn ask(args: &RemoteAdd) -> Result<Option<StoreSecret>> {
     let question = format!("Password or key for {} (empty for none): ", args.name);
-    passphrase::secret(&question).map(|typed| typed.map(Secret::new))
+    passphrase::secret(&question).map(|typed| typed.map(StoreSecret::new))
 }

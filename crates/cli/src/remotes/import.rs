@@ -1,13 +1,13 @@
 //! `remote import-rclone`.
 
-use super::rclone::{self, Remote};
+use super::rclone::{self, RcloneRemote};
 use crate::args::RemoteImport;
 use crate::exit::{Code, fault, usage};
 use crate::human::say;
 use anyhow::{Context, Result};
 use etcetera::BaseStrategy;
 use etcetera::base_strategy::Xdg;
-use oblivio_app::remotes::{self, NewRemote, NewSecret, Secret};
+use oblivio_app::remotes::{self, NewRemote, NewSecret, StoreSecret};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -32,11 +32,11 @@ pub fn run(args: &RemoteImport) -> Result<()> {
         let names: Vec<&str> = sections.keys().map(String::as_str).collect();
         fault(Code::Path, what, format!("It has: {}.", names.join(", ")))
     })?;
-    let remote = Remote { section, path, region: args.region.as_deref() };
+    let remote = RcloneRemote { section, path, region: args.region.as_deref() };
     let found = remote.found();
     let found = found.map_err(|(what, hint)| usage(format!("{rclones}: {what}"), hint))?;
     let place = remotes::place(name, &found.url)?;
-    let secret = found.secret.map(|secret| Secret::new(secret.to_string()));
+    let secret = found.secret.map(|secret| StoreSecret::new(secret.to_string()));
     let secret = match secret {
         None => NewSecret::None,
         Some(secret) if args.keyring => NewSecret::Keyring(secret),

@@ -5,7 +5,7 @@ use crate::browser;
 use crate::exit::usage;
 use crate::human::say;
 use anyhow::Result;
-use oblivio_app::remotes::{self, AccountClient, Place, Secret};
+use oblivio_app::remotes::{self, AccountClient, OnlinePlace, StoreSecret};
 use std::env;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Where programs are registered with each service.
-fn registration(place: &Place) -> &'static str {
+fn registration(place: &OnlinePlace) -> &'static str {
     match place.service.scheme() {
         "dropbox" => "https://www.dropbox.com/developers/apps",
         "gdrive" => "https://console.cloud.google.com/apis/credentials",
@@ -22,7 +22,7 @@ fn registration(place: &Place) -> &'static str {
 }
 
 /// Logs on, and gives the tokens.
-pub fn tokens(args: &RemoteAdd, place: &Place) -> Result<Secret> {
+pub fn tokens(args: &RemoteAdd, place: &OnlinePlace) -> Result<StoreSecret> {
     let Some(id) = &args.client_id else {
         let what = "the service wants to know which program asks for tokens";
         let hint = format!(

@@ -10,7 +10,7 @@ use crate::exit::{Code, fault};
 use crate::human::{plain, say, say_json};
 use anyhow::Result;
 use oblivio_app::online::{Begin, Effort, try_out};
-use oblivio_app::remotes::{self, Listed};
+use oblivio_app::remotes::{self, ListedRemote};
 use serde_json::json;
 
 /// Runs the command.
@@ -27,13 +27,13 @@ pub fn run(command: &RemoteCommand) -> Result<()> {
 fn list(args: &RemoteList) -> Result<()> {
     let all = remotes::list()?;
     if args.json {
-        let one = |it: &Listed| {
+        let one = |it: &ListedRemote| {
             json!({ "name": it.name, "url": it.url, "user": it.user, "secret": it.secret,
                 "from": it.from })
         };
         return say_json(&all.iter().map(one).collect::<Vec<_>>());
     }
-    let width = |of: &dyn Fn(&Listed) -> usize| all.iter().map(of).max().unwrap_or(0);
+    let width = |of: &dyn Fn(&ListedRemote) -> usize| all.iter().map(of).max().unwrap_or(0);
     let (names, urls) = (width(&|it| it.name.len()), width(&|it| it.url.chars().count()));
     for it in &all {
         let from = match (it.secret, &it.from) {

@@ -11,7 +11,7 @@ pub type Section = BTreeMap<String, Zeroizing<String>>;
 
 /// A remote as it is here.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct FoundRemote {
     pub url: String,
     pub user: Option<String>,
     pub secret: Option<Zeroizing<String>>,
@@ -53,13 +53,13 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, Section>, Refused> {
 }
 
 /// The remote that a section describes, and a path in it.
-pub struct Remote<'a> {
+pub struct RcloneRemote<'a> {
     pub section: &'a Section,
     pub path: &'a str,
     pub region: Option<&'a str>,
 }
 
-impl Remote<'_> {
+impl RcloneRemote<'_> {
     fn get(&self, key: &str) -> Option<&str> {
         self.section.get(key).map(|it| it.as_str()).filter(|it| !it.is_empty())
     }
@@ -69,7 +69,7 @@ impl Remote<'_> {
     }
 
     /// As it is here.
-    pub fn found(&self) -> Result<Found, Refused> {
+    pub fn found(&self) -> Result<FoundRemote, Refused> {
         match self.get("type").unwrap_or_default() {
             "s3" => self.s3(),
             "b2" => self.b2(),
@@ -99,7 +99,7 @@ impl Remote<'_> {
         }
     }
 
-    fn s3(&self) -> Result<Found, Refused> {
+    fn s3(&self) -> Result<FoundRemote, Refused> {
         let bucket = self.bucket()?;
         let endpoint = self.get("endpoint").map(with_scheme);
         let host = endpoint.as_deref().and_then(|it| it.split("://").nth(1)).unwrap_or_default();
@@ -126,10 +126,15 @@ impl Remote<'_> {
             );
         }
         let user = self.get("access_key_id").map(str::to_owned);
-        Ok(Found { url, user, secret: self.secret("secret_access_key"), ..Found::default() })
+        Ok(FoundRemote {
+            url,
+            user,
+            secret: self.secret("secret_access_key"),
+            ..FoundRemote::default()
+        })
     }
 
-    fn b2(&self) -> Result<Found, Refused> {
+    fn b2(&self) -> Result<FoundRemote, Refused> {
         let bucket = self.bucket()?;
         let Some(region) = self.region else {
             return refused(
@@ -140,10 +145,10 @@ impl Remote<'_> {
         };
         let user = self.get("account").map(str::to_owned);
         let url = format!("b2://{bucket}?region={region}");
-        Ok(Found { url, user, secret: self.secret("key"), ..Found::default() })
+        Ok(FoundRemote { url, user, secret: self.secret("key"), ..FoundRemote::default() })
     }
 
-    fn webdav(&self) -> Result<Found, Refused> {
+    fn webdav(&self) -> Result<FoundRemote, Refused> {
         let url = self.get("url").unwrap_or_default();
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
         let scheme = match scheme {
@@ -161,10 +166,10 @@ impl Remote<'_> {
         let url = joined(&format!("{scheme}://{rest}"), self.path);
         let user = self.get("user").map(str::to_owned);
         let plain = scheme == "webdav" && secret.is_some();
-        Ok(Found { url, user, secret, plain, tokens: false })
+        Ok(FoundRemote { url, user, secret, plain, tokens: false })
     }
 
-    fn sftp(&self) -> Result<Found, Refused> {
+    fn sftp(&self) -> Result<FoundRemote, Refused> {
         for key in ["pass", "key_pem", "key_file_pass"] {
             if self.get(key).is_some() {
                 return refused(
@@ -187,10 +192,13 @@ impl Remote<'_> {
         let port = self.get("port").map(|port| format!(":{port}")).unwrap_or_default();
         let key = self.get("key_file").map(|key| format!("?key={key}")).unwrap_or_default();
         let path = self.path.trim_end_matches('/');
-        Ok(Found { url: format!("sftp://{user}{host}{port}{path}{key}"), ..Found::default() })
+        Ok(FoundRemote {
+            url: format!("sftp://{user}{host}{port}{path}{key}"),
+            ..FoundRemote::default()
+        })
     }
 
-    fn account(&self, scheme: &str) -> Result<Found, Refused> {
+    fn account(&self, scheme: &str) -> Result<FoundRemote, Refused> {
         let Some(client) = self.get("client_id") else {
             return refused(
                 "its log-on is for rclone's own program, and a token works for that one only",
@@ -218,7 +226,7 @@ impl Remote<'_> {
         }
         let url = format!("{scheme}:/{}", self.path.trim_matches('/'));
         let secret = Some(Zeroizing::new(tokens.to_string()));
-        Ok(Found { url, secret, tokens: true, ..Found::default() })
+        Ok(FoundRemote { url, secret, tokens: true, ..FoundRemote::default() })
     }
 }
 
@@ -266,9 +274,9 @@ mod tests {
         [secret]\ntype = crypt\nremote = drop:sealed\n[old]\ntype = ftp\n\
         [pass]\ntype = sftp\nhost = host\npass = x\n";
 
-    fn found(name: &str, path: &str, region: Option<&str>) -> Result<Found, Refused> {
+    fn found(name: &str, path: &str, region: Option<&str>) -> Result<FoundRemote, Refused> {
         let sections = parse(FILE).expect("it parses");
-        Remote { section: &sections[name], path, region }.found()
+        RcloneRemote { section: &sections[name], path, region }.found()
     }
 
     #[test]

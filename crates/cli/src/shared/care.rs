@@ -7,16 +7,16 @@ use crate::human::{count, say, say_json, size};
 use crate::passphrase;
 use anyhow::Result;
 use oblivio_app::shared::{TIMEOUT, environment};
-use oblivio_client::files::Files;
+use oblivio_client::files::ClientFiles;
 use oblivio_client::{config_of, disk, header, unlock};
-use oblivio_privatefs::{Options, PrivateFs};
-use oblivio_share::Address;
+use oblivio_privatefs::{FsOptions, PrivateFs};
+use oblivio_share::ShareAddress;
 use oblivio_store::share::Share;
 use serde_json::json;
 use std::sync::Arc;
 
 /// What anybody with a token can see, without the passphrase.
-pub fn info(args: &InfoArgs, address: &Address) -> Result<()> {
+pub fn info(args: &InfoArgs, address: &ShareAddress) -> Result<()> {
     let line = line(address, args.open.token_file.as_deref())?;
     let (header, status) = (header(&line)?, line.status()?);
     let config = config_of(&header)?;
@@ -52,16 +52,16 @@ pub fn info(args: &InfoArgs, address: &Address) -> Result<()> {
 }
 
 /// Reads all names and inodes, and checks that they fit together.
-pub fn check(args: &CheckArgs, address: &Address) -> Result<()> {
+pub fn check(args: &CheckArgs, address: &ShareAddress) -> Result<()> {
     let line = line(address, args.open.token_file.as_deref())?;
     let keyed = unlock(&line, &passphrase::known(&args.open.passphrase)?)?;
     let client = open(line, keyed, address, &args.open, TIMEOUT)?;
-    let files = Arc::new(Files::new(client)?);
+    let files = Arc::new(ClientFiles::new(client)?);
     if disk::is_in(files.client())? {
         files.close()?;
         return Err(oblivio_volume::Error::HoldsDisk.into());
     }
-    let fs = PrivateFs::new(Arc::clone(&files) as _, environment(), Options::default())?;
+    let fs = PrivateFs::new(Arc::clone(&files) as _, environment(), FsOptions::default())?;
     let found = fs.check();
     drop(fs);
     files.close()?;

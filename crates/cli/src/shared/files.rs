@@ -8,11 +8,11 @@ use anyhow::Result;
 use oblivio_app::shared::{SharedFiles, TIMEOUT};
 use oblivio_app::walk::WriteFiles;
 use oblivio_client::unlock;
-use oblivio_share::Address;
+use oblivio_share::ShareAddress;
 
 /// Runs a command on the files of a shared volume, and ends the session after it.
 pub fn with<T>(
-    address: &Address,
+    address: &ShareAddress,
     args: &OpenArgs,
     work: impl FnOnce(&dyn WriteFiles) -> Result<T>,
 ) -> Result<T> {

@@ -7,9 +7,9 @@ use crate::human::{say, size};
 use crate::passphrase;
 use anyhow::Result;
 use oblivio_app::shared::{TIMEOUT, make_root};
-use oblivio_client::files::Files;
+use oblivio_client::files::ClientFiles;
 use oblivio_client::{NewShared, create, disk};
-use oblivio_share::Address;
+use oblivio_share::ShareAddress;
 use oblivio_volume::disk::SECTOR;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use std::sync::Arc;
 const SIZE: u64 = 16 << 30;
 
 /// Makes the volume, and an empty file system or a disk in it.
-pub fn run(args: &InitArgs, address: &Address) -> Result<()> {
+pub fn run(args: &InitArgs, address: &ShareAddress) -> Result<()> {
     refuse_others(args)?;
     let mut new = NewShared::of(args.size.unwrap_or(SIZE));
     new.kdf = args.kdf.params()?;
@@ -45,7 +45,7 @@ pub fn run(args: &InitArgs, address: &Address) -> Result<()> {
             (format!("with a disk of {}", size(bytes)), used)
         }
         None => {
-            let files = Arc::new(Files::new(client)?);
+            let files = Arc::new(ClientFiles::new(client)?);
             make_root(&files)?;
             files.close()?;
             let most = config.blocks() * config.block_bytes as u64;

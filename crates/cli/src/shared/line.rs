@@ -3,15 +3,15 @@
 use crate::args::OpenArgs;
 use crate::exit::usage;
 use anyhow::Result;
-use oblivio_app::shared::{self, Line, TokenError};
+use oblivio_app::shared::{self, ShareLine, TokenError};
 use oblivio_app::state_folder;
-use oblivio_client::{Client, FileKnown, Keyed, Options};
-use oblivio_share::Address;
+use oblivio_client::{Client, ClientOptions, FileKnown, Keyed};
+use oblivio_share::ShareAddress;
 use std::path::Path;
 use std::time::Duration;
 
 /// The line to a volume.
-pub fn line(address: &Address, token_file: Option<&Path>) -> Result<Line> {
+pub fn line(address: &ShareAddress, token_file: Option<&Path>) -> Result<ShareLine> {
     let line = shared::line(address, token_file, Some(&state_folder()?));
     line.map_err(|error| match error {
         TokenError::Missing(_) => {
@@ -29,20 +29,20 @@ pub fn line(address: &Address, token_file: Option<&Path>) -> Result<Line> {
 }
 
 /// What this computer knows of a volume. One process at a time has it.
-pub fn known(keyed: &Keyed, address: &Address, args: &OpenArgs) -> Result<FileKnown> {
+pub fn known(keyed: &Keyed, address: &ShareAddress, args: &OpenArgs) -> Result<FileKnown> {
     let (any_volume, accept) = (args.accept_other_volume, args.accept_rollback);
     Ok(shared::known(&state_folder()?, address, keyed, any_volume, accept)?)
 }
 
 /// Begins a session with a volume.
 pub fn open(
-    line: Line,
+    line: ShareLine,
     keyed: Keyed,
-    address: &Address,
+    address: &ShareAddress,
     args: &OpenArgs,
     timeout: Duration,
 ) -> Result<Client> {
     let known = known(&keyed, address, args)?;
-    let options = Options { timeout, notices: true, ..Options::default() };
+    let options = ClientOptions { timeout, notices: true, ..ClientOptions::default() };
     Ok(Client::open(Box::new(line), keyed, Box::new(known), options)?)
 }

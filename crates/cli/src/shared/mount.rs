@@ -8,18 +8,18 @@ use crate::mount::{self, background};
 use crate::{passphrase, signals};
 use anyhow::Result;
 use oblivio_app::shared::{TIMEOUT, environment, make_root};
-use oblivio_client::files::Files;
+use oblivio_client::files::ClientFiles;
 use oblivio_client::unlock;
-use oblivio_privatefs::{Options as FsOptions, PrivateFs};
+use oblivio_privatefs::{FsOptions, PrivateFs};
 use oblivio_serve::mount::Look;
-use oblivio_serve::privatefs::{Options, serve, told};
-use oblivio_share::Address;
+use oblivio_serve::privatefs::{SharedMountOptions, serve, told};
+use oblivio_share::ShareAddress;
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Runs the command.
-pub fn run(args: &MountArgs, address: &Address) -> Result<()> {
+pub fn run(args: &MountArgs, address: &ShareAddress) -> Result<()> {
     let mut args = args.clone();
     mount::apply(&mut args)?;
     if args.remount || args.open.pad || args.open.pace.is_some() || args.open.trace_out.is_some() {
@@ -41,7 +41,7 @@ pub fn run(args: &MountArgs, address: &Address) -> Result<()> {
     let client = open(line, keyed, address, &args.open, timeout)?;
     // From here on a signal ends the mount in order, not the process.
     let signals = signals::catch()?;
-    let files = Arc::new(Files::new(client)?);
+    let files = Arc::new(ClientFiles::new(client)?);
     make_root(&files)?;
     let fs_options = FsOptions { strict: args.strict, ..FsOptions::default() };
     let fs = PrivateFs::new(told(Arc::clone(&files) as _), environment(), fs_options)?;
@@ -68,17 +68,17 @@ fn detach(dir: &std::path::Path) {
     }
 }
 
-fn options(args: &MountArgs, address: &Address) -> Options {
+fn options(args: &MountArgs, address: &ShareAddress) -> SharedMountOptions {
     let look = Look {
         source: OsString::from(address.to_string()),
         read_only: args.read_only,
         allow_other: args.allow_other,
         ..args.look.clone()
     };
-    Options {
+    SharedMountOptions {
         look,
         strict: args.strict,
         write_every: Duration::from_secs(args.commit_every),
-        ..Options::default()
+        ..SharedMountOptions::default()
     }
 }

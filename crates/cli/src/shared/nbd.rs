@@ -9,16 +9,16 @@ use crate::{passphrase, signals};
 use anyhow::Result;
 use oblivio_app::shared::TIMEOUT;
 use oblivio_client::disk::{Claim, SharedDisk};
-use oblivio_client::{Client, Options as ClientOptions, unlock};
+use oblivio_client::{Client, ClientOptions, unlock};
 use oblivio_serve::Pulse;
-use oblivio_serve::nbd::Options;
-use oblivio_share::Address;
+use oblivio_serve::nbd::DiskOptions;
+use oblivio_share::ShareAddress;
 use oblivio_volume::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Runs the command.
-pub fn run(args: &NbdArgs, address: &Address) -> Result<()> {
+pub fn run(args: &NbdArgs, address: &ShareAddress) -> Result<()> {
     let serve = &args.serve;
     let front = Front::of(args)?;
     expect_sense(args)?;
@@ -40,7 +40,7 @@ pub fn run(args: &NbdArgs, address: &Address) -> Result<()> {
     let shared = SharedDisk::open(client, claim, Arc::clone(&pulse)).map_err(in_use)?;
     // From here on a signal ends the server in order, not the process.
     let ended = signals::catch().and_then(|signals| {
-        let options = Options {
+        let options = DiskOptions {
             read_only: serve.read_only,
             commit_every: Duration::from_secs(serve.commit_every),
             paced: false,

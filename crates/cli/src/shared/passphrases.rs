@@ -6,13 +6,13 @@ use crate::args::{PassphraseCommand, PassphraseList, PassphraseNew, PassphraseRe
 use crate::human::{count, say, say_json};
 use crate::passphrase;
 use anyhow::Result;
-use oblivio_app::shared::Line;
+use oblivio_app::shared::ShareLine;
 use oblivio_client::{add_passphrase, change_passphrase, header, remove_passphrase};
-use oblivio_share::Address;
+use oblivio_share::ShareAddress;
 use std::path::Path;
 
 /// Runs the command.
-pub fn run(command: &PassphraseCommand, address: &Address) -> Result<()> {
+pub fn run(command: &PassphraseCommand, address: &ShareAddress) -> Result<()> {
     match command {
         PassphraseCommand::Add(args) => add(args, address),
         PassphraseCommand::Remove(args) => remove(args, address),
@@ -22,13 +22,13 @@ pub fn run(command: &PassphraseCommand, address: &Address) -> Result<()> {
 }
 
 /// The line to a volume that is there: nobody types a passphrase for nothing.
-fn to_volume(address: &Address, token_file: Option<&Path>) -> Result<Line> {
+fn to_volume(address: &ShareAddress, token_file: Option<&Path>) -> Result<ShareLine> {
     let line = line(address, token_file)?;
     header(&line)?;
     Ok(line)
 }
 
-fn add(args: &PassphraseNew, address: &Address) -> Result<()> {
+fn add(args: &PassphraseNew, address: &ShareAddress) -> Result<()> {
     let kdf = args.new.kdf.params()?;
     let line = to_volume(address, args.token_file.as_deref())?;
     let known = passphrase::known(&args.passphrase)?;
@@ -37,14 +37,14 @@ fn add(args: &PassphraseNew, address: &Address) -> Result<()> {
     say(format!("Added; {} can open the volume now.", count(all as u64, "passphrase")))
 }
 
-fn remove(args: &PassphraseRemove, address: &Address) -> Result<()> {
+fn remove(args: &PassphraseRemove, address: &ShareAddress) -> Result<()> {
     let line = to_volume(address, args.token_file.as_deref())?;
     let victim = passphrase::known(&args.passphrase)?;
     let all = remove_passphrase(&line, &victim)?;
     say(format!("Removed; {} can open the volume now.", count(all as u64, "passphrase")))
 }
 
-fn change(args: &PassphraseNew, address: &Address) -> Result<()> {
+fn change(args: &PassphraseNew, address: &ShareAddress) -> Result<()> {
     let kdf = args.new.kdf.params()?;
     let line = to_volume(address, args.token_file.as_deref())?;
     let old = passphrase::known(&args.passphrase)?;
@@ -53,7 +53,7 @@ fn change(args: &PassphraseNew, address: &Address) -> Result<()> {
     say("Changed. Whoever kept the old header can still open the volume with the old passphrase.")
 }
 
-fn list(args: &PassphraseList, address: &Address) -> Result<()> {
+fn list(args: &PassphraseList, address: &ShareAddress) -> Result<()> {
     let header = header(&line(address, args.token_file.as_deref())?)?;
     if args.json {
         return say_json(&serde_json::json!({

@@ -1,8 +1,8 @@
 //! `oblivio share`: a server from its first start to its end.
 
 use crate::common::Scratch;
-use oblivio_share::{Patience, RemoteShare, Token};
-use oblivio_store::share::{Number, Share, ShareError, Spot, TableId};
+use oblivio_share::{LinePatience, RemoteShare, Token};
+use oblivio_store::share::{Number, ServerSpot, ServerTable, Share, ShareError};
 use oblivio_testkit::share::Rig;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -64,7 +64,7 @@ fn a_server_from_its_first_start_to_its_end() {
     assert_eq!(line.lines().count(), 1);
     assert!(line.contains(&served.fingerprint));
     let token = Token::parse(&line).unwrap();
-    let share = RemoteShare::new(token, Patience::default()).unwrap();
+    let share = RemoteShare::new(token, LinePatience::default()).unwrap();
     share.put_parameters(0, 64, b"header").unwrap();
 
     // A token in a file is this user's.
@@ -151,13 +151,14 @@ fn goes_on_with_tables_at(scratch: &Scratch, place: &str) -> Vec<u8> {
     let client = |served: &Served, device: &str| {
         let add = ["share", "token", "add", "srv", "team", device, "--host", &served.address];
         let token = Token::parse(&scratch.good(add)).unwrap();
-        RemoteShare::new(token, Patience::default()).unwrap()
+        RemoteShare::new(token, LinePatience::default()).unwrap()
     };
     let share = client(&served, "anna");
     let mut rig = Rig::new(&share).unwrap();
-    let bytes = rig.build(TableId(1), 100).unwrap();
-    rig.switch(TableId(1), &[]).unwrap();
-    let spots: Vec<Spot> = (0..100).map(|slot| Spot { table: TableId(1), slot }).collect();
+    let bytes = rig.build(ServerTable(1), 100).unwrap();
+    rig.switch(ServerTable(1), &[]).unwrap();
+    let spots: Vec<ServerSpot> =
+        (0..100).map(|slot| ServerSpot { table: ServerTable(1), slot }).collect();
     assert!(share.slots(rig.term, Number(0), &spots).unwrap() == bytes);
     let term = rig.term;
     drop(share);

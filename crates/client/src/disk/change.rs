@@ -11,7 +11,7 @@ const PATCH_HEAD: usize = 8;
 
 /// What becomes of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum BlockChange {
     /// It is absent.
     Remove,
     /// All of it is replaced.
@@ -20,7 +20,7 @@ pub enum Change {
     Parts(Vec<u8>, Vec<Range<usize>>),
 }
 
-impl Change {
+impl BlockChange {
     /// What an action does to a block of this length; none if it changes nothing.
     pub fn of(action: Action, block_bytes: usize) -> Option<Self> {
         let patches = match action {
@@ -135,14 +135,14 @@ fn join(parts: &mut Vec<Range<usize>>, mut part: Range<usize>) {
 
 /// Changes by block.
 #[derive(Default)]
-pub struct Waiting {
+pub struct WaitingChanges {
     /// Not asked for yet.
-    new: BTreeMap<u64, Change>,
+    new: BTreeMap<u64, BlockChange>,
     /// Asked for, without an answer.
-    leaving: BTreeMap<u64, Change>,
+    leaving: BTreeMap<u64, BlockChange>,
 }
 
-impl Waiting {
+impl WaitingChanges {
     /// How many blocks wait.
     pub fn len(&self) -> usize {
         self.new.len()
@@ -154,7 +154,7 @@ impl Waiting {
     }
 
     /// Adds a change, after those of the block that wait.
-    pub fn add(&mut self, block: u64, change: Change) {
+    pub fn add(&mut self, block: u64, change: BlockChange) {
         let change = match self.new.remove(&block) {
             Some(before) => before.then(change),
             None => change,
@@ -163,7 +163,7 @@ impl Waiting {
     }
 
     /// The changes of a block that wait, in order.
-    pub fn of(&self, block: u64) -> Vec<Change> {
+    pub fn of(&self, block: u64) -> Vec<BlockChange> {
         [self.leaving.get(&block), self.new.get(&block)].into_iter().flatten().cloned().collect()
     }
 
@@ -195,11 +195,11 @@ impl Waiting {
 mod tests {
     use super::*;
 
-    fn patch(offset: usize, bytes: &[u8]) -> Change {
-        Change::of(Action::Patch { offset, bytes: bytes.to_vec() }, 64).unwrap()
+    fn patch(offset: usize, bytes: &[u8]) -> BlockChange {
+        BlockChange::of(Action::Patch { offset, bytes: bytes.to_vec() }, 64).unwrap()
     }
 
-    fn kinds(change: &Change) -> Vec<Action> {
+    fn kinds(change: &BlockChange) -> Vec<Action> {
         let action = |ask: Ask| match ask.does {
             oblivio_engine::pyramid::share::Does::Block(operation) => operation.action,
             other => panic!("{other:?}"),
@@ -222,11 +222,13 @@ mod tests {
         expected[4..12].fill(3);
         assert_eq!(all.after(before.clone()), Some(expected));
         let whole = all.then(patch(0, &[4; 64]));
-        assert_eq!(whole, Change::Whole(vec![4; 64]));
-        let cut = whole.then(Change::Remove);
+        assert_eq!(whole, BlockChange::Whole(vec![4; 64]));
+        let cut = whole.then(BlockChange::Remove);
         assert_eq!((cut.after(before), cut.is_whole()), (None, true));
         let again = cut.then(patch(63, &[5]));
-        assert!(matches!(&again, Change::Whole(block) if block[..63] == [0; 63] && block[63] == 5));
+        assert!(
+            matches!(&again, BlockChange::Whole(block) if block[..63] == [0; 63] && block[63] == 5)
+        );
     }
 
     #[test]
@@ -239,14 +241,14 @@ mod tests {
 
     #[test]
     fn what_was_not_carried_out_waits_before_what_came_since() {
-        let mut waiting = Waiting::default();
-        waiting.add(3, Change::Whole(vec![1; 64]));
-        waiting.add(5, Change::Remove);
+        let mut waiting = WaitingChanges::default();
+        waiting.add(3, BlockChange::Whole(vec![1; 64]));
+        waiting.add(5, BlockChange::Remove);
         assert_eq!((waiting.leave(1).len(), waiting.len()), (1, 1));
         waiting.add(3, patch(0, &[2]));
         assert_eq!(waiting.of(3).len(), 2);
         waiting.left(false);
-        let [Change::Whole(block)] = &waiting.of(3)[..] else { panic!("one change") };
+        let [BlockChange::Whole(block)] = &waiting.of(3)[..] else { panic!("one change") };
         assert_eq!((block[0], block[1]), (2, 1));
         assert_eq!(waiting.leave(9).len(), 2);
         waiting.left(true);

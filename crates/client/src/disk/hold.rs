@@ -41,14 +41,14 @@ struct Holder {
 }
 
 /// The disk in the hand of this process.
-pub struct Hold {
+pub struct DiskHold {
     process: [u8; 16],
     computer: [u8; 16],
     /// None: another one has the disk now.
     session: Mutex<Option<Session>>,
 }
 
-impl Hold {
+impl DiskHold {
     /// For a disk that is being made.
     pub fn by_nobody() -> Self {
         Self { process: [0; 16], computer: [0; 16], session: Mutex::new(None) }

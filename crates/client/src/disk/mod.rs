@@ -15,11 +15,11 @@ pub use hold::Claim;
 pub use names::{ROOT, is_in};
 
 use crate::client::Client;
-use hold::Hold;
+use hold::DiskHold;
 use names::stored_root;
 use oblivio_volume::Result;
 use oblivio_volume::disk::Disk;
-use space::{Blocks, Space};
+use space::{Blocks, DiskSpace};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -37,7 +37,7 @@ pub fn capacity_for(size: u64, block_bytes: usize) -> u64 {
 /// # Errors
 /// `Invalid` for an impossible size; `HoldsFiles`; `Exists` if there is a disk; those of the line.
 pub fn make(client: Client, size: u64) -> Result<()> {
-    let space = Space::new(client, Hold::by_nobody(), Vec::new(), Arc::default())?;
+    let space = DiskSpace::new(client, DiskHold::by_nobody(), Vec::new(), Arc::default())?;
     let space = Arc::new(space);
     // It stores the root if the volume holds nothing yet.
     let made = Disk::format(Box::new(Blocks::new(Arc::clone(&space))), size);
@@ -48,7 +48,7 @@ pub fn make(client: Client, size: u64) -> Result<()> {
 
 /// The disk of a volume, held by this process.
 pub struct SharedDisk {
-    space: Arc<Space>,
+    space: Arc<DiskSpace>,
 }
 
 impl SharedDisk {
@@ -58,7 +58,8 @@ impl SharedDisk {
     /// `HoldsFiles`; `Unsupported` if it holds nothing; `Busy` if another computer holds the disk;
     /// those of the line.
     pub fn open(client: Client, claim: Claim, progress: Arc<AtomicU64>) -> Result<Self> {
-        let held = stored_root(&client).and_then(|root| Ok((root, Hold::take(&client, claim)?)));
+        let held =
+            stored_root(&client).and_then(|root| Ok((root, DiskHold::take(&client, claim)?)));
         let (root, hold) = match held {
             Ok(held) => held,
             Err(error) => {
@@ -67,7 +68,7 @@ impl SharedDisk {
                 return Err(error);
             }
         };
-        let space = Arc::new(Space::new(client, hold, root, progress)?);
+        let space = Arc::new(DiskSpace::new(client, hold, root, progress)?);
         space.learn_regions()?;
         Ok(Self { space })
     }

@@ -3,8 +3,8 @@
 //! Changes wait in memory until a flush, or until there are many; then they are asked for together.
 //! Reads go beside them, from several threads at once: a server may be far.
 
-use super::change::{Change, Waiting};
-use super::hold::Hold;
+use super::change::{BlockChange, WaitingChanges};
+use super::hold::DiskHold;
 use super::names::{REGIONS, change, claim, data};
 use super::regions::Regions;
 use crate::client::Client;
@@ -28,10 +28,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// What the disk and its readers share.
-pub struct Space {
+pub struct DiskSpace {
     client: Client,
-    hold: Hold,
-    waiting: Mutex<Waiting>,
+    hold: DiskHold,
+    waiting: Mutex<WaitingChanges>,
     regions: Mutex<Regions>,
     /// One thread at a time sends changes: those of a block stay in order.
     sending: Mutex<()>,
@@ -39,10 +39,10 @@ pub struct Space {
     progress: Arc<AtomicU64>,
 }
 
-impl Space {
+impl DiskSpace {
     pub fn new(
         client: Client,
-        hold: Hold,
+        hold: DiskHold,
         root: Vec<u8>,
         progress: Arc<AtomicU64>,
     ) -> Result<Self> {
@@ -96,9 +96,9 @@ impl Space {
     fn read(&self, blocks: &[BlockId]) -> Result<Vec<Option<Vec<u8>>>> {
         // Before anything is asked: what is sent in between is then in the answer or here.
         let waiting = lock(&self.waiting);
-        let changes: Vec<Vec<Change>> = blocks.iter().map(|id| waiting.of(id.0)).collect();
+        let changes: Vec<Vec<BlockChange>> = blocks.iter().map(|id| waiting.of(id.0)).collect();
         drop(waiting);
-        let known = |changes: &[Change]| changes.iter().any(Change::is_whole);
+        let known = |changes: &[BlockChange]| changes.iter().any(BlockChange::is_whole);
         let missing = blocks.iter().zip(&changes).filter(|(_, changes)| !known(changes));
         let asks: Vec<_> = missing.map(|(id, _)| vec![Ask::read(data(id.0))]).collect();
         let mut found = Vec::with_capacity(asks.len());
@@ -106,7 +106,7 @@ impl Space {
             found.extend(self.carry_out(part)?);
         }
         let mut found = found.into_iter();
-        let block = |changes: &Vec<Change>| {
+        let block = |changes: &Vec<BlockChange>| {
             let stored = match known(changes) {
                 true => None,
                 false => found.next().and_then(|answer| answer.content),
@@ -117,9 +117,9 @@ impl Space {
     }
 }
 
-impl BlockReader for Space {
+impl BlockReader for DiskSpace {
     fn read(&self, blocks: &[BlockId], take: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()> {
-        let found = Space::read(self, blocks)?;
+        let found = DiskSpace::read(self, blocks)?;
         found.iter().enumerate().for_each(|(at, block)| take(at, block.as_deref()));
         Ok(())
     }
@@ -131,12 +131,12 @@ impl BlockReader for Space {
 
 /// The space for the one that changes it.
 pub struct Blocks {
-    space: Arc<Space>,
+    space: Arc<DiskSpace>,
     root: Vec<u8>,
 }
 
 impl Blocks {
-    pub fn new(space: Arc<Space>) -> Self {
+    pub fn new(space: Arc<DiskSpace>) -> Self {
         let root = space.root.clone();
         Self { space, root }
     }
@@ -182,7 +182,7 @@ impl BlockSpace for Blocks {
             return Err(Error::Invalid("a block that the volume does not have".into()));
         }
         for BlockOp { id: BlockId(block), action } in ops {
-            let Some(change) = Change::of(action, block_bytes) else { continue };
+            let Some(change) = BlockChange::of(action, block_bytes) else { continue };
             let waiting = lock(&self.space.waiting);
             let full = waiting.len() >= self.most_waiting() && !waiting.has(block);
             drop(waiting);
@@ -190,7 +190,7 @@ impl BlockSpace for Blocks {
             if full {
                 self.space.send()?;
             }
-            if change != Change::Remove {
+            if change != BlockChange::Remove {
                 lock(&self.space.regions).note(block);
             }
             lock(&self.space.waiting).add(block, change);

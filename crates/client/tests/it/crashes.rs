@@ -6,7 +6,9 @@ use super::{Client, Line, World, get, read, value, write};
 use oblivio_client::Keyed;
 use oblivio_share::StoredShare;
 use oblivio_splitmix::SplitMix64;
-use oblivio_store::share::{Answer, AskId, Call, Entry, LEASE, Number, Reply, Result, Share};
+use oblivio_store::share::{
+    AskId, HistoryEntry, LEASE, Number, Result, SealedAnswer, Share, ShareCall, ShareReply,
+};
 use oblivio_testkit::campaign::{at_least, every};
 use oblivio_testkit::share::TestClock;
 use std::collections::BTreeMap;
@@ -76,17 +78,17 @@ fn files(dir: &Path, below: &Path, into: &mut BTreeMap<PathBuf, Vec<u8>>) {
 
 impl Watched {
     /// Something is known to be durable from now on, or a record comes.
-    fn note(&self, call: &Call<'_>, reply: Option<&Reply>) {
+    fn note(&self, call: &ShareCall<'_>, reply: Option<&ShareReply>) {
         let mut inside = self.inside.lock().unwrap();
         match (call, reply) {
-            (Call::Append { entry, number, .. }, None) => {
-                if let Entry::Tell(tell) = entry {
+            (ShareCall::Append { entry, number, .. }, None) => {
+                if let HistoryEntry::Tell(tell) = entry {
                     let told = tell.answers.iter().map(|answer| (answer.id, number.0));
                     inside.told.extend(told);
                 }
                 self.keep(&mut inside);
             }
-            (Call::Append { number, .. }, Some(_)) => inside.next = number.0 + 1,
+            (ShareCall::Append { number, .. }, Some(_)) => inside.next = number.0 + 1,
             // A sync takes all records that are there.
             (_, Some(reply)) if inside.needs(call, reply) > inside.durable => {
                 inside.durable = inside.next;
@@ -111,14 +113,19 @@ impl Watched {
 
 impl Inside {
     /// The records before this one are durable, now that a call has this reply.
-    fn needs(&self, call: &Call<'_>, reply: &Reply) -> u64 {
+    fn needs(&self, call: &ShareCall<'_>, reply: &ShareReply) -> u64 {
         match (call, reply) {
-            (Call::Sums { number, .. } | Call::Durable { number, .. }, _) => number.0 + 1,
-            (Call::Slots { after: Number(at), .. } | Call::Save { at: Number(at), .. }, _) => *at,
-            (Call::Claim { .. } | Call::Records { .. }, _) => self.next,
-            (_, Reply::Answers(answers)) => {
+            (ShareCall::Sums { number, .. } | ShareCall::Durable { number, .. }, _) => number.0 + 1,
+            (
+                ShareCall::Slots { after: Number(at), .. } | ShareCall::Save { at: Number(at), .. },
+                _,
+            ) => *at,
+            (ShareCall::Claim { .. } | ShareCall::Records { .. }, _) => self.next,
+            (_, ShareReply::Answers(answers)) => {
                 // Refusals stand in no record.
-                let of = |answer: &Answer| self.told.get(&answer.id).map_or(self.next, |it| it + 1);
+                let of = |answer: &SealedAnswer| {
+                    self.told.get(&answer.id).map_or(self.next, |it| it + 1)
+                };
                 answers.iter().map(of).max().unwrap_or(0)
             }
             _ => 0,
@@ -131,19 +138,21 @@ impl Share for Watched {
         0
     }
 
-    fn call(&self, call: Call<'_>) -> Result<Reply> {
+    fn call(&self, call: ShareCall<'_>) -> Result<ShareReply> {
         let until = match call {
-            Call::Answers { wait, .. } | Call::Asks { wait, .. } | Call::Records { wait, .. } => {
-                Instant::now() + wait
-            }
+            ShareCall::Answers { wait, .. }
+            | ShareCall::Asks { wait, .. }
+            | ShareCall::Records { wait, .. } => Instant::now() + wait,
             _ => Instant::now(),
         };
         let none = Duration::ZERO;
         let now = match call {
-            Call::Answers { session, from, .. } => Call::Answers { session, from, wait: none },
-            Call::Asks { term, from, .. } => Call::Asks { term, from, wait: none },
-            Call::Records { from, most_bytes, .. } => {
-                Call::Records { from, most_bytes, wait: none }
+            ShareCall::Answers { session, from, .. } => {
+                ShareCall::Answers { session, from, wait: none }
+            }
+            ShareCall::Asks { term, from, .. } => ShareCall::Asks { term, from, wait: none },
+            ShareCall::Records { from, most_bytes, .. } => {
+                ShareCall::Records { from, most_bytes, wait: none }
             }
             other => other,
         };
@@ -154,9 +163,9 @@ impl Share for Watched {
             self.note(&now, Some(&reply));
             drop(one);
             let empty = match &reply {
-                Reply::Answers(answers) => answers.is_empty(),
-                Reply::Asks(asks, _) => asks.is_empty(),
-                Reply::Records(records) => records.is_empty(),
+                ShareReply::Answers(answers) => answers.is_empty(),
+                ShareReply::Asks(asks, _) => asks.is_empty(),
+                ShareReply::Records(records) => records.is_empty(),
                 _ => false,
             };
             if !empty || Instant::now() >= until {

@@ -8,7 +8,7 @@ use oblivio_engine::pyramid::share::{Ask, Session};
 use oblivio_engine::pyramid::{Name, Operation};
 use oblivio_splitmix::SplitMix64;
 use oblivio_volume::Error;
-use oblivio_volume::disk::{Disk, Extent};
+use oblivio_volume::disk::{Disk, DiskExtent};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -161,7 +161,7 @@ fn to_discard_what_was_never_written_asks_nothing() {
     disk.trim(0, SIZE).unwrap();
     disk.flush().unwrap();
     assert_eq!(calls.load(Ordering::Relaxed), before);
-    let whole = |exists| [Extent { len: SIZE, exists }];
+    let whole = |exists| [DiskExtent { len: SIZE, exists }];
     assert_eq!(disk.extents(0, SIZE, 9).unwrap(), whole(false));
     disk.write(0, &[1; SIZE as usize]).unwrap();
     disk.flush().unwrap();

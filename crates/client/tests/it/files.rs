@@ -1,24 +1,24 @@
 //! The file system over clients.
 
 use super::{Line, World, clock, eventually, passphrase};
-use oblivio_client::files::Files;
-use oblivio_client::{NewShared, Options as Hearing, create, disk};
+use oblivio_client::files::ClientFiles;
+use oblivio_client::{ClientOptions as Hearing, NewShared, create, disk};
 use oblivio_crypto::{Entropy, KdfParams, OsEntropy};
 use oblivio_privatefs::{Action, Ask, Compare, Name, Transactions};
 use oblivio_privatefs::{
-    Environment, Error, NewNode, Options, PrivateFs, ROOT, RenameMode, Timestamp,
+    ClientEnvironment, Error, FsOptions, NewNode, PrivateFs, ROOT, RenameMode, Timestamp,
 };
 use oblivio_privatefs::{Lock, LockKind, LockOwner};
 use oblivio_share::MemoryShare;
-use oblivio_store::share::{Call, Share};
+use oblivio_store::share::{Share, ShareCall};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const TIME: Timestamp = Timestamp { seconds: 1, nanos: 0 };
 const NODE: NewNode = NewNode { mode: 0o644, uid: 1, gid: 1, mtime: TIME };
 
-fn environment() -> Environment {
-    Environment {
+fn environment() -> ClientEnvironment {
+    ClientEnvironment {
         now: Box::new(|| Timestamp { seconds: 1, nanos: 0 }),
         random: Box::new(|| {
             let mut bytes = [0; 16];
@@ -28,8 +28,8 @@ fn environment() -> Environment {
     }
 }
 
-fn strict() -> Options {
-    Options { strict: true, ..Options::default() }
+fn strict() -> FsOptions {
+    FsOptions { strict: true, ..FsOptions::default() }
 }
 
 fn world() -> World {
@@ -39,8 +39,8 @@ fn world() -> World {
     World { line: Line::to(share), keyed }
 }
 
-fn mounted(world: &World) -> (Arc<Files>, PrivateFs) {
-    let files = Arc::new(Files::new(world.client().0).unwrap());
+fn mounted(world: &World) -> (Arc<ClientFiles>, PrivateFs) {
+    let files = Arc::new(ClientFiles::new(world.client().0).unwrap());
     let fs = PrivateFs::new(Arc::clone(&files) as _, environment(), strict()).unwrap();
     fs.create_root(NewNode { mode: 0o755, uid: 1, gid: 1, mtime: TIME }).unwrap();
     (files, fs)
@@ -77,13 +77,13 @@ fn a_volume_of_files_takes_no_disk_and_a_disk_no_files() {
     files.close().unwrap();
     let with_disk = world();
     disk::make(with_disk.client().0, 4096).unwrap();
-    let files = Arc::new(Files::new(with_disk.client().0).unwrap());
+    let files = Arc::new(ClientFiles::new(with_disk.client().0).unwrap());
     let fs = PrivateFs::new(Arc::clone(&files) as _, environment(), strict()).unwrap();
     assert!(!fs.create_root_unless(disk::ROOT, node).unwrap());
     assert!(matches!(fs.attr(ROOT), Err(Error::Stale)), "no root was made");
     files.close().unwrap();
     let empty = world();
-    let files = Arc::new(Files::new(empty.client().0).unwrap());
+    let files = Arc::new(ClientFiles::new(empty.client().0).unwrap());
     let fs = PrivateFs::new(Arc::clone(&files) as _, environment(), strict()).unwrap();
     for _ in 0..2 {
         assert!(fs.create_root_unless(disk::ROOT, node).unwrap());
@@ -165,8 +165,8 @@ fn what_another_computer_changes_leaves_the_cache() {
     let open = |scribe| {
         let line = Line::to(Arc::clone(&world.line) as Arc<dyn Share>);
         let options = Hearing { notices: true, scribe, ..World::options() };
-        let files = Arc::new(Files::new(world.client_over(&line, options)).unwrap());
-        let fs = PrivateFs::new(Arc::clone(&files) as _, environment(), Options::default());
+        let files = Arc::new(ClientFiles::new(world.client_over(&line, options)).unwrap());
+        let fs = PrivateFs::new(Arc::clone(&files) as _, environment(), FsOptions::default());
         (files, fs.unwrap(), line)
     };
     // The asks of a scribe go another way, and would not be counted.
@@ -179,7 +179,7 @@ fn what_another_computer_changes_leaves_the_cache() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     line.lie(move |call, _| {
-        if matches!(call, Call::Ask(_)) {
+        if matches!(call, ShareCall::Ask(_)) {
             count.fetch_add(1, Ordering::SeqCst);
         }
     });

@@ -2,10 +2,12 @@
 //! finds it, and nobody gets wrong data. `just pyramid-flips` makes it longer.
 
 use super::{Line, World, add_one, clock, get, read, value, write};
-use oblivio_client::{Client, Options};
+use oblivio_client::{Client, ClientOptions};
 use oblivio_share::MemoryShare;
 use oblivio_splitmix::SplitMix64;
-use oblivio_store::share::{Call, Entry, Number, Reply, Result, Share, Spot};
+use oblivio_store::share::{
+    HistoryEntry, Number, Result, ServerSpot, Share, ShareCall, ShareReply,
+};
 use oblivio_testkit::campaign::{scaled, seed};
 use oblivio_volume::Error;
 use std::collections::BTreeMap;
@@ -34,7 +36,7 @@ struct Flipper {
 struct Inside {
     rng: SplitMix64,
     /// The slots of each batch.
-    shown: BTreeMap<Number, Vec<Spot>>,
+    shown: BTreeMap<Number, Vec<ServerSpot>>,
     /// What is to read the changed slot, after how many such reads; none if nothing is to come.
     left: Option<(Reader, u64)>,
     /// What read the slot that was changed.
@@ -43,14 +45,14 @@ struct Inside {
 
 impl Inside {
     /// The slot to change for this call, if it is the one.
-    fn pick(&mut self, call: &Call<'_>) -> Option<Spot> {
-        if let Call::Append { number, entry: Entry::Show(show), .. } = call {
+    fn pick(&mut self, call: &ShareCall<'_>) -> Option<ServerSpot> {
+        if let ShareCall::Append { number, entry: HistoryEntry::Show(show), .. } = call {
             let spots = show.fetches.iter().flat_map(|fetch| fetch.spots.clone());
             self.shown.insert(*number, spots.collect());
         }
         let (reader, spots) = match call {
-            Call::Sums { number, .. } => (Reader::Asks, self.shown.get(number)?.clone()),
-            Call::Slots { spots, .. } => (Reader::Merge, spots.to_vec()),
+            ShareCall::Sums { number, .. } => (Reader::Asks, self.shown.get(number)?.clone()),
+            ShareCall::Slots { spots, .. } => (Reader::Merge, spots.to_vec()),
             _ => return None,
         };
         if spots.is_empty() {
@@ -79,7 +81,7 @@ impl Flipper {
         inside.flipped = None;
     }
 
-    fn change(&self, spot: Spot, slot_bytes: usize, at: usize, bit: u8) {
+    fn change(&self, spot: ServerSpot, slot_bytes: usize, at: usize, bit: u8) {
         let at = spot.slot as usize * slot_bytes + at;
         assert!(self.memory.tamper(spot.table, |bytes| bytes[at] ^= bit), "the table is there");
     }
@@ -90,7 +92,7 @@ impl Share for Flipper {
         self.memory.device()
     }
 
-    fn call(&self, call: Call<'_>) -> Result<Reply> {
+    fn call(&self, call: ShareCall<'_>) -> Result<ShareReply> {
         let mut inside = self.inside.lock().unwrap();
         let Some(spot) = inside.pick(&call) else {
             drop(inside);
@@ -144,7 +146,7 @@ fn a_bit_that_changes_before_a_read_stops_the_scribe_and_nobody_gets_wrong_data(
     let (mut model, mut rng, mut unique) = (Model::new(), SplitMix64::new(seed + 1), 0);
     let mut found = [0, 0];
     let line = Line::to(Arc::clone(&world.line) as Arc<dyn Share>);
-    let other = world.client_over(&line, Options { scribe: false, ..World::options() });
+    let other = world.client_over(&line, ClientOptions { scribe: false, ..World::options() });
     let (stop, counted) = (AtomicBool::new(false), Mutex::new(0));
     thread::scope(|scope| {
         let counter = scope.spawn(|| {

@@ -2,8 +2,8 @@
 //! the other.
 
 use super::hostile::copy;
-use super::{Client, Line, Options, World, add_one, eventually, get, read, started, write};
-use oblivio_store::share::{Call, Reply, Share};
+use super::{Client, ClientOptions, Line, World, add_one, eventually, get, read, started, write};
+use oblivio_store::share::{Share, ShareCall, ShareReply};
 use oblivio_volume::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,7 +35,7 @@ impl Fork {
     /// A client of a side, and its line.
     fn client(&self, side: usize, scribe: bool) -> (Client, Arc<Line>) {
         let line = Line::to(Arc::clone(&self.sides[side]));
-        let options = Options { scribe, ..World::options() };
+        let options = ClientOptions { scribe, ..World::options() };
         (self.world.client_over(&line, options), line)
     }
 }
@@ -55,7 +55,7 @@ fn the_first_ask_across_a_fork_is_refused_and_both_sides_go_on() {
     let asks = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&asks);
     line.lie(move |call, _| {
-        if let Call::Ask(asks) = call {
+        if let ShareCall::Ask(asks) = call {
             let newest = asks.iter().map(|ask| ask.id.seq.0 + 1).max().unwrap_or(0);
             counted.fetch_max(newest, Ordering::SeqCst);
         }
@@ -128,11 +128,11 @@ fn the_first_answer_across_a_fork_is_not_taken() {
     (0..6).for_each(|_| add_one(&right, 1).unwrap());
     let there = Arc::clone(&fork.sides[1]);
     line.lie(move |call, reply| match (call, reply) {
-        (Call::Ask(asks), _) => there.ask(asks).unwrap(),
-        (Call::Answers { from, .. }, Reply::Answers(answers)) if from.0 == 0 => {
+        (ShareCall::Ask(asks), _) => there.ask(asks).unwrap(),
+        (ShareCall::Answers { from, .. }, ShareReply::Answers(answers)) if from.0 == 0 => {
             answers.truncate(1);
         }
-        (Call::Answers { session, from, wait }, Reply::Answers(answers)) => {
+        (ShareCall::Answers { session, from, wait }, ShareReply::Answers(answers)) => {
             *answers = there.answers(*session, *from, *wait).unwrap();
         }
         _ => {}

@@ -3,7 +3,7 @@
 use super::{Line, World, passphrase, read, write};
 use oblivio_client::{add_passphrase, change_passphrase, remove_passphrase, unlock};
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_store::share::{Call, Parameters, Reply, Share, ShareError, Term};
+use oblivio_store::share::{ScribeTerm, Share, ShareCall, ShareError, ShareParameters, ShareReply};
 use oblivio_volume::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,10 +14,10 @@ fn a_header_that_was_changed_gives_no_keys() {
     let (world, other) = (World::in_memory(), World::in_memory());
     let line = Line::to(Arc::clone(&world.line) as Arc<dyn Share>);
     let honest = world.line.parameters().unwrap().unwrap();
-    let met = |with: Option<Parameters>| {
+    let met = |with: Option<ShareParameters>| {
         line.lie(move |call, reply| {
-            if *call == Call::Parameters {
-                *reply = Reply::Parameters(with.clone());
+            if *call == ShareCall::Parameters {
+                *reply = ShareReply::Parameters(with.clone());
             }
         });
         unlock(&*line, &passphrase())
@@ -32,7 +32,7 @@ fn a_header_that_was_changed_gives_no_keys() {
         assert!(met(Some(cut)).is_err(), "cut at {at}");
     }
     assert!(met(None).is_err());
-    assert!(met(Some(Parameters { slot_bytes: 1, ..honest.clone() })).is_err());
+    assert!(met(Some(ShareParameters { slot_bytes: 1, ..honest.clone() })).is_err());
     // A whole header of another volume is that volume, whose records are not here.
     let foreign = met(other.line.parameters().unwrap()).unwrap();
     let keyed = World { line: Arc::clone(&world.line), keyed: foreign };
@@ -55,8 +55,8 @@ fn a_term_that_is_not_newer_is_not_taken() {
     }
     let line = Line::to(Arc::clone(&world.line) as Arc<dyn Share>);
     line.lie(|call, reply| {
-        if matches!(call, Call::Claim { .. }) {
-            *reply = Reply::Term(Term(1));
+        if matches!(call, ShareCall::Claim { .. }) {
+            *reply = ShareReply::Term(ScribeTerm(1));
         }
     });
     let client = world.client_over(&line, World::options());
@@ -98,7 +98,7 @@ fn of_two_changes_at_once_none_is_lost() {
     let line = Line::to(Arc::clone(&world.line) as Arc<dyn Share>);
     let (share, once) = (Arc::clone(&world.line), AtomicBool::new(true));
     line.lie(move |call, _| {
-        if *call == Call::Parameters && once.swap(false, Ordering::SeqCst) {
+        if *call == ShareCall::Parameters && once.swap(false, Ordering::SeqCst) {
             let other = Passphrase::new("of the other one");
             add_passphrase(&*share, &passphrase(), &other, KdfParams::TEST).unwrap();
         }
@@ -111,7 +111,7 @@ fn of_two_changes_at_once_none_is_lost() {
     // Both remove the same one: the second finds that it is gone, as it wanted.
     let (share, once) = (Arc::clone(&world.line), AtomicBool::new(true));
     line.lie(move |call, _| {
-        if *call == Call::Parameters && once.swap(false, Ordering::SeqCst) {
+        if *call == ShareCall::Parameters && once.swap(false, Ordering::SeqCst) {
             remove_passphrase(&*share, &Passphrase::new("of this one")).unwrap();
         }
     });
@@ -127,10 +127,10 @@ impl Share for Forgetful {
         self.0.device()
     }
 
-    fn call(&self, call: Call<'_>) -> oblivio_store::share::Result<Reply> {
-        let stores = matches!(call, Call::PutParameters { .. });
+    fn call(&self, call: ShareCall<'_>) -> oblivio_store::share::Result<ShareReply> {
+        let stores = matches!(call, ShareCall::PutParameters { .. });
         match self.0.call(call)? {
-            Reply::Version(version) if stores => Err(ShareError::Version(version)),
+            ShareReply::Version(version) if stores => Err(ShareError::Version(version)),
             reply => Ok(reply),
         }
     }

@@ -1,10 +1,14 @@
 //! A server that lies: an error, and no wrong data.
 
-use super::{Line, Options, World, add_one, clock, eventually, get, read, started, value, write};
-use oblivio_client::{Known, Unremembered};
+use super::{
+    ClientOptions, Line, World, add_one, clock, eventually, get, read, started, value, write,
+};
+use oblivio_client::{HeadKeeper, Unremembered};
 use oblivio_engine::pyramid::share::Head;
 use oblivio_share::MemoryShare;
-use oblivio_store::share::{Ask, AskId, Call, Reply, Seq, Session, Share};
+use oblivio_store::share::{
+    AskId, AskNumber, ClientSession, SealedAsk, Share, ShareCall, ShareReply,
+};
 use oblivio_volume::{Error, Result};
 use std::fs;
 use std::path::Path;
@@ -15,7 +19,7 @@ use std::time::Duration;
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Head>>);
 
-impl Known for Kept {
+impl HeadKeeper for Kept {
     fn head(&self) -> Head {
         *self.0.lock().unwrap()
     }
@@ -71,8 +75,9 @@ fn asks_of_nobody_do_not_stay_at_the_server() {
     let world = World::over(Arc::new(MemoryShare::new(clock())));
     let (client, _) = world.client();
     add_one(&client, 1).unwrap();
-    let id = |random| AskId { session: Session::of(9, random), seq: Seq(0) };
-    let asks: Vec<Ask> = (0..500).map(|n| Ask { id: id(n), sealed: vec![7; 200] }).collect();
+    let id = |random| AskId { session: ClientSession::of(9, random), seq: AskNumber(0) };
+    let asks: Vec<SealedAsk> =
+        (0..500).map(|n| SealedAsk { id: id(n), sealed: vec![7; 200] }).collect();
     world.line.ask(&asks).unwrap();
     let forgotten = || (world.line.status().unwrap().pending == 0).then_some(());
     eventually("the server has none of them", forgotten);
@@ -91,7 +96,9 @@ fn changed_bytes_of_tables_are_found_at_their_read() {
     client.carry_out_many(&writes).unwrap();
     // From now on, a bit of each sum and slot is another one.
     line.lie(|call, reply| {
-        if let (Call::Sums { .. } | Call::Slots { .. }, Reply::Bytes(bytes)) = (call, reply) {
+        if let (ShareCall::Sums { .. } | ShareCall::Slots { .. }, ShareReply::Bytes(bytes)) =
+            (call, reply)
+        {
             bytes.iter_mut().step_by(64).for_each(|byte| *byte ^= 1);
         }
     });
@@ -102,7 +109,7 @@ fn changed_bytes_of_tables_are_found_at_their_read() {
 }
 
 /// What comes from the server is changed; whatever is answered is right.
-fn lied_to(kind: &str, lie: fn(&Call<'_>, &mut Reply)) {
+fn lied_to(kind: &str, lie: fn(&ShareCall<'_>, &mut ShareReply)) {
     let world = World::in_memory();
     let (writer, line) = world.client();
     let writes: Vec<_> = (0..100).map(|index| vec![write(index, index + 1)]).collect();
@@ -110,7 +117,7 @@ fn lied_to(kind: &str, lie: fn(&Call<'_>, &mut Reply)) {
     (0..4).for_each(|_| drop(writer.carry_out_many(&writes).unwrap()));
     line.lie(lie);
     // A call that waits in vain gets no wrong answer.
-    let options = Options { timeout: Duration::from_secs(1), ..World::options() };
+    let options = ClientOptions { timeout: Duration::from_secs(1), ..World::options() };
     let lied = Line::to(Arc::clone(&world.line) as Arc<dyn Share>);
     lied.lie(lie);
     drop(writer);
@@ -137,12 +144,12 @@ fn lied_to(kind: &str, lie: fn(&Call<'_>, &mut Reply)) {
 #[test]
 fn changed_records_give_no_wrong_data() {
     lied_to("records", |_, reply| {
-        if let Reply::Records(records) = reply {
+        if let ShareReply::Records(records) = reply {
             records.iter_mut().for_each(|record| record.sealed[20] ^= 1);
         }
     });
     lied_to("asks of records", |_, reply| {
-        if let Reply::Records(records) = reply {
+        if let ShareReply::Records(records) = reply {
             let asks = records.iter_mut().flat_map(|record| &mut record.asks);
             asks.for_each(|ask| ask.sealed[20] ^= 1);
         }
@@ -152,12 +159,12 @@ fn changed_records_give_no_wrong_data() {
 #[test]
 fn changed_asks_and_answers_give_no_wrong_data() {
     lied_to("answers", |_, reply| {
-        if let Reply::Answers(answers) = reply {
+        if let ShareReply::Answers(answers) = reply {
             answers.iter_mut().for_each(|answer| answer.sealed[20] ^= 1);
         }
     });
     lied_to("asks", |_, reply| {
-        if let Reply::Asks(asks, _) = reply {
+        if let ShareReply::Asks(asks, _) = reply {
             asks.iter_mut().for_each(|ask| ask.sealed[20] ^= 1);
         }
     });
@@ -166,12 +173,12 @@ fn changed_asks_and_answers_give_no_wrong_data() {
 #[test]
 fn states_and_records_that_are_left_out_give_no_wrong_data() {
     lied_to("states", |call, reply| {
-        if let (Call::ReadCheckpoint { .. }, Reply::Bytes(bytes)) = (call, reply) {
+        if let (ShareCall::ReadCheckpoint { .. }, ShareReply::Bytes(bytes)) = (call, reply) {
             bytes.iter_mut().skip(40).step_by(1000).for_each(|byte| *byte ^= 1);
         }
     });
     lied_to("a record is left out", |_, reply| {
-        if let Reply::Records(records) = reply
+        if let ShareReply::Records(records) = reply
             && records.len() > 1
         {
             records.remove(0);

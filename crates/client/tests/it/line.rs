@@ -1,12 +1,12 @@
 //! A line to a server that can be cut, led to another server, and lied on.
 
-use oblivio_store::share::{Call, Reply, Result, Share, ShareError};
+use oblivio_store::share::{Result, Share, ShareCall, ShareError, ShareReply};
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-type Lie = Box<dyn FnMut(&Call<'_>, &mut Reply) + Send>;
+type Lie = Box<dyn FnMut(&ShareCall<'_>, &mut ShareReply) + Send>;
 
 pub struct Line {
     to: Mutex<Option<Arc<dyn Share>>>,
@@ -31,7 +31,7 @@ impl Line {
     }
 
     /// Changes replies from now on.
-    pub fn lie(&self, lie: impl FnMut(&Call<'_>, &mut Reply) + Send + 'static) {
+    pub fn lie(&self, lie: impl FnMut(&ShareCall<'_>, &mut ShareReply) + Send + 'static) {
         *self.lie.lock().unwrap() = Some(Box::new(lie));
     }
 
@@ -45,15 +45,17 @@ impl Line {
 /// do not know the difference, and tests end soon.
 const SHORT: Duration = Duration::from_millis(50);
 
-fn brief(call: Call<'_>) -> Call<'_> {
+fn brief(call: ShareCall<'_>) -> ShareCall<'_> {
     match call {
-        Call::Answers { session, from, wait } => {
-            Call::Answers { session, from, wait: wait.min(SHORT) }
+        ShareCall::Answers { session, from, wait } => {
+            ShareCall::Answers { session, from, wait: wait.min(SHORT) }
         }
-        Call::Asks { term, from, wait } => Call::Asks { term, from, wait: wait.min(SHORT) },
-        Call::Notices { from, wait } => Call::Notices { from, wait: wait.min(SHORT) },
-        Call::Records { from, most_bytes, wait } => {
-            Call::Records { from, most_bytes, wait: wait.min(SHORT) }
+        ShareCall::Asks { term, from, wait } => {
+            ShareCall::Asks { term, from, wait: wait.min(SHORT) }
+        }
+        ShareCall::Notices { from, wait } => ShareCall::Notices { from, wait: wait.min(SHORT) },
+        ShareCall::Records { from, most_bytes, wait } => {
+            ShareCall::Records { from, most_bytes, wait: wait.min(SHORT) }
         }
         other => other,
     }
@@ -64,7 +66,7 @@ impl Share for Line {
         0
     }
 
-    fn call(&self, call: Call<'_>) -> Result<Reply> {
+    fn call(&self, call: ShareCall<'_>) -> Result<ShareReply> {
         let call = brief(call);
         self.lives()?;
         let to = self.to.lock().unwrap().clone();

@@ -22,14 +22,14 @@ mod rows;
 mod scribe;
 
 use line::Line;
-use oblivio_client::{Client, Keyed, Known, NewShared, Options, Unremembered, create};
+use oblivio_client::{Client, ClientOptions, HeadKeeper, Keyed, NewShared, Unremembered, create};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::Action;
 use oblivio_engine::BlockId;
 use oblivio_engine::pyramid::share::{Answer, Ask, Compare};
 use oblivio_engine::pyramid::{Name, Operation};
 use oblivio_share::{MemoryShare, StoredShare};
-use oblivio_store::share::{Clock, LEASE, Share};
+use oblivio_store::share::{LEASE, Share, ShareClock};
 use oblivio_testkit::eventually;
 use oblivio_testkit::share::TestClock;
 use std::path::Path;
@@ -42,7 +42,7 @@ const BLOCKS: u64 = 1 << 8;
 /// Longer than anything takes that comes at all.
 const LONG: Duration = Duration::from_secs(60);
 
-fn clock() -> Clock {
+fn clock() -> ShareClock {
     let begin = Instant::now();
     Arc::new(move || begin.elapsed())
 }
@@ -87,8 +87,8 @@ impl World {
         Self::over(Arc::new(MemoryShare::new(clock())))
     }
 
-    fn options() -> Options {
-        Options { timeout: LONG, ..Options::default() }
+    fn options() -> ClientOptions {
+        ClientOptions { timeout: LONG, ..ClientOptions::default() }
     }
 
     /// A client with a line of its own.
@@ -97,15 +97,15 @@ impl World {
         (self.client_over(&line, Self::options()), line)
     }
 
-    fn client_over(&self, line: &Arc<Line>, options: Options) -> Client {
+    fn client_over(&self, line: &Arc<Line>, options: ClientOptions) -> Client {
         self.knowing(line, options, Box::new(Unremembered::default())).unwrap()
     }
 
     fn knowing(
         &self,
         line: &Arc<Line>,
-        options: Options,
-        known: Box<dyn Known>,
+        options: ClientOptions,
+        known: Box<dyn HeadKeeper>,
     ) -> oblivio_volume::Result<Client> {
         Client::open(Box::new(Arc::clone(line)), self.keyed.clone(), known, options)
     }

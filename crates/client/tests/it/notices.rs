@@ -1,20 +1,20 @@
 //! What a client hears of the changes of others, from an honest server and from another one.
 
 use super::{Line, World, eventually, name, read, write};
-use oblivio_client::{Client, Options};
+use oblivio_client::{Client, ClientOptions};
 use oblivio_engine::Action;
 use oblivio_engine::pyramid::Operation;
 use oblivio_engine::pyramid::share::{Ask, Change, Compare};
-use oblivio_store::share::{Notice, Reply, Share};
+use oblivio_store::share::{SealedNotice, Share, ShareReply};
 use oblivio_volume::Error;
 use std::sync::Arc;
 
 /// What is done to the notices that come.
-type Lie = Box<dyn FnMut(&mut Vec<Notice>) + Send>;
+type Lie = Box<dyn FnMut(&mut Vec<SealedNotice>) + Send>;
 
 fn open(world: &World) -> (Client, Arc<Line>) {
     let line = Line::to(Arc::clone(&world.line) as Arc<dyn Share>);
-    let options = Options { notices: true, ..World::options() };
+    let options = ClientOptions { notices: true, ..World::options() };
     (world.client_over(&line, options), line)
 }
 
@@ -92,12 +92,12 @@ fn a_client_whose_line_broke_knows_that_it_missed_something() {
 }
 
 /// Does something to the notices that come, once it hears of them as it should.
-fn lied_to(lie: impl FnMut(&mut Vec<Notice>) + Send + 'static) -> (World, Client, Client) {
+fn lied_to(lie: impl FnMut(&mut Vec<SealedNotice>) + Send + 'static) -> (World, Client, Client) {
     let world = World::in_memory();
     let (writer, (hearer, line)) = following(&world);
     let mut lie = lie;
     line.lie(move |_, reply| {
-        if let Reply::Notices(notices) = reply {
+        if let ShareReply::Notices(notices) = reply {
             lie(notices);
         }
     });
@@ -114,20 +114,20 @@ fn finds(hearer: &Client) -> Error {
 
 #[test]
 fn a_notice_that_was_changed_or_moved_is_found() {
-    let change = |notices: &mut Vec<Notice>| {
+    let change = |notices: &mut Vec<SealedNotice>| {
         notices.iter_mut().for_each(|notice| notice.sealed[40] ^= 1);
     };
     let mut first = None;
-    let stale = move |notices: &mut Vec<Notice>| {
+    let stale = move |notices: &mut Vec<SealedNotice>| {
         for notice in notices {
             let first = first.get_or_insert_with(|| notice.sealed.clone());
             notice.sealed.clone_from(first);
         }
     };
-    let later = |notices: &mut Vec<Notice>| {
+    let later = |notices: &mut Vec<SealedNotice>| {
         notices.iter_mut().for_each(|notice| notice.number.0 += 2);
     };
-    let last = |notices: &mut Vec<Notice>| {
+    let last = |notices: &mut Vec<SealedNotice>| {
         notices.iter_mut().for_each(|notice| notice.number.0 = u64::MAX);
     };
     let lies: [Lie; 4] = [Box::new(change), Box::new(stale), Box::new(later), Box::new(last)];
@@ -191,7 +191,7 @@ fn a_notice_that_comes_twice_is_heard_once() {
 fn only_who_wants_notices_asks_for_them() {
     let world = World::in_memory();
     let (client, line) = world.client();
-    line.lie(|_, reply| assert!(!matches!(reply, Reply::Notices(_))));
+    line.lie(|_, reply| assert!(!matches!(reply, ShareReply::Notices(_))));
     client.carry_out(&[write(1, 1)]).unwrap();
     assert_eq!(client.changed(), None, "anything may have changed");
     client.close().unwrap();

@@ -1,8 +1,8 @@
 //! A scribe that dies, a server that is started anew, and one that stays away.
 
-use super::{LONG, Options, World, add_one, eventually, get, read, started, value, write};
+use super::{ClientOptions, LONG, World, add_one, eventually, get, read, started, value, write};
 use oblivio_share::MemoryShare;
-use oblivio_store::share::{LEASE, Share, Term};
+use oblivio_store::share::{LEASE, ScribeTerm, Share};
 use oblivio_testkit::share::TestClock;
 use oblivio_volume::Error;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn timed() -> (World, TestClock) {
 }
 
 /// Lets leases end until there is another scribe. A renewal may still be under way.
-fn pass_to_another(world: &World, clock: &TestClock, before: Term) {
+fn pass_to_another(world: &World, clock: &TestClock, before: ScribeTerm) {
     eventually("another client is the scribe", || {
         clock.pass(LEASE);
         (world.line.status().unwrap().term != before).then_some(())
@@ -96,7 +96,7 @@ fn every_wait_has_an_end_when_the_server_is_away() {
     first.carry_out(&[write(1, 1)]).unwrap();
     first.close().unwrap();
     let timeout = Duration::from_millis(700);
-    let client = world.client_over(&line, Options { timeout, ..World::options() });
+    let client = world.client_over(&line, ClientOptions { timeout, ..World::options() });
     eventually("it is written", || client.carry_out(&[write(1, 2)]).ok());
     world.line.lead(None);
     // How long each of them waits is tested where the client's time is: here, that it ends.
@@ -121,7 +121,7 @@ fn what_waited_in_vain_does_not_hold_up_what_comes_later() {
     let (first, line) = world.client();
     first.close().unwrap();
     let timeout = Duration::from_millis(700);
-    let client = world.client_over(&line, Options { timeout, ..World::options() });
+    let client = world.client_over(&line, ClientOptions { timeout, ..World::options() });
     // On a busy computer, any of these may wait in vain.
     let ask = |ask| eventually("an answer", || client.carry_out(std::slice::from_ref(&ask)).ok());
     ask(write(1, 2));

@@ -5,8 +5,11 @@
 //! ask of that sort is left out as if it had not come, and the client waits in vain.
 
 use super::{LONG, Line, World, block, read, value, write};
-use oblivio_client::{Client, Options, Unremembered};
-use oblivio_store::share::{Answer, Ask, Call, Entry, Number, Object, Reply, Share, Stored};
+use oblivio_client::{Client, ClientOptions, Unremembered};
+use oblivio_store::share::{
+    HistoryEntry, Number, Object, SealedAnswer, SealedAsk, Share, ShareCall, ShareReply,
+    StoredEntry,
+};
 use oblivio_volume::Error;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -90,46 +93,46 @@ impl Observed {
         self.bytes.entry(kind).or_default().push(bytes.to_vec());
     }
 
-    fn asks(&mut self, asks: &[Ask]) {
+    fn asks(&mut self, asks: &[SealedAsk]) {
         for ask in asks {
             self.note(Kind::Ask, &ask.sealed);
             self.note(Kind::KeptAsk, &ask.sealed);
         }
     }
 
-    fn see(&mut self, call: &Call<'_>, reply: &Reply, slot_bytes: usize) {
+    fn see(&mut self, call: &ShareCall<'_>, reply: &ShareReply, slot_bytes: usize) {
         match (call, reply) {
-            (Call::Ask(asks), _) => self.asks(asks),
-            (Call::Append { number, entry, .. }, _) => {
+            (ShareCall::Ask(asks), _) => self.asks(asks),
+            (ShareCall::Append { number, entry, .. }, _) => {
                 let kind = match entry {
-                    Entry::Show(show) => {
+                    HistoryEntry::Show(show) => {
                         self.asks(&show.own);
                         let several = show.fetches.len() > 1;
                         self.several = self.several.max(several.then_some(*number));
                         Kind::Batch
                     }
-                    Entry::Tell(tell) => {
+                    HistoryEntry::Tell(tell) => {
                         tell.answers.iter().for_each(|it| self.note(Kind::Answer, &it.sealed));
                         Kind::Settle
                     }
-                    Entry::Switch(_) => Kind::Switch,
-                    Entry::Note(_) => return,
+                    HistoryEntry::Switch(_) => Kind::Switch,
+                    HistoryEntry::Note(_) => return,
                 };
                 self.records.insert(*number, kind);
                 self.note(kind, entry.sealed());
             }
-            (Call::Upload { object: Object::Checkpoint(at), piece, .. }, _) => {
+            (ShareCall::Upload { object: Object::Checkpoint(at), piece, .. }, _) => {
                 self.states.entry(*at).or_default().extend_from_slice(piece);
             }
-            (Call::Save { at, .. }, _) => {
+            (ShareCall::Save { at, .. }, _) => {
                 self.saved = *at;
                 let state = self.states.get(at).cloned().unwrap_or_default();
                 self.note(Kind::State, &state);
             }
-            (Call::Sums { .. }, Reply::Bytes(bytes)) => {
+            (ShareCall::Sums { .. }, ShareReply::Bytes(bytes)) => {
                 bytes.chunks(slot_bytes).for_each(|slot| self.note(Kind::Sum, slot));
             }
-            (Call::Slots { .. }, Reply::Bytes(bytes)) => {
+            (ShareCall::Slots { .. }, ShareReply::Bytes(bytes)) => {
                 bytes.chunks(slot_bytes).for_each(|slot| self.note(Kind::Slot, slot));
             }
             _ => {}
@@ -198,9 +201,9 @@ impl Volume {
 /// What a lie is about, one after the other.
 struct Piece {
     bytes: Vec<u8>,
-    record: Option<Stored>,
-    ask: Option<Ask>,
-    answer: Option<Answer>,
+    record: Option<StoredEntry>,
+    ask: Option<SealedAsk>,
+    answer: Option<SealedAnswer>,
 }
 
 impl Piece {
@@ -208,36 +211,38 @@ impl Piece {
         Self { bytes: bytes.to_vec(), record: None, ask: None, answer: None }
     }
 
-    fn of_ask(ask: &Ask) -> Self {
+    fn of_ask(ask: &SealedAsk) -> Self {
         Self { ask: Some(ask.clone()), ..Self::of(&ask.sealed) }
     }
 
-    fn of_answer(answer: &Answer) -> Self {
+    fn of_answer(answer: &SealedAnswer) -> Self {
         Self { answer: Some(answer.clone()), ..Self::of(&answer.sealed) }
     }
 
-    fn of_record(record: &Stored) -> Self {
+    fn of_record(record: &StoredEntry) -> Self {
         Self { record: Some(record.clone()), ..Self::of(&record.sealed) }
     }
 }
 
 /// The pieces of a reply that are of a kind, or that stand between such.
-fn pieces(kind: Kind, call: &Call<'_>, reply: &Reply, slot_bytes: usize) -> Vec<Piece> {
+fn pieces(kind: Kind, call: &ShareCall<'_>, reply: &ShareReply, slot_bytes: usize) -> Vec<Piece> {
     match (kind, call, reply) {
-        (Kind::Ask, _, Reply::Asks(asks, _)) => asks.iter().map(Piece::of_ask).collect(),
-        (Kind::Answer, _, Reply::Answers(answers)) => {
+        (Kind::Ask, _, ShareReply::Asks(asks, _)) => asks.iter().map(Piece::of_ask).collect(),
+        (Kind::Answer, _, ShareReply::Answers(answers)) => {
             answers.iter().map(Piece::of_answer).collect()
         }
-        (Kind::Batch | Kind::Settle | Kind::Switch, _, Reply::Records(records)) => {
+        (Kind::Batch | Kind::Settle | Kind::Switch, _, ShareReply::Records(records)) => {
             records.iter().map(Piece::of_record).collect()
         }
-        (Kind::KeptAsk, _, Reply::Records(records)) => {
+        (Kind::KeptAsk, _, ShareReply::Records(records)) => {
             let first = records.iter().find(|record| record.asks.len() > 1);
             first.into_iter().flat_map(|record| &record.asks).map(Piece::of_ask).collect()
         }
-        (Kind::State, Call::ReadCheckpoint { .. }, Reply::Bytes(bytes)) => vec![Piece::of(bytes)],
-        (Kind::Sum, Call::Sums { .. }, Reply::Bytes(bytes))
-        | (Kind::Slot, Call::Slots { .. }, Reply::Bytes(bytes)) => {
+        (Kind::State, ShareCall::ReadCheckpoint { .. }, ShareReply::Bytes(bytes)) => {
+            vec![Piece::of(bytes)]
+        }
+        (Kind::Sum, ShareCall::Sums { .. }, ShareReply::Bytes(bytes))
+        | (Kind::Slot, ShareCall::Slots { .. }, ShareReply::Bytes(bytes)) => {
             bytes.chunks(slot_bytes).map(Piece::of).collect()
         }
         _ => Vec::new(),
@@ -245,33 +250,34 @@ fn pieces(kind: Kind, call: &Call<'_>, reply: &Reply, slot_bytes: usize) -> Vec<
 }
 
 /// Puts changed pieces into their reply.
-fn put_back(kind: Kind, reply: &mut Reply, pieces: Vec<Piece>) {
+fn put_back(kind: Kind, reply: &mut ShareReply, pieces: Vec<Piece>) {
     let asks = |pieces: Vec<Piece>| -> Vec<_> {
         let ask = |piece: Piece| {
             let ask = piece.ask?;
-            Some(Ask { sealed: piece.bytes, ..ask })
+            Some(SealedAsk { sealed: piece.bytes, ..ask })
         };
         pieces.into_iter().filter_map(ask).collect()
     };
     match reply {
-        Reply::Asks(was, _) => *was = asks(pieces),
-        Reply::Answers(was) => {
+        ShareReply::Asks(was, _) => *was = asks(pieces),
+        ShareReply::Answers(was) => {
             let answer = |piece: Piece| {
                 let answer = piece.answer?;
-                Some(Answer { sealed: piece.bytes, ..answer })
+                Some(SealedAnswer { sealed: piece.bytes, ..answer })
             };
             *was = pieces.into_iter().filter_map(answer).collect();
         }
-        Reply::Records(was) if kind == Kind::KeptAsk => {
+        ShareReply::Records(was) if kind == Kind::KeptAsk => {
             if let Some(first) = was.iter_mut().find(|record| record.asks.len() > 1) {
                 first.asks = asks(pieces);
             }
         }
-        Reply::Records(was) => {
-            let record = |piece: Piece| piece.record.map(|it| Stored { sealed: piece.bytes, ..it });
+        ShareReply::Records(was) => {
+            let record =
+                |piece: Piece| piece.record.map(|it| StoredEntry { sealed: piece.bytes, ..it });
             *was = pieces.into_iter().filter_map(record).collect();
         }
-        Reply::Bytes(was) => *was = pieces.into_iter().flat_map(|piece| piece.bytes).collect(),
+        ShareReply::Bytes(was) => *was = pieces.into_iter().flat_map(|piece| piece.bytes).collect(),
         _ => {}
     }
 }
@@ -362,7 +368,7 @@ fn meet(volume: &Volume, foreign: &BTreeMap<Kind, Vec<Vec<u8>>>, kind: Kind, dee
         *of == kind && letter.is_some_and(|(_, letter)| letter == 'W')
     });
     let timeout = if vain { Duration::from_secs(1) } else { LONG };
-    let asking = Options { timeout, ..World::options() };
+    let asking = ClientOptions { timeout, ..World::options() };
     let honest = |options| {
         let line = Line::to(Arc::clone(&volume.world.line) as Arc<dyn Share>);
         volume.world.client_over(&line, options)

@@ -2,7 +2,7 @@
 
 use super::{World, get, read, value, write};
 use oblivio_share::MemoryShare;
-use oblivio_store::share::{Call, Entry, Reply};
+use oblivio_store::share::{HistoryEntry, ShareCall, ShareReply};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,12 +16,14 @@ enum Made {
     Tell,
 }
 
-fn made(call: &Call<'_>) -> Option<Made> {
+fn made(call: &ShareCall<'_>) -> Option<Made> {
     match call {
-        Call::Ask(_) => Some(Made::Ask),
-        Call::Append { entry: Entry::Show(show), .. } => Some(Made::Show(show.own.len())),
-        Call::Append { entry: Entry::Tell(_), .. } => Some(Made::Tell),
-        Call::Sums { .. } => Some(Made::Sums),
+        ShareCall::Ask(_) => Some(Made::Ask),
+        ShareCall::Append { entry: HistoryEntry::Show(show), .. } => {
+            Some(Made::Show(show.own.len()))
+        }
+        ShareCall::Append { entry: HistoryEntry::Tell(_), .. } => Some(Made::Tell),
+        ShareCall::Sums { .. } => Some(Made::Sums),
         _ => None,
     }
 }
@@ -39,7 +41,7 @@ fn the_scribes_own_asks_take_one_round_trip() {
     let noted = Arc::clone(&calls);
     line.lie(move |call, reply| {
         noted.lock().unwrap().extend(made(call));
-        if let Reply::Answers(answers) = reply {
+        if let ShareReply::Answers(answers) = reply {
             answers.clear();
             std::thread::sleep(Duration::from_millis(1));
         }

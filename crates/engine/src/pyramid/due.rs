@@ -3,7 +3,7 @@
 use super::ids::{Height, Partition};
 use super::open::{Merge, Progress};
 use super::oram::PyramidOram;
-use super::schedule::Turn;
+use super::schedule::PartitionTurn;
 
 impl PyramidOram {
     /// Opens the merges that are due: those of turns, and early ones. A merge waits for an open one
@@ -25,7 +25,7 @@ impl PyramidOram {
             let often = tables.any(|table| table.reads >= config.early_reads(table.height));
             if often && !self.is_merging(partition) {
                 // It takes no blocks from the stash, and the schedule does not advance.
-                self.open_merge(Turn { partition, height: Height::Base }, None);
+                self.open_merge(PartitionTurn { partition, height: Height::Base }, None);
             }
         }
     }

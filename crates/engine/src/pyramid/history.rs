@@ -9,7 +9,7 @@
 //! shown, so their blocks must move on. Their writes were not acknowledged and are dropped. A merge
 //! that was cut off begins again with the same slots.
 
-use super::ids::{Home, Name};
+use super::ids::{Name, TableHome};
 use super::operation::Effect;
 use super::oram::PyramidOram;
 use super::shown::{Round, Seed, Shown};
@@ -18,7 +18,7 @@ use oblivio_crypto::Attempt;
 
 /// A round of asks, before it reads anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Intent {
+pub struct RoundIntent {
     /// The seed of its draws.
     pub seed: Seed,
     /// Each ask's block, and what it may do to its existence.
@@ -45,7 +45,7 @@ pub struct Settle(pub Vec<Left>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged {
     /// The place of its table.
-    pub home: Home,
+    pub home: TableHome,
     /// The number of its table's keys.
     pub attempt: Attempt,
     /// The content of blocks that went back to the stash: at most [`MOST_LEFT`].
@@ -61,9 +61,9 @@ pub const MOST_LEFT: usize = 16;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum AskEvent {
     /// Before a round reads.
-    Intent(Intent),
+    Intent(RoundIntent),
     /// After a round.
     Settle(Settle),
     /// After a merge.
@@ -72,8 +72,8 @@ pub enum Event {
 
 impl Round {
     /// Its intent.
-    pub fn intent(&self) -> Intent {
-        Intent { seed: self.seed, asks: self.asks.clone() }
+    pub fn intent(&self) -> RoundIntent {
+        RoundIntent { seed: self.seed, asks: self.asks.clone() }
     }
 }
 
@@ -121,16 +121,16 @@ impl PyramidOram {
     ///
     /// # Errors
     /// `State` for an event that cannot follow the ones before it; then the engine is closed.
-    pub fn replay(&mut self, event: Event) -> Result<()> {
+    pub fn replay(&mut self, event: AskEvent) -> Result<()> {
         self.expect_open()?;
         let done = self.repeat(event);
         self.rounds.set_waiting();
         self.close_on_error(done)
     }
 
-    fn repeat(&mut self, event: Event) -> Result<()> {
+    fn repeat(&mut self, event: AskEvent) -> Result<()> {
         match event {
-            Event::Intent(Intent { seed, asks }) => {
+            AskEvent::Intent(RoundIntent { seed, asks }) => {
                 let mut shown = Vec::new();
                 self.begin_reads();
                 if self.asks_allowed() > 0 {
@@ -142,7 +142,7 @@ impl PyramidOram {
                 self.push_round(seed, asks, shown);
                 Ok(())
             }
-            Event::Settle(Settle(left)) => {
+            AskEvent::Settle(Settle(left)) => {
                 let round = self.rounds.first().filter(|round| round.asks.len() == left.len());
                 let round = round.ok_or(EngineError::State("no such round was shown"))?;
                 let asks: Vec<_> = round
@@ -156,7 +156,7 @@ impl PyramidOram {
                 }
                 self.end_round().map(drop)
             }
-            Event::Merged(merged) => self.repeat_merge(merged),
+            AskEvent::Merged(merged) => self.repeat_merge(merged),
         }
     }
 

@@ -1,28 +1,28 @@
 //! The places of tables. That of a table that is gone is free once all rounds that read it are
 //! served: a session that is cut off reads them again.
 
-use super::ids::Home;
+use super::ids::TableHome;
 use std::collections::{BTreeSet, VecDeque};
 
 /// The places of tables.
 #[derive(Default)]
 pub(super) struct Homes {
-    free: BTreeSet<Home>,
+    free: BTreeSet<TableHome>,
     next: u32,
     /// Places that are free once this number of rounds was served.
-    leaving: VecDeque<(u64, Vec<Home>)>,
+    leaving: VecDeque<(u64, Vec<TableHome>)>,
 }
 
 impl Homes {
-    pub fn take(&mut self) -> Home {
+    pub fn take(&mut self) -> TableHome {
         self.free.pop_first().unwrap_or_else(|| {
             self.next += 1;
-            Home(self.next - 1)
+            TableHome(self.next - 1)
         })
     }
 
     /// Gives places back, for when the first `rounds` rounds are served.
-    pub fn leave(&mut self, rounds: u64, homes: Vec<Home>) {
+    pub fn leave(&mut self, rounds: u64, homes: Vec<TableHome>) {
         self.leaving.push_back((rounds, homes));
     }
 
@@ -42,11 +42,11 @@ impl Homes {
 
     /// `count` places, all free.
     pub fn all(count: u32) -> Self {
-        Self { free: (0..count).map(Home).collect(), next: count, leaving: VecDeque::new() }
+        Self { free: (0..count).map(TableHome).collect(), next: count, leaving: VecDeque::new() }
     }
 
     /// Takes a certain place; false if it is not free.
-    pub fn take_this(&mut self, home: Home) -> bool {
+    pub fn take_this(&mut self, home: TableHome) -> bool {
         self.free.remove(&home)
     }
 }

@@ -12,19 +12,19 @@ pub struct Partition(pub u32);
 
 /// Where a table lies. The next table may take the place of one that is gone. The store sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Home(pub u32);
+pub struct TableHome(pub u32);
 
 /// A slot of a table, counted from its begin. The store sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Slot(pub u32);
+pub struct TableSlot(pub u32);
 
 /// A slot of one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Spot {
+pub struct TableSpot {
     /// The table's place.
-    pub home: Home,
+    pub home: TableHome,
     /// Its slot.
-    pub slot: Slot,
+    pub slot: TableSlot,
 }
 
 /// The height of a table in its partition.

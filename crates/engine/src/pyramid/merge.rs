@@ -1,10 +1,10 @@
 //! A merge: a partition's tables down to some height, and blocks of the stash, become one table.
 
 use super::history::Merged;
-use super::ids::{Height, Home, Name, Partition, Spot, Stamp};
+use super::ids::{Height, Name, Partition, Stamp, TableHome, TableSpot};
 use super::open::{Blocks, Merge, Progress};
 use super::oram::{Entry, PyramidOram, Whereabouts};
-use super::schedule::Turn;
+use super::schedule::PartitionTurn;
 use super::shown::Source;
 use super::slot::Held;
 use super::table::{Holds, MergeSet, Table};
@@ -14,8 +14,8 @@ use std::collections::HashSet;
 
 impl PyramidOram {
     /// Opens a merge, of a turn with the blocks that it took from the stash.
-    pub(super) fn open_merge(&mut self, turn: Turn, taken: Option<Vec<Name>>) {
-        let Turn { partition, height } = turn;
+    pub(super) fn open_merge(&mut self, turn: PartitionTurn, taken: Option<Vec<Name>>) {
+        let PartitionTurn { partition, height } = turn;
         let of_turn = taken.is_some();
         let mut names = taken.unwrap_or_default();
         for name in &names {
@@ -27,7 +27,7 @@ impl PyramidOram {
             for &(slot, holds) in set {
                 let Holds::Block(name) = holds else { continue };
                 let home = *home;
-                self.set_whereabouts(name, Whereabouts::Merge(Some(Spot { home, slot })));
+                self.set_whereabouts(name, Whereabouts::Merge(Some(TableSpot { home, slot })));
                 coming.insert(name);
                 names.push(name);
             }
@@ -54,8 +54,8 @@ impl PyramidOram {
     }
 
     /// What a merge reads of each table that it replaces.
-    pub(super) fn merge_sets(&self, turn: Turn) -> Vec<(Home, MergeSet)> {
-        let Turn { partition, height } = turn;
+    pub(super) fn merge_sets(&self, turn: PartitionTurn) -> Vec<(TableHome, MergeSet)> {
+        let PartitionTurn { partition, height } = turn;
         let tables = self.tables[partition.0 as usize].iter();
         // A base replaces the old one too.
         let replaced = tables.filter(|table| table.height < height || height == Height::Base);
@@ -85,8 +85,12 @@ impl PyramidOram {
             let tables = &self.tables[merge.partition.0 as usize];
             let Some(table) = tables.iter().find(|table| table.home == *home) else { continue };
             for ((slot, holds), bytes) in set.iter().zip(&mut slots) {
-                let held =
-                    Self::open_slot(&table.keys, Spot { home: *home, slot: *slot }, *holds, bytes)?;
+                let held = Self::open_slot(
+                    &table.keys,
+                    TableSpot { home: *home, slot: *slot },
+                    *holds,
+                    bytes,
+                )?;
                 // What a settled ask had since is newer.
                 if let Some(held) = held.filter(|held| merge.blocks.coming.contains(&held.name)) {
                     self.stash.put(held.name, held.content);
@@ -227,7 +231,7 @@ impl PyramidOram {
     fn install(&mut self, merge: Merge, table: Table) {
         let Merge { partition, height, place, .. } = merge;
         let placed =
-            table.blocks().map(|(name, slot)| (name, Some(Spot { home: table.home, slot })));
+            table.blocks().map(|(name, slot)| (name, Some(TableSpot { home: table.home, slot })));
         let back = merge.blocks.left.iter().map(|&name| (name, None));
         for (name, spot) in placed.chain(back).collect::<Vec<_>>() {
             if self.is_with(&merge, name) {
@@ -250,7 +254,7 @@ impl PyramidOram {
     }
 
     /// Leaves a block of a merge in its new table, or in the stash.
-    fn put_down(&mut self, name: Name, partition: Partition, spot: Option<Spot>) {
+    fn put_down(&mut self, name: Name, partition: Partition, spot: Option<TableSpot>) {
         if self.is_dropped(name) {
             self.index.remove(&name);
             self.stash.clear(name);

@@ -27,10 +27,10 @@ mod state;
 mod table;
 
 pub use config::PyramidConfig;
-pub use history::{Event, Intent, Left, MOST_LEFT, Merged, Settle};
-pub use ids::{Height, Home, Name, Partition, Slot, Spot, Stamp};
+pub use history::{AskEvent, Left, MOST_LEFT, Merged, RoundIntent, Settle};
+pub use ids::{Height, Name, Partition, Stamp, TableHome, TableSlot, TableSpot};
 pub use operation::{Effect, Operation};
 pub use oram::{PyramidKeys, PyramidOram};
 pub use round::{MergeJob, RoundJob, WITHIN_TABLE};
-pub use schedule::Turn;
+pub use schedule::PartitionTurn;
 pub use shown::{MOST_ROUNDS, Seed};

@@ -1,6 +1,6 @@
 //! Merges that are open: their turn came, and their table does not serve yet.
 
-use super::ids::{Height, Home, Name, Partition, Spot};
+use super::ids::{Height, Name, Partition, TableHome, TableSpot};
 use super::table::{MergeSet, Table};
 use oblivio_crypto::Attempt;
 use std::collections::HashSet;
@@ -13,13 +13,13 @@ pub(super) struct Merge {
     pub partition: Partition,
     pub height: Height,
     /// The place of its table.
-    pub home: Home,
+    pub home: TableHome,
     /// Asks before it.
     pub place: u64,
     /// Rounds before it.
     pub rounds: u64,
     /// The tables that it replaces, and what to read of each.
-    pub sets: Vec<(Home, MergeSet)>,
+    pub sets: Vec<(TableHome, MergeSet)>,
     pub blocks: Blocks,
     pub progress: Progress,
 }
@@ -50,10 +50,10 @@ pub(super) enum Progress {
 
 impl Merge {
     /// The slots to read.
-    pub fn spots(&self) -> impl Iterator<Item = Spot> {
-        let of_table = |(home, set): &(Home, MergeSet)| {
+    pub fn spots(&self) -> impl Iterator<Item = TableSpot> {
+        let of_table = |(home, set): &(TableHome, MergeSet)| {
             let home = *home;
-            set.iter().map(move |&(slot, _)| Spot { home, slot }).collect::<Vec<_>>()
+            set.iter().map(move |&(slot, _)| TableSpot { home, slot }).collect::<Vec<_>>()
         };
         self.sets.iter().flat_map(of_table)
     }
@@ -72,7 +72,7 @@ impl Merge {
     }
 
     /// The tables that it replaces.
-    pub fn replaced(&self) -> Vec<Home> {
+    pub fn replaced(&self) -> Vec<TableHome> {
         self.sets.iter().map(|(home, _)| *home).collect()
     }
 }
@@ -119,7 +119,7 @@ impl Merges {
         self.open.iter().find(|merge| merge.partition == partition)
     }
 
-    pub fn at_home(&self, home: Home) -> Option<u64> {
+    pub fn at_home(&self, home: TableHome) -> Option<u64> {
         self.open.iter().find(|merge| merge.home == home).map(|merge| merge.number)
     }
 

@@ -11,7 +11,7 @@
 use super::config::PyramidConfig;
 use super::forgets::Forgets;
 use super::homes::Homes;
-use super::ids::{Home, Name, Partition, Spot, Stamp};
+use super::ids::{Name, Partition, Stamp, TableHome, TableSpot};
 use super::open::Merges;
 use super::operation::Effect;
 use super::shown::{Rounds, Seed, Shown, Source};
@@ -60,9 +60,9 @@ pub(super) enum Whereabouts {
     Stash,
     /// With the open merge of its partition, which reads it from this slot; none if it was in the
     /// stash.
-    Merge(Option<Spot>),
+    Merge(Option<TableSpot>),
     /// In a table.
-    Table(Spot),
+    Table(TableSpot),
 }
 
 /// What is known of a block.
@@ -226,7 +226,7 @@ impl PyramidOram {
                 source = Source::Slot(spots.len());
             }
             let slot = table.read(here)?;
-            spots.push(Spot { home, slot });
+            spots.push(TableSpot { home, slot });
             keys.push(table.keys.clone());
             self.room = self.room.min(Self::left(&self.config, table));
         }
@@ -259,7 +259,7 @@ impl PyramidOram {
         self.index.insert(name, Entry { label, stamp, at: Whereabouts::Stash });
     }
 
-    pub(super) fn tampered(home: Home, reason: &'static str) -> EngineError {
+    pub(super) fn tampered(home: TableHome, reason: &'static str) -> EngineError {
         EngineError::TamperedTable { table: home.0, reason }
     }
 }

@@ -1,8 +1,8 @@
 //! The jobs of one writer: a round of asks, and a merge. Several may be under way. A round is shown
 //! when it is begun, before earlier ones are served; a merge when the ask before it is shown.
 
-use super::history::{Intent, Merged, Settle};
-use super::ids::{Home, Name, Slot, Spot};
+use super::history::{Merged, RoundIntent, Settle};
+use super::ids::{Name, TableHome, TableSlot, TableSpot};
 use super::operation::Effect;
 use super::oram::PyramidOram;
 use super::shown::Round;
@@ -18,7 +18,7 @@ pub const WITHIN_TABLE: u32 = 40;
 /// A round of asks: one read.
 pub struct RoundJob {
     number: u64,
-    intent: Intent,
+    intent: RoundIntent,
     ops: Vec<BlockOp>,
     answers: Vec<BlockAnswer>,
     settle: Option<Settle>,
@@ -150,7 +150,7 @@ impl PyramidOram {
         }
     }
 
-    fn extent(&self, Spot { home, slot }: Spot) -> Extent {
+    fn extent(&self, TableSpot { home, slot }: TableSpot) -> Extent {
         let slot_bytes = self.config.slot_bytes() as u64;
         let offset = (u64::from(home.0) << WITHIN_TABLE) + u64::from(slot.0) * slot_bytes;
         Extent { offset, bytes: slot_bytes }
@@ -159,7 +159,7 @@ impl PyramidOram {
 
 impl RoundJob {
     /// Make it durable before the first step. That of a resumed round is.
-    pub fn intent(&self) -> &Intent {
+    pub fn intent(&self) -> &RoundIntent {
         &self.intent
     }
 
@@ -237,8 +237,8 @@ impl MergeJob {
     fn make(&mut self, engine: &mut PyramidOram) -> Result<()> {
         self.buffer = engine.make(self.number)?;
         let home = engine.merges.get(self.number).map(|merge| merge.home);
-        let home = home.unwrap_or(Home(0));
-        let first = engine.extent(Spot { home, slot: Slot(0) });
+        let home = home.unwrap_or(TableHome(0));
+        let first = engine.extent(TableSpot { home, slot: TableSlot(0) });
         self.extents = vec![Extent { bytes: self.buffer.len() as u64, ..first }];
         self.phase = Phase::Written;
         Ok(())

@@ -6,7 +6,7 @@ use super::ids::{Height, Partition};
 
 /// A turn of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct PartitionTurn {
     /// Whose turn it is.
     pub partition: Partition,
     /// The height of the table that it makes, out of all tables above it. A base takes the old one
@@ -20,12 +20,12 @@ impl PyramidConfig {
     /// One partition follows the other. A partition's turns go like a binary counter: every second
     /// one makes a level 0, every fourth a level 1, and so on. Neighbours are a turn apart in that
     /// count, so the merges of bases, which take longest, never come close together.
-    pub fn turn(&self, turn: u64) -> Turn {
+    pub fn turn(&self, turn: u64) -> PartitionTurn {
         let partition = turn & u64::from(self.partitions() - 1);
         let count = (turn >> self.log_partitions).wrapping_add(partition);
         let level = count.trailing_zeros();
         let height = if level < self.levels() { Height::Level(level) } else { Height::Base };
-        Turn { partition: Partition(partition as u32), height }
+        PartitionTurn { partition: Partition(partition as u32), height }
     }
 
     /// How many turns are due after `asks` asks.
@@ -45,7 +45,7 @@ mod tests {
         let mut live = [[false; 3]; 16];
         let (mut bases, mut counts) = (Vec::new(), [0; 3]);
         for turn in 0..16 * 64 {
-            let Turn { partition, height } = config.turn(turn);
+            let PartitionTurn { partition, height } = config.turn(turn);
             assert_eq!(u64::from(partition.0), turn % 16, "one after the other");
             let live = &mut live[partition.0 as usize];
             match height {

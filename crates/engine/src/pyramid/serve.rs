@@ -1,7 +1,7 @@
 //! Opening what was read, and the effect of an ask on its block.
 
 use super::history::{Left, Settle};
-use super::ids::{Home, Name, Spot};
+use super::ids::{Name, TableHome, TableSpot};
 use super::operation::Operation;
 use super::oram::PyramidOram;
 use super::shown::{Round, Shown, Source};
@@ -14,7 +14,7 @@ impl PyramidOram {
     /// Opens a slot. It must be as it was sealed, whatever it holds.
     pub(super) fn open_slot(
         keys: &TableKeys,
-        spot: Spot,
+        spot: TableSpot,
         holds: Holds,
         bytes: &mut [u8],
     ) -> Result<Option<Held>> {
@@ -79,7 +79,7 @@ impl PyramidOram {
         if sum.iter().all(|&byte| byte == 0) {
             return Ok(());
         }
-        let home = shown.spots.first().map_or(Home(0), |spot| spot.home);
+        let home = shown.spots.first().map_or(TableHome(0), |spot| spot.home);
         Err(Self::tampered(home, "a slot of its partition was changed"))
     }
 

@@ -1,6 +1,6 @@
 //! Rounds of asks that were shown: several may be under way, and they are served in order.
 
-use super::ids::{Name, Partition, Spot, Stamp};
+use super::ids::{Name, Partition, Stamp, TableSpot};
 use super::operation::Effect;
 use oblivio_crypto::TableKeys;
 use std::collections::VecDeque;
@@ -31,7 +31,7 @@ pub(super) struct Shown {
     /// Its partition.
     pub partition: Partition,
     /// One slot of each table of its partition.
-    pub spots: Vec<Spot>,
+    pub spots: Vec<TableSpot>,
     /// The keys of each: the table may be gone before the round is served.
     pub keys: Vec<Arc<TableKeys>>,
     pub source: Source,

@@ -20,7 +20,7 @@
 mod merges;
 
 use super::homes::Homes;
-use super::ids::{Height, Home, Name, Partition, Slot, Spot, Stamp};
+use super::ids::{Height, Name, Partition, Stamp, TableHome, TableSlot, TableSpot};
 use super::oram::{Entry, PyramidOram, Whereabouts};
 use super::table::Table;
 use crate::wire::{Reader, Writer};
@@ -114,7 +114,7 @@ impl PyramidOram {
                 Whereabouts::Table(spot) => (TABLE, Some(spot)),
                 Whereabouts::Merge(Some(spot)) => (MERGE_OF_TABLE, Some(spot)),
             };
-            let word = |Spot { home, slot }| u64::from(home.0) << 32 | u64::from(slot.0);
+            let word = |TableSpot { home, slot }| u64::from(home.0) << 32 | u64::from(slot.0);
             write_name(out, **name);
             out.words(&[label.0, stamp.0, whereabouts, spot.map_or(0, word)]);
         }
@@ -237,8 +237,9 @@ impl PyramidOram {
         }
     }
 
-    fn read_home(&mut self, input: &mut Reader<'_>) -> Result<Home> {
-        let home = u32::try_from(input.u64()?).map(Home).map_err(|_| wrong("no such place"))?;
+    fn read_home(&mut self, input: &mut Reader<'_>) -> Result<TableHome> {
+        let home =
+            u32::try_from(input.u64()?).map(TableHome).map_err(|_| wrong("no such place"))?;
         if self.homes.take_this(home) { Ok(home) } else { Err(wrong("two tables in one place")) }
     }
 
@@ -274,7 +275,7 @@ impl PyramidOram {
             }
             last = Some(name);
             let (whereabouts, at) = (input.u64()?, input.u64()?);
-            let spot = Spot { home: Home((at >> 32) as u32), slot: Slot(at as u32) };
+            let spot = TableSpot { home: TableHome((at >> 32) as u32), slot: TableSlot(at as u32) };
             let at = match whereabouts {
                 STASH => Whereabouts::Stash,
                 MERGE_OF_STASH => Whereabouts::Merge(None),

@@ -1,7 +1,7 @@
 //! A table: an immutable run of sealed slots in an order that nobody else knows. Some hold blocks,
 //! the others nothing. Each is read at most once, by an ask or by a merge.
 
-use super::ids::{Height, Home, Name, Slot, Spot};
+use super::ids::{Height, Name, TableHome, TableSlot, TableSpot};
 use oblivio_crypto::TableKeys;
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ pub(super) enum Holds {
 }
 
 /// The slots of a table that a merge reads, ascending.
-pub(super) type MergeSet = Vec<(Slot, Holds)>;
+pub(super) type MergeSet = Vec<(TableSlot, Holds)>;
 
 /// A slot that was sealed with a block.
 struct Member {
-    slot: Slot,
+    slot: TableSlot,
     /// None for one that was old from the begin, in a later session.
     name: Option<Name>,
     /// Whether it was read.
@@ -33,14 +33,14 @@ const NONE: u32 = u32::MAX;
 
 /// What its maker knows of a table.
 pub(super) struct Table {
-    pub home: Home,
+    pub home: TableHome,
     pub height: Height,
     pub keys: Arc<TableKeys>,
     members: Vec<Member>,
     /// Which member stands in each slot; `NONE` if it holds nothing.
     at: Vec<u32>,
     /// The slots that hold nothing, in random order.
-    empty: Vec<Slot>,
+    empty: Vec<TableSlot>,
     /// How many of these were shown to asks, from the front.
     used: usize,
     /// Asks that read from it.
@@ -50,14 +50,14 @@ pub(super) struct Table {
 impl Table {
     /// A table whose first `made_with` slots in the `order` of its keys were sealed with blocks.
     pub fn new(
-        home: Home,
+        home: TableHome,
         height: Height,
         keys: TableKeys,
         order: &[u32],
         made_with: usize,
     ) -> Self {
         let (places, empty) = order.split_at(made_with.min(order.len()));
-        let member = |&slot| Member { slot: Slot(slot), name: None, shown: false };
+        let member = |&slot| Member { slot: TableSlot(slot), name: None, shown: false };
         let mut at = vec![NONE; order.len()];
         for (&slot, member) in places.iter().zip(0..) {
             at[slot as usize] = member;
@@ -68,7 +68,7 @@ impl Table {
             keys: Arc::new(keys),
             members: places.iter().map(member).collect(),
             at,
-            empty: empty.iter().copied().map(Slot).collect(),
+            empty: empty.iter().copied().map(TableSlot).collect(),
             used: 0,
             reads: 0,
         }
@@ -96,12 +96,12 @@ impl Table {
     }
 
     /// Names the block that is still in this slot; false if none can be there.
-    pub fn restore_member(&mut self, name: Name, slot: Slot) -> bool {
+    pub fn restore_member(&mut self, name: Name, slot: TableSlot) -> bool {
         let member = self.member(slot).filter(|member| !member.shown && member.name.is_none());
         member.map(|member| member.name = Some(name)).is_some()
     }
 
-    fn member(&mut self, slot: Slot) -> Option<&mut Member> {
+    fn member(&mut self, slot: TableSlot) -> Option<&mut Member> {
         let at = *self.at.get(slot.0 as usize)?;
         self.members.get_mut(at as usize)
     }
@@ -117,13 +117,13 @@ impl Table {
     }
 
     /// The blocks that it was made with.
-    pub fn blocks(&self) -> impl Iterator<Item = (Name, Slot)> {
+    pub fn blocks(&self) -> impl Iterator<Item = (Name, TableSlot)> {
         self.members.iter().filter_map(|member| Some((member.name?, member.slot)))
     }
 
     /// Counts a read: of this slot, if a block is there, or else of the next one without a block.
     /// None if there is none: it was read more often than it has slots for.
-    pub fn read(&mut self, block: Option<Slot>) -> Option<Slot> {
+    pub fn read(&mut self, block: Option<TableSlot>) -> Option<TableSlot> {
         self.reads += 1;
         if let Some(slot) = block {
             self.member(slot)?.shown = true;
@@ -137,10 +137,10 @@ impl Table {
     /// The slots that a merge reads: as many as the table has places for blocks (`capacity`), none
     /// of which was shown. All blocks that are `here` are among them, and all that are old; the
     /// rest hold nothing. So what asks may still be shown holds nothing.
-    pub fn merge_set(&self, capacity: u32, here: impl Fn(Name, Spot) -> bool) -> MergeSet {
+    pub fn merge_set(&self, capacity: u32, here: impl Fn(Name, TableSpot) -> bool) -> MergeSet {
         let home = self.home;
         let holds = |member: &Member| match member.name {
-            Some(name) if here(name, Spot { home, slot: member.slot }) => Holds::Block(name),
+            Some(name) if here(name, TableSpot { home, slot: member.slot }) => Holds::Block(name),
             _ => Holds::Stale,
         };
         let unread = self.members.iter().filter(|member| !member.shown);

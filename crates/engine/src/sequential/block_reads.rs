@@ -1,10 +1,10 @@
 //! Reads of blocks from anywhere on the disk: in ascending order, each once, neighbours joined.
 
 use super::extents::{joined, read, total};
-use super::ids::Slot;
+use super::ids::GenerationSlot;
 use super::map_node::SealedAt;
 use super::vault::{Vault, Wanted, tampered};
-use crate::work::{Outcome, Part};
+use crate::work::{Outcome, WorkPart};
 use crate::{Extent, Result, Step};
 use oblivio_crypto::Opener;
 
@@ -24,7 +24,7 @@ impl BlockReads {
     /// A read of these blocks into `bytes`, which it overwrites completely.
     pub fn new(
         vault: &Vault,
-        wanted: impl Iterator<Item = (Slot, SealedAt)>,
+        wanted: impl Iterator<Item = (GenerationSlot, SealedAt)>,
         mut bytes: Vec<u8>,
     ) -> Self {
         let mut blocks: Vec<_> = wanted.map(|(slot, sealed)| vault.wanted(slot, sealed)).collect();
@@ -50,7 +50,7 @@ impl BlockReads {
 
     /// The work of opening the blocks after the read, in at most `count` parts. Empty if it was
     /// handed out before.
-    pub fn parts(&mut self, count: usize) -> Vec<Part<'_>> {
+    pub fn parts(&mut self, count: usize) -> Vec<WorkPart<'_>> {
         if !self.outcomes.is_empty() || self.blocks.is_empty() {
             return Vec::new();
         }
@@ -60,14 +60,14 @@ impl BlockReads {
         let bytes = self.bytes.chunks_mut(each * self.block_bytes);
         let part = |((blocks, bytes), outcome)| {
             let opens = Opens { opener: &self.opener, blocks, bytes };
-            Part::new(|| opens.run(), outcome)
+            WorkPart::new(|| opens.run(), outcome)
         };
         blocks.zip(bytes).zip(&mut self.outcomes).map(part).collect()
     }
 
     /// All the blocks. Opens those that are not yet open.
     pub fn opened(mut self) -> Result<OpenBlocks> {
-        self.parts(1).into_iter().for_each(Part::run);
+        self.parts(1).into_iter().for_each(WorkPart::run);
         Outcome::of_all(self.outcomes)?;
         let offsets = self.blocks.iter().map(|block| block.place.index).collect();
         Ok(OpenBlocks { offsets, bytes: self.bytes, block_bytes: self.block_bytes })
@@ -75,7 +75,7 @@ impl BlockReads {
 }
 
 /// The places of these blocks, in ascending order, neighbours joined.
-pub(super) fn places(vault: &Vault, wanted: Vec<(Slot, SealedAt)>) -> Vec<Extent> {
+pub(super) fn places(vault: &Vault, wanted: Vec<(GenerationSlot, SealedAt)>) -> Vec<Extent> {
     let mut slots: Vec<_> = wanted.iter().map(|&(slot, _)| vault.layout.slot(slot)).collect();
     slots.sort_unstable();
     slots.dedup();

@@ -1,7 +1,7 @@
 //! The buffer maps of a level (§4.1): the root of each generation in its ring, and the nodes of the
 //! generation being written, which are built bottom up (§5.1).
 
-use super::ids::{Bucket, Generation};
+use super::ids::{Generation, GenerationBucket};
 use super::map_node::Line;
 use super::map_shape::{MapShape, NodeAt};
 use crate::wire::{Reader, Writer};
@@ -143,7 +143,7 @@ impl BufferMaps {
     ///
     /// # Errors
     /// `State` when the open nodes do not lead up to `next`.
-    pub fn load(&mut self, input: &mut Reader<'_>, next: Option<Bucket>) -> Result<()> {
+    pub fn load(&mut self, input: &mut Reader<'_>, next: Option<GenerationBucket>) -> Result<()> {
         let number = |word| (word != NO_NUMBER).then_some(word);
         for root in &mut self.roots {
             let (word, tag) = (input.u64()?, input.tag()?);
@@ -204,7 +204,8 @@ mod tests {
                     let mut bytes = Vec::new();
                     maps.save(&mut Writer(&mut bytes));
                     let mut loaded = BufferMaps::new(Level(1), shape.clone(), 4);
-                    let next = |index| (index < leaves).then_some(Bucket { generation, index });
+                    let next =
+                        |index| (index < leaves).then_some(GenerationBucket { generation, index });
                     let another = loaded.load(&mut Reader(&bytes), next(leaf + 2));
                     assert_eq!(another.is_err(), leaf + 1 < leaves, "it has not come as far");
                     loaded.load(&mut Reader(&bytes), next(leaf + 1)).expect("its own bytes");

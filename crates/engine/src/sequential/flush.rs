@@ -5,7 +5,7 @@ use super::block_reads::{BlockReads, OpenBlocks};
 use super::buffer_map::BufferMaps;
 use super::engine::{FlushState, Sequential};
 use super::extents::{read, total};
-use super::ids::Bucket;
+use super::ids::GenerationBucket;
 use super::map_node::SealedAt;
 use super::map_shape::NodeAt;
 use super::map_walk::{Goal, MapWalk};
@@ -13,7 +13,7 @@ use super::merge_buffer::{Origin, Pick};
 use super::placement::Planned;
 use super::read::ReadBatch;
 use super::sealing::{Content, Sealing};
-use crate::{Data, EngineError, Extent, Job, Part, Result, Step, Write};
+use crate::{Data, EngineError, Extent, Job, Result, Step, WorkPart, Write};
 
 /// A flush under way. It is not part of the engine, so reads can proceed between its steps.
 pub struct Flushing(Phase);
@@ -23,7 +23,7 @@ enum Phase {
     /// Reading the pages of access times that have their turn.
     Pages { batch: ReadBatch },
     /// Reading the map leaves of the generations to merge.
-    Leaves { wanted: Vec<Bucket>, walk: MapWalk, extents: Vec<Extent>, bytes: Vec<u8> },
+    Leaves { wanted: Vec<GenerationBucket>, walk: MapWalk, extents: Vec<Extent>, bytes: Vec<u8> },
     /// Reading the blocks to merge.
     Blocks { plan: Vec<Planned<SealedAt>>, reads: BlockReads },
     /// Sealing the blocks to write; the likely reads of the next flushes.
@@ -67,7 +67,7 @@ impl Job for Flushing {
         Ok(self.as_step())
     }
 
-    fn parts(&mut self, count: usize) -> Vec<Part<'_>> {
+    fn parts(&mut self, count: usize) -> Vec<WorkPart<'_>> {
         match &mut self.0 {
             Phase::Pages { batch } => batch.parts(count),
             Phase::Blocks { reads, .. } => reads.parts(count),
@@ -96,8 +96,9 @@ impl Sequential {
         let (merged, swept) = self.placement.expected();
         let layout = &self.vault.layout;
         let buckets = merged.into_iter().map(|bucket| layout.bucket(bucket));
-        let leaf =
-            |Bucket { generation, index }| layout.node(generation, NodeAt { height: 0, index });
+        let leaf = |GenerationBucket { generation, index }| {
+            layout.node(generation, NodeAt { height: 0, index })
+        };
         buckets.chain(swept.map(leaf)).collect()
     }
 
@@ -193,7 +194,7 @@ impl Sequential {
 }
 
 /// The blocks of a plan that must be read. A discarded block has no content worth reading.
-fn stored(plan: &[Planned<SealedAt>]) -> impl Iterator<Item = (super::Slot, SealedAt)> {
+fn stored(plan: &[Planned<SealedAt>]) -> impl Iterator<Item = (super::GenerationSlot, SealedAt)> {
     let picks = plan.iter().flat_map(|planned| planned.slots.iter().flatten());
     picks.filter(|pick| pick.present).filter_map(|pick| match pick.origin {
         Origin::Slot(slot, sealed) => Some((slot, sealed)),

@@ -8,7 +8,7 @@ use oblivio_crypto::{SEAL_HEADER, TAG_BYTES};
 
 /// A parsed node, and one block in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct ParsedNode {
     /// The address in each line; none for a fake.
     pub addresses: Vec<Option<u64>>,
     /// Whether a leaf marks the block in the line as present; none for a fake or an inner node.
@@ -22,13 +22,13 @@ pub struct Node {
 }
 
 /// Parses an opened node of `lines` lines.
-pub fn map_node(plain: &[u8], leaf: bool, lines: usize, block: u64) -> Option<Node> {
+pub fn map_node(plain: &[u8], leaf: bool, lines: usize, block: u64) -> Option<ParsedNode> {
     let (node, block) = (MapNode::decode(plain, leaf, lines)?, BlockId(block));
     let mut sealed = vec![0xff; SEAL_HEADER + plain.len() + TAG_BYTES];
     node.encode(&mut sealed);
     let addresses = node.lines().iter().map(|line| line.address().map(|block| block.0));
     let present = node.entries().into_iter().map(|entry| entry.map(|entry| entry.present));
-    Some(Node {
+    Some(ParsedNode {
         addresses: addresses.collect(),
         present: present.collect(),
         line: node.find(block),

@@ -23,7 +23,7 @@ pub struct Generation {
 
 /// A bucket of a generation, counted from the lowest address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Bucket {
+pub struct GenerationBucket {
     /// The generation.
     pub generation: Generation,
     /// Its number within the generation.
@@ -32,7 +32,7 @@ pub struct Bucket {
 
 /// A place for one block in a generation; in the last level, the block's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Slot {
+pub struct GenerationSlot {
     /// The generation.
     pub generation: Generation,
     /// Its number within the generation.

@@ -5,7 +5,7 @@
 //! them. Inner nodes follow the buckets of their generation.
 
 use super::SequentialConfig;
-use super::ids::{Bucket, Flush, Generation, Slot};
+use super::ids::{Flush, Generation, GenerationBucket, GenerationSlot};
 use super::map_shape::{MapShape, NodeAt};
 use super::schedule::Schedule;
 use crate::{EngineError, Extent, Level, Result};
@@ -116,7 +116,7 @@ impl Layout {
     }
 
     /// A bucket with its leaf.
-    pub fn bucket(&self, bucket: Bucket) -> Extent {
+    pub fn bucket(&self, bucket: GenerationBucket) -> Extent {
         let Generation { level, number } = bucket.generation;
         let region = self.region(level);
         let bytes = region.blocks_bytes + region.leaf_bytes;
@@ -132,10 +132,10 @@ impl Layout {
     }
 
     /// One block.
-    pub fn slot(&self, slot: Slot) -> Extent {
+    pub fn slot(&self, slot: GenerationSlot) -> Extent {
         let per_bucket = self.schedule.bucket_blocks(slot.generation.level);
         let index = slot.index / per_bucket;
-        let bucket = self.bucket(Bucket { generation: slot.generation, index });
+        let bucket = self.bucket(GenerationBucket { generation: slot.generation, index });
         let offset = bucket.offset + slot.index % per_bucket * self.block_bytes;
         Extent { offset, bytes: self.block_bytes }
     }
@@ -144,7 +144,7 @@ impl Layout {
     pub fn node(&self, generation: Generation, node: NodeAt) -> Extent {
         let region = self.region(generation.level);
         if node.height == 0 {
-            let bucket = self.bucket(Bucket { generation, index: node.index });
+            let bucket = self.bucket(GenerationBucket { generation, index: node.index });
             let offset = bucket.offset + region.blocks_bytes;
             return Extent { offset, bytes: region.leaf_bytes };
         }
@@ -176,7 +176,7 @@ impl Layout {
 /// Bytes written per byte that a user writes, once every level is in use, and bytes stored per byte
 /// that a user may store.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cost {
+pub struct LayoutCost {
     /// Bytes written per user byte.
     pub written: f64,
     /// Bytes on the disk per user byte.
@@ -186,7 +186,7 @@ pub struct Cost {
 impl Layout {
     /// The exact cost over a whole sweep of the last level, in closed form. A test compares it with
     /// the sum of the schedule's extents.
-    pub fn cost(&self) -> Cost {
+    pub fn cost(&self) -> LayoutCost {
         let schedule = &self.schedule;
         let mut written = 0.0;
         for level in schedule.levels() {
@@ -199,6 +199,6 @@ impl Layout {
             written += bytes / user;
         }
         let user = schedule.blocks() as f64 * self.block_bytes as f64;
-        Cost { written, stored: self.bytes as f64 / user }
+        LayoutCost { written, stored: self.bytes as f64 / user }
     }
 }

@@ -4,7 +4,7 @@
 //! all of them were sealed. An inner node lists its children's lowest addresses and tags. So the
 //! root's tag authenticates every byte of the generation.
 
-use super::merge_buffer::Entry;
+use super::merge_buffer::LeafEntry;
 use crate::BlockId;
 use oblivio_crypto::{GROUP_MARK_BYTES, GroupMark, SEAL_HEADER, SEAL_OVERHEAD, TAG_BYTES, Tag};
 
@@ -148,14 +148,14 @@ impl MapNode {
     }
 
     /// A leaf's entry for a slot; none for a fake.
-    pub fn entry(&self, at: usize) -> Option<Entry<SealedAt>> {
+    pub fn entry(&self, at: usize) -> Option<LeafEntry<SealedAt>> {
         let (line, mark) = (self.lines.get(at)?, self.mark?);
         let sealed = SealedAt { mark, tag: line.tag };
-        line.address().map(|block| Entry { block, present: line.is_present(), sealed })
+        line.address().map(|block| LeafEntry { block, present: line.is_present(), sealed })
     }
 
     /// A leaf's entries for all its slots.
-    pub fn entries(&self) -> Vec<Option<Entry<SealedAt>>> {
+    pub fn entries(&self) -> Vec<Option<LeafEntry<SealedAt>>> {
         (0..self.lines.len()).map(|at| self.entry(at)).collect()
     }
 }

@@ -4,13 +4,13 @@
 //! The merge keeps the newer of two copies of a block, and a block of the last level waits for its
 //! turn. Algorithm 2 as printed does neither (docs/decisions/0009-sequential.md).
 
-use super::ids::{Bucket, Generation, Slot};
+use super::ids::{Generation, GenerationBucket, GenerationSlot};
 use crate::BlockId;
 use std::collections::VecDeque;
 
 /// A map leaf's entry for a slot. `T` opens the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry<T> {
+pub struct LeafEntry<T> {
     /// The block's address.
     pub block: BlockId,
     /// False for a discarded block.
@@ -25,7 +25,7 @@ pub enum Origin<T> {
     /// The back of the queue.
     Queue,
     /// A slot on the disk.
-    Slot(Slot, T),
+    Slot(GenerationSlot, T),
 }
 
 /// A block of the next bucket.
@@ -43,7 +43,7 @@ pub struct Pick<T> {
 #[derive(Clone, Debug)]
 struct Source<T> {
     generation: Generation,
-    ahead: VecDeque<Entry<T>>,
+    ahead: VecDeque<LeafEntry<T>>,
     /// Slots taken from the head.
     taken: u64,
     /// The next bucket whose leaf to read; beyond the end when no real block is left.
@@ -89,7 +89,7 @@ impl<T: Copy> MergeBuffer<T> {
     }
 
     /// The leaves that must be supplied before `count` blocks can be taken.
-    pub fn wanted(&self, count: u64) -> impl Iterator<Item = Bucket> + use<'_, T> {
+    pub fn wanted(&self, count: u64) -> impl Iterator<Item = GenerationBucket> + use<'_, T> {
         self.sources.iter().flat_map(move |source| {
             // The next leaf lacks the entries that were taken before a restart.
             let lost = source.taken % self.bucket_blocks;
@@ -97,20 +97,20 @@ impl<T: Copy> MergeBuffer<T> {
             let short = (count + if have == 0 { lost } else { 0 }).saturating_sub(have);
             let end = (source.next + short.div_ceil(self.bucket_blocks)).min(self.buckets);
             let generation = source.generation;
-            (source.next..end).map(move |index| Bucket { generation, index })
+            (source.next..end).map(move |index| GenerationBucket { generation, index })
         })
     }
 
     /// The next buckets, at most `count` of each generation.
-    pub fn expected(&self, count: u64) -> impl Iterator<Item = Bucket> + use<'_, T> {
+    pub fn expected(&self, count: u64) -> impl Iterator<Item = GenerationBucket> + use<'_, T> {
         self.sources.iter().flat_map(move |&Source { generation, next, .. }| {
             let end = next.saturating_add(count).min(self.buckets);
-            (next..end).map(move |index| Bucket { generation, index })
+            (next..end).map(move |index| GenerationBucket { generation, index })
         })
     }
 
     /// Takes in a wanted leaf, in order. Real blocks precede fakes.
-    pub fn supply(&mut self, bucket: Bucket, entries: &[Option<Entry<T>>]) {
+    pub fn supply(&mut self, bucket: GenerationBucket, entries: &[Option<LeafEntry<T>>]) {
         let sources = self.sources.iter_mut();
         // Skip a bucket behind a leaf that turned out to end in fakes.
         let next = |source: &&mut Source<T>| {
@@ -138,7 +138,7 @@ impl<T: Copy> MergeBuffer<T> {
         let mut newest = None;
         for source in &mut self.sources {
             if source.ahead.front().is_some_and(|entry| entry.block == block) {
-                let slot = Slot { generation: source.generation, index: source.taken };
+                let slot = GenerationSlot { generation: source.generation, index: source.taken };
                 newest = source.ahead.pop_front().map(|entry| (slot, entry));
                 source.taken += 1;
             }
@@ -161,13 +161,14 @@ mod tests {
     use super::*;
     use crate::Level;
 
-    fn entries(blocks: &[u64]) -> Vec<Option<Entry<u64>>> {
-        let entry = |&block| Some(Entry { block: BlockId(block), present: true, sealed: block });
+    fn entries(blocks: &[u64]) -> Vec<Option<LeafEntry<u64>>> {
+        let entry =
+            |&block| Some(LeafEntry { block: BlockId(block), present: true, sealed: block });
         blocks.iter().map(entry).chain(std::iter::repeat(None)).take(4).collect()
     }
 
     /// Two generations of two buckets of four slots.
-    fn leaves(number: u64, index: u64) -> Vec<Option<Entry<u64>>> {
+    fn leaves(number: u64, index: u64) -> Vec<Option<LeafEntry<u64>>> {
         match (number, index) {
             (0, 0) => entries(&[1, 3, 5, 7]),
             (0, _) => entries(&[9, 11]),

@@ -6,9 +6,9 @@
 //! [`Placement::done`] counts the flush.
 
 use super::access_time_map::{AccessTimeMap, Accessed};
-use super::ids::{Bucket, Flush, Generation, Slot, Turn};
-use super::merge_buffer::{Entry, MergeBuffer, Origin, Pick};
-use super::schedule::{Home, Schedule};
+use super::ids::{Flush, Generation, GenerationBucket, GenerationSlot, Turn};
+use super::merge_buffer::{LeafEntry, MergeBuffer, Origin, Pick};
+use super::schedule::{BlockHome, Schedule};
 use super::time_pages::Times;
 use super::write_queue::WriteQueue;
 use crate::{BlockId, EngineError, Level, Result};
@@ -21,18 +21,18 @@ const EXPECTED: u64 = 2;
 #[derive(Clone, Debug)]
 pub struct Planned<T> {
     /// The bucket.
-    pub bucket: Bucket,
+    pub bucket: GenerationBucket,
     /// Its slots; `None` gets a fake.
     pub slots: Vec<Option<Pick<T>>>,
 }
 
 /// Where to look for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found<'a, P> {
+pub enum Candidates<'a, P> {
     /// In memory; `None` for a discarded block.
     Queued(Option<&'a P>),
     /// In this generation, or in a bucket of the last level.
-    Stored(Home),
+    Stored(BlockHome),
     /// Nowhere: it was never written.
     Nowhere,
     /// This page of the access time map has the answer.
@@ -51,7 +51,7 @@ pub struct Placement<T, P> {
     /// The merges into level 1, 2, ..., and the last level.
     merges: Vec<MergeBuffer<T>>,
     /// The previous sweep's leaf of the due bucket of the last level.
-    settled: Option<Vec<Option<Entry<T>>>>,
+    settled: Option<Vec<Option<LeafEntry<T>>>>,
 }
 
 impl<T: Copy, P> Placement<T, P> {
@@ -160,40 +160,40 @@ impl<T: Copy, P> Placement<T, P> {
     }
 
     /// The place of a block.
-    pub fn find(&self, block: BlockId) -> Found<'_, P> {
+    pub fn find(&self, block: BlockId) -> Candidates<'_, P> {
         match self.times.get(block, self.now()) {
             Ok(known) => self.find_known(block, known),
-            Err(page) => Found::InPage(page),
+            Err(page) => Candidates::InPage(page),
         }
     }
 
     /// The place of a block with this access time.
-    pub(super) fn find_known(&self, block: BlockId, known: Accessed) -> Found<'_, P> {
+    pub(super) fn find_known(&self, block: BlockId, known: Accessed) -> Candidates<'_, P> {
         let home = match known {
-            Accessed::Never => return Found::Nowhere,
+            Accessed::Never => return Candidates::Nowhere,
             Accessed::At(time) => self.schedule.home(time, self.now()),
             Accessed::Settled => match self.schedule.swept(0, self.flush) {
-                Some(sweep) => Home::Stored(sweep),
-                None => return Found::Nowhere,
+                Some(sweep) => BlockHome::Stored(sweep),
+                None => return Candidates::Nowhere,
             },
         };
         let queued = match home {
-            Home::Front => self.queue.front(block),
-            Home::Back => self.queue.back(block),
-            Home::Stored(_) => return Found::Stored(home),
+            BlockHome::Front => self.queue.front(block),
+            BlockHome::Back => self.queue.back(block),
+            BlockHome::Stored(_) => return Candidates::Stored(home),
         };
-        queued.map_or(Found::Stored(home), |content| Found::Queued(content.as_ref()))
+        queued.map_or(Candidates::Stored(home), |content| Candidates::Queued(content.as_ref()))
     }
 
     /// The slot of a block in the last level, as of the newest sweep that passed it.
-    pub fn settled_slot(&self, block: BlockId) -> Option<Slot> {
+    pub fn settled_slot(&self, block: BlockId) -> Option<GenerationSlot> {
         let (bucket, _) = self.schedule.last_bucket(block);
         let generation = self.schedule.swept(bucket, self.flush)?;
-        Some(Slot { generation, index: block.0 })
+        Some(GenerationSlot { generation, index: block.0 })
     }
 
     /// The map leaves that the next flush needs.
-    pub fn wanted(&self) -> Vec<Bucket> {
+    pub fn wanted(&self) -> Vec<GenerationBucket> {
         let mut wanted = Vec::new();
         for bucket in self.schedule.buckets(self.flush) {
             let level = bucket.generation.level;
@@ -207,28 +207,28 @@ impl<T: Copy, P> Placement<T, P> {
     }
 
     /// The bucket that a sweep rewrites, as the previous sweep left it.
-    fn swept_before(&self, bucket: Bucket) -> Option<Bucket> {
+    fn swept_before(&self, bucket: GenerationBucket) -> Option<GenerationBucket> {
         if bucket.generation.level != self.schedule.last() {
             return None;
         }
         let generation = self.schedule.swept(bucket.index, self.flush)?;
-        Some(Bucket { generation, index: bucket.index })
+        Some(GenerationBucket { generation, index: bucket.index })
     }
 
     /// The likely reads of the flushes after the planned one: the next buckets of each merge, and
     /// the next bucket of the sweep, which may need only its leaf.
-    pub fn expected(&self) -> (Vec<Bucket>, Option<Bucket>) {
+    pub fn expected(&self) -> (Vec<GenerationBucket>, Option<GenerationBucket>) {
         let merged = self.merges.iter().flat_map(|merge| merge.expected(EXPECTED)).collect();
         let next = Flush(self.flush.0 + 1);
         let swept = self.schedule.bucket(self.schedule.last(), next).and_then(|bucket| {
             let generation = self.schedule.swept(bucket.index, next)?;
-            Some(Bucket { generation, index: bucket.index })
+            Some(GenerationBucket { generation, index: bucket.index })
         });
         (merged, swept)
     }
 
     /// Takes in a wanted leaf, in the order of [`Self::wanted`].
-    pub fn supply(&mut self, bucket: Bucket, entries: &[Option<Entry<T>>]) {
+    pub fn supply(&mut self, bucket: GenerationBucket, entries: &[Option<LeafEntry<T>>]) {
         let level = bucket.generation.level;
         match self.merges.get_mut(level.0 as usize) {
             Some(merge) => merge.supply(bucket, entries),
@@ -238,11 +238,11 @@ impl<T: Copy, P> Placement<T, P> {
 
     /// The content of every slot of every scheduled bucket, from the top level down.
     pub fn plan(&mut self) -> Vec<Planned<T>> {
-        let buckets: Vec<Bucket> = self.schedule.buckets(self.flush).collect();
+        let buckets: Vec<GenerationBucket> = self.schedule.buckets(self.flush).collect();
         buckets.into_iter().map(|bucket| self.plan_bucket(bucket)).collect()
     }
 
-    fn plan_bucket(&mut self, bucket: Bucket) -> Planned<T> {
+    fn plan_bucket(&mut self, bucket: GenerationBucket) -> Planned<T> {
         let level = bucket.generation.level;
         let count = self.schedule.bucket_blocks(level);
         let slots = if level == Level(0) {
@@ -259,7 +259,7 @@ impl<T: Copy, P> Placement<T, P> {
 
     /// Marks the addresses in the last level that have their turn as settled, so that access times
     /// can be short.
-    fn settle(&mut self, bucket: Bucket, count: u64) {
+    fn settle(&mut self, bucket: GenerationBucket, count: u64) {
         let now = self.now();
         let end = ((bucket.index + 1) * count).min(self.schedule.addresses());
         for block in (bucket.index * count..end).map(BlockId) {
@@ -269,7 +269,7 @@ impl<T: Copy, P> Placement<T, P> {
 
     /// Last level writes (§6.1): at its turn an address gets its newest block, or keeps its old
     /// one.
-    fn plan_last(&mut self, bucket: Bucket, count: u64) -> Vec<Option<Pick<T>>> {
+    fn plan_last(&mut self, bucket: GenerationBucket, count: u64) -> Vec<Option<Pick<T>>> {
         self.settle(bucket, count);
         let before = self.swept_before(bucket).map(|before| before.generation);
         let settled = self.settled.take().unwrap_or_default();
@@ -278,7 +278,7 @@ impl<T: Copy, P> Placement<T, P> {
             let index = bucket.index * count + at;
             merge.take_at(BlockId(index)).or_else(|| {
                 let entry = (*settled.get(at as usize)?)?;
-                let slot = Slot { generation: before?, index };
+                let slot = GenerationSlot { generation: before?, index };
                 let origin = Origin::Slot(slot, entry.sealed);
                 Some(Pick { block: entry.block, present: entry.present, origin })
             })

@@ -4,12 +4,12 @@
 use super::block_reads::{BlockReads, OpenBlocks, places};
 use super::engine::Sequential;
 use super::extents::{read, total};
-use super::ids::{Flush, Generation, Slot};
+use super::ids::{Flush, Generation, GenerationSlot};
 use super::map_node::SealedAt;
 use super::map_walk::{Goal, MapWalk, NOT_LISTED};
-use super::placement::Found;
-use super::schedule::Home;
-use crate::{BlockAnswer, BlockId, EngineError, Extent, Job, Part, Result, Step};
+use super::placement::Candidates;
+use super::schedule::BlockHome;
+use crate::{BlockAnswer, BlockId, EngineError, Extent, Job, Result, Step, WorkPart};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -148,7 +148,7 @@ impl Job for ReadBatch {
         Ok(self.as_step())
     }
 
-    fn parts(&mut self, count: usize) -> Vec<Part<'_>> {
+    fn parts(&mut self, count: usize) -> Vec<WorkPart<'_>> {
         match &mut self.phase {
             Phase::Pages(inner) => inner.parts(count),
             Phase::Blocks { reads, .. } => reads.parts(count),
@@ -160,7 +160,7 @@ impl Job for ReadBatch {
 impl Sequential {
     /// Whether a block may be present, by memory alone. False is certain.
     pub fn may_exist(&self, block: BlockId) -> bool {
-        !matches!(self.placement.find(block), Found::Nowhere | Found::Queued(None))
+        !matches!(self.placement.find(block), Candidates::Nowhere | Candidates::Queued(None))
     }
 
     /// Begins to read these blocks.
@@ -240,7 +240,7 @@ impl Sequential {
         let mut pages = Vec::new();
         for (at, &block) in batch.blocks.iter().enumerate() {
             let mut found = self.placement.find(block);
-            if let Found::InPage(page) = found
+            if let Candidates::InPage(page) = found
                 && let Some(content) =
                     batch.pages.get(&page).map(Vec::as_slice).or(self.page_cache.get(page))
             {
@@ -248,16 +248,16 @@ impl Sequential {
                 let known = self.placement.times().in_page(content, block, now);
                 found = self.placement.find_known(block, known);
             }
-            batch.present[at] = matches!(found, Found::Queued(Some(_)));
+            batch.present[at] = matches!(found, Candidates::Queued(Some(_)));
             match found {
-                Found::InPage(page) => pages.push(page),
-                Found::Nowhere => batch.answers[at] = Answer::Absent,
-                Found::Queued(_) if batch.only_places => {}
-                Found::Queued(content) => {
+                Candidates::InPage(page) => pages.push(page),
+                Candidates::Nowhere => batch.answers[at] = Answer::Absent,
+                Candidates::Queued(_) if batch.only_places => {}
+                Candidates::Queued(content) => {
                     let content = content.cloned();
                     batch.answers[at] = content.map_or(Answer::Absent, Answer::Queued);
                 }
-                Found::Stored(home) => {
+                Candidates::Stored(home) => {
                     batch.answers[at] = Answer::Absent;
                     if let Some((generation, goal)) = self.way_to(block, home) {
                         batch.stored.push((at, generation, goal));
@@ -272,10 +272,10 @@ impl Sequential {
 
     /// The way to the leaf that lists a block on the disk; none for a block that never came to the
     /// last level.
-    fn way_to(&self, block: BlockId, home: Home) -> Option<(Generation, Goal)> {
+    fn way_to(&self, block: BlockId, home: BlockHome) -> Option<(Generation, Goal)> {
         let schedule = self.placement.schedule();
         match home {
-            Home::Stored(generation) if generation.level < schedule.last() => {
+            BlockHome::Stored(generation) if generation.level < schedule.last() => {
                 Some((generation, Goal::Block(block)))
             }
             _ => {
@@ -312,12 +312,12 @@ impl Sequential {
             batch.present[at] = entry.present;
             if entry.present {
                 let index = bucket * schedule.bucket_blocks(generation.level) + line as u64;
-                let slot = Slot { generation, index };
+                let slot = GenerationSlot { generation, index };
                 found.push((at, self.vault.layout.slot(slot).offset));
                 wanted.push((slot, entry.sealed));
             }
         }
-        let wanted: Vec<(Slot, SealedAt)> = wanted;
+        let wanted: Vec<(GenerationSlot, SealedAt)> = wanted;
         if wanted.is_empty() {
             return Ok(Phase::Done);
         }

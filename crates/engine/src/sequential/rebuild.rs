@@ -3,7 +3,7 @@
 
 use super::engine::Sequential;
 use super::extents::{read, total};
-use super::ids::Bucket;
+use super::ids::GenerationBucket;
 use super::map_walk::{Goal, MapWalk};
 use super::read::ReadBatch;
 use crate::{EngineError, Extent, Job, Level, Result, Step};
@@ -14,8 +14,8 @@ const TOGETHER: u64 = 64;
 /// A rebuild under way.
 pub struct Rebuild {
     /// Generations left to read, the oldest last: newer ones must come later.
-    left: Vec<Bucket>,
-    now: Vec<Bucket>,
+    left: Vec<GenerationBucket>,
+    now: Vec<GenerationBucket>,
     walk: Option<MapWalk>,
     extents: Vec<Extent>,
     bytes: Vec<u8>,
@@ -44,7 +44,7 @@ impl Sequential {
         let mut left = Vec::new();
         for level in (0..schedule.last().0).rev().map(Level) {
             for generation in schedule.live(level, self.flushes()) {
-                left.push(Bucket { generation, index: 0 });
+                left.push(GenerationBucket { generation, index: 0 });
             }
         }
         left.reverse();
@@ -81,7 +81,8 @@ impl Sequential {
             let end = self.placement.schedule().generation_buckets(next.generation.level);
             let generation = next.generation;
             let until = end.min(next.index + TOGETHER);
-            rebuild.now = (next.index..until).map(|index| Bucket { generation, index }).collect();
+            rebuild.now =
+                (next.index..until).map(|index| GenerationBucket { generation, index }).collect();
             next.index = until;
             if until == end {
                 rebuild.left.pop();

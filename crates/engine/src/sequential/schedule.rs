@@ -4,14 +4,14 @@
 //! `p_i` (`periods`) is the number of turns that a generation of level i takes; `d_i` (`delays`) is
 //! the level's lag in turns. The last level is level L in the same formulas.
 
-use super::ids::{Bucket, Flush, Generation, Turn};
+use super::ids::{Flush, Generation, GenerationBucket, Turn};
 use super::pages::Pages;
 use super::{AccessTimeMap, SequentialConfig};
 use crate::{BlockId, Level, Result};
 
 /// The place of a block (§6.2, "identifying level, buffer, generation").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Home {
+pub enum BlockHome {
     /// In the half of the queue that takes writes.
     Front,
     /// In the half of the queue that is being written to level 0.
@@ -153,14 +153,14 @@ impl Schedule {
 
     /// The bucket that a flush writes in a level; none before the level's first generation, and in
     /// the last level while it waits for the next sweep.
-    pub fn bucket(&self, level: Level, flush: Flush) -> Option<Bucket> {
+    pub fn bucket(&self, level: Level, flush: Flush) -> Option<GenerationBucket> {
         let generation = self.generation_at(level, flush)?;
         let index = (flush.0 - self.begin(level)) % self.flushes_of(level);
-        (index < self.generation_buckets(level)).then_some(Bucket { generation, index })
+        (index < self.generation_buckets(level)).then_some(GenerationBucket { generation, index })
     }
 
     /// Everything that a flush writes, from the top level down.
-    pub fn buckets(&self, flush: Flush) -> impl Iterator<Item = Bucket> + use<'_> {
+    pub fn buckets(&self, flush: Flush) -> impl Iterator<Item = GenerationBucket> + use<'_> {
         self.levels().filter_map(move |level| self.bucket(level, flush))
     }
 
@@ -200,14 +200,14 @@ impl Schedule {
 
     /// The place at `now` of a block last written at `time` (the paper's Algorithm 3 and Equation 1
     /// in closed form).
-    pub fn home(&self, time: Turn, now: Turn) -> Home {
+    pub fn home(&self, time: Turn, now: Turn) -> BlockHome {
         for level in (0..=self.last().0).rev().map(Level) {
             let generation = self.generation(level, time);
             if now >= self.complete(generation) {
-                return Home::Stored(generation);
+                return BlockHome::Stored(generation);
             }
         }
-        if now == time { Home::Front } else { Home::Back }
+        if now == time { BlockHome::Front } else { BlockHome::Back }
     }
 
     /// The generations that merge into this one, oldest first; none for level 0, which takes from

@@ -2,11 +2,11 @@
 //! the nodes of the maps, which name the blocks' tags.
 
 use super::extents::total;
-use super::ids::Bucket;
+use super::ids::GenerationBucket;
 use super::map_node::{Line, MapNode};
 use super::map_shape::NodeAt;
 use super::vault::Vault;
-use crate::work::{Outcome, Part};
+use crate::work::{Outcome, WorkPart};
 use crate::{BlockId, Extent, Result};
 use oblivio_crypto::{Group, GroupMark, Place, Tag};
 
@@ -15,7 +15,7 @@ pub(super) type Content = Option<(BlockId, bool)>;
 
 /// A bucket being sealed.
 struct Open {
-    bucket: Bucket,
+    bucket: GenerationBucket,
     slots: Vec<Content>,
     /// The place of its first block.
     place: Place,
@@ -54,7 +54,7 @@ impl Sealing {
     pub fn add(
         &mut self,
         vault: &mut Vault,
-        bucket: Bucket,
+        bucket: GenerationBucket,
         slots: Vec<Content>,
     ) -> Result<&mut [u8]> {
         let layout = &vault.layout;
@@ -72,7 +72,7 @@ impl Sealing {
     }
 
     /// The work of sealing the blocks, in `count` parts; empty if it was handed out before.
-    pub fn parts(&mut self, count: usize) -> Vec<Part<'_>> {
+    pub fn parts(&mut self, count: usize) -> Vec<WorkPart<'_>> {
         if !self.outcomes.is_empty() {
             return Vec::new();
         }
@@ -95,12 +95,12 @@ impl Sealing {
         }
         self.outcomes.resize_with(count, Outcome::default);
         let parts = works.into_iter().zip(&mut self.outcomes);
-        parts.map(|(work, outcome)| Part::new(|| seal_all(work), outcome)).collect()
+        parts.map(|(work, outcome)| WorkPart::new(|| seal_all(work), outcome)).collect()
     }
 
     /// Seals the blocks unless that is done, then the nodes. Returns everything to write.
     pub fn finish(mut self, vault: &mut Vault) -> Result<(Vec<Extent>, Vec<u8>)> {
-        self.parts(1).into_iter().for_each(Part::run);
+        self.parts(1).into_iter().for_each(WorkPart::run);
         Outcome::of_all(self.outcomes)?;
         let mut rest = &mut self.bytes[..];
         for Open { bucket, slots, mark, tags, closes, bytes, .. } in self.buckets {

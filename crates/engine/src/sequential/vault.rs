@@ -7,7 +7,7 @@
 
 use super::SequentialConfig;
 use super::buffer_map::BufferMaps;
-use super::ids::{Bucket, Generation, Slot};
+use super::ids::{Generation, GenerationBucket, GenerationSlot};
 use super::layout::Layout;
 use super::map_cache::{MapCache, NodeKey};
 use super::map_node::{Line, MapNode, SealedAt};
@@ -112,7 +112,7 @@ impl Vault {
     }
 
     /// Everything needed to read a block.
-    pub fn wanted(&self, slot: Slot, sealed: SealedAt) -> Wanted {
+    pub fn wanted(&self, slot: GenerationSlot, sealed: SealedAt) -> Wanted {
         let place = self.block_place(slot.generation, self.layout.slot(slot).offset);
         let index = slot.index % self.layout.schedule().bucket_blocks(slot.generation.level);
         Wanted { place, index, sealed }
@@ -125,7 +125,12 @@ impl Vault {
 
     /// Seals the leaf of a bucket whose blocks are sealed. Caches it: a read of recent writes, or a
     /// merge, needs it soon.
-    pub fn seal_leaf(&mut self, bucket: Bucket, leaf: MapNode, bytes: &mut [u8]) -> Result<()> {
+    pub fn seal_leaf(
+        &mut self,
+        bucket: GenerationBucket,
+        leaf: MapNode,
+        bytes: &mut [u8],
+    ) -> Result<()> {
         let generation = bucket.generation;
         if bucket.index == 0 {
             self.maps(generation.level).begin(generation.number);

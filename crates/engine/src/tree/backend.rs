@@ -11,13 +11,13 @@ mod write_back;
 use super::bitset::{BitSet, SlotId};
 use super::block_pool::{BlockPool, Payload};
 use super::bucket_cache::{BucketCache, Resident};
-use super::changes::Changes;
+use super::buffer_pool::SpareBuffers;
+use super::changes::DeltaChanges;
 use super::eviction::Eviction;
 use super::geometry::{Geometry, Shape, SlotHeader};
 use super::meters::Meters;
 use super::paths::{NONE, PathUnion};
-use super::short::Missing;
-use super::spare::SpareBuffers;
+use super::short_leaves::Missing;
 use crate::{
     Address, BlockId, BucketId, Data, EngineError, Extent, Label, Leaf, Level, Read, SealedBucket,
     Step, Write,
@@ -77,7 +77,7 @@ pub struct Marks {
 }
 
 /// The schedule's turns.
-pub struct Clock {
+pub struct TurnClock {
     /// So far, the current round's included.
     pub turns: u64,
     /// The turn before which the next flush is due.
@@ -95,10 +95,10 @@ pub struct Backend {
     pub(super) pool: BlockPool,
     pub(super) cache: BucketCache,
     pub(super) marks: Marks,
-    pub(super) clock: Clock,
+    pub(super) clock: TurnClock,
     pub(super) root_tag: Tag,
     pub(super) meters: Meters,
-    pub(super) changes: Changes,
+    pub(super) changes: DeltaChanges,
     volume: VolumeId,
     sealer: Sealer,
     round: Round,
@@ -173,10 +173,10 @@ impl Backend {
             pool: BlockPool::new(geometry.block_bytes),
             cache: BucketCache::new(geometry.blocks_per_bucket, cached_buckets),
             marks: Marks::default(),
-            clock: Clock { turns: 0, flush_at: u64::MAX },
+            clock: TurnClock { turns: 0, flush_at: u64::MAX },
             root_tag: Tag::default(),
             meters: Meters::default(),
-            changes: Changes::default(),
+            changes: DeltaChanges::default(),
             volume,
             sealer,
             round: Round::default(),

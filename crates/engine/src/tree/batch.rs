@@ -2,19 +2,19 @@
 
 use super::backend::PathAccess;
 use super::plb::PlbEntry;
-use super::position_map::Counts;
+use super::position_map::CountChange;
 use crate::{Address, BlockAnswer, BlockId, BlockOp};
 use std::collections::BTreeMap;
 
 /// The reason for reading a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum PathReason {
     /// For a data block of some operations.
     Data {
         /// The block.
         id: BlockId,
         /// Its old and new count.
-        counts: Counts,
+        counts: CountChange,
         /// Whether it is absent for the caller.
         absent: bool,
     },
@@ -23,14 +23,14 @@ pub enum Target {
         /// Its address.
         id: Address,
         /// Its old and new count.
-        counts: Counts,
+        counts: CountChange,
     },
     /// For a block whose group's counters rolled over earlier (Freecursive §5.2.2).
     Remap {
         /// Its address.
         id: Address,
         /// Its old and new count.
-        counts: Counts,
+        counts: CountChange,
     },
     /// For nothing: the path is random, so the number of paths reveals nothing.
     Idle,
@@ -58,7 +58,7 @@ pub struct Batch {
     /// The paths of the current round.
     pub plan: Vec<PathAccess>,
     /// The reason for each of them.
-    pub targets: Vec<Target>,
+    pub targets: Vec<PathReason>,
     /// The access of the current round that serves each operation (data round only).
     pub access_of_op: Vec<u32>,
     /// Position-map blocks that this batch uses.
@@ -90,7 +90,7 @@ impl Batch {
     }
 
     /// Adds a path to the round.
-    pub fn plan(&mut self, target: Target, access: PathAccess) {
+    pub fn plan(&mut self, target: PathReason, access: PathAccess) {
         self.targets.push(target);
         self.plan.push(access);
     }

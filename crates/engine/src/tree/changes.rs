@@ -5,7 +5,7 @@ use crate::BucketId;
 
 /// The content of the next delta, collected from the batches in the order of events, with repeats.
 #[derive(Default)]
-pub struct Changes {
+pub struct DeltaChanges {
     /// Advanced on-chip entries.
     pub entries: Vec<u64>,
     /// Requests since the last commit. Times the levels, they bound the changed entries.

@@ -5,7 +5,7 @@
 //! backlog and PLB. Layout in docs/format.md §"Delta".
 
 use super::bitset::SlotId;
-use super::changes::Changes;
+use super::changes::DeltaChanges;
 use super::frontend::TreeOram;
 use super::geometry::Shape;
 use super::state::{EMPTY, FIRST_VERSION, STEPPED_VERSION, VERSION, WINDOW_VERSION, padded};
@@ -101,7 +101,7 @@ impl TreeOram {
 
     /// Records that the current state is durable. The next delta begins here.
     pub fn committed(&mut self) {
-        self.tree.changes = Changes::default();
+        self.tree.changes = DeltaChanges::default();
     }
 
     /// Applies a delta to its base state.

@@ -7,14 +7,14 @@ mod job;
 pub use job::{AHEAD_BYTES, TreeJob};
 
 use super::backend::{Backend, PathAccess};
-use super::batch::{Batch, Target};
+use super::batch::{Batch, PathReason};
 use super::config::TreeConfig;
 use super::eviction::reverse_lexicographic;
 use super::geometry::Shape;
 use super::keys::TreeKeys;
 use super::plb::Plb;
 use super::pmmac::Pmmac;
-use super::position_map::Counts;
+use super::position_map::CountChange;
 use super::verifier::Verifier;
 use super::window_records::WindowState;
 use crate::{Address, BlockOp, EngineError, Label, Level, Result};
@@ -65,7 +65,7 @@ pub struct TreeOram {
     pub(super) on_chip: Vec<u8>,
     pub(super) plb: Plb,
     /// Blocks whose group rolled over and that still have their old label.
-    pub(super) pending: BTreeMap<Address, Counts>,
+    pub(super) pending: BTreeMap<Address, CountChange>,
     pub(super) prf: Prf,
     pub(super) pmmac: Pmmac,
     pub(super) schedule: Schedule,
@@ -218,7 +218,7 @@ impl TreeOram {
         for _ in 0..scheduled {
             let label = reverse_lexicographic(self.schedule.turns, depth).label(depth);
             self.schedule.turns += 1;
-            batch.plan(Target::Idle, PathAccess { label, want: None, scheduled: true });
+            batch.plan(PathReason::Idle, PathAccess { label, want: None, scheduled: true });
         }
         self.tree.clock.turns = self.schedule.turns;
         let moved = self.tree.meters.bytes_moved;
@@ -232,9 +232,9 @@ impl TreeOram {
     pub(super) fn plan_block(
         &self,
         batch: &mut Batch,
-        target: Target,
+        target: PathReason,
         id: Address,
-        counts: Counts,
+        counts: CountChange,
     ) {
         let label = self.label(id, counts.old);
         batch.plan(target, PathAccess { label, want: Some(id), scheduled: false });
@@ -242,7 +242,7 @@ impl TreeOram {
 
     fn plan_idle(&self, batch: &mut Batch) {
         let label = self.draw(batch);
-        batch.plan(Target::Idle, PathAccess { label, want: None, scheduled: false });
+        batch.plan(PathReason::Idle, PathAccess { label, want: None, scheduled: false });
     }
 
     fn finish_round(&mut self, batch: &mut Batch, level: usize) -> Result<()> {
@@ -250,15 +250,15 @@ impl TreeOram {
         self.tree.absorb()?;
         for index in 0..batch.targets.len() {
             match batch.targets[index] {
-                Target::MapFetch { id, counts } => {
+                PathReason::MapFetch { id, counts } => {
                     self.fetch_map_block(batch, index, id, counts)?;
                 }
-                Target::Data { id, counts, .. } => {
+                PathReason::Data { id, counts, .. } => {
                     let absent = !self.check_data(index, id, counts)?;
-                    batch.targets[index] = Target::Data { id, counts, absent };
+                    batch.targets[index] = PathReason::Data { id, counts, absent };
                 }
-                Target::Remap { id, counts } => self.check_remapped(index, id, counts)?,
-                Target::Idle => {}
+                PathReason::Remap { id, counts } => self.check_remapped(index, id, counts)?,
+                PathReason::Idle => {}
             }
         }
         if level == 0 {

@@ -1,11 +1,11 @@
 //! Finds and moves position-map entries: the PLB and recursion side of the front end.
 
-use super::batch::{Batch, Target};
+use super::batch::{Batch, PathReason};
 use super::bucket_cache::Resident;
 use super::frontend::TreeOram;
 use super::geometry::SlotHeader;
 use super::plb::PlbEntry;
-use super::position_map::{Advance, Counts};
+use super::position_map::{Advance, CountChange};
 use crate::{Address, BlockId, Result};
 use std::collections::BTreeSet;
 
@@ -57,7 +57,7 @@ impl TreeOram {
             let id = self.map_block(data, level);
             if !self.leads_from_working(batch, data, level) && planned.insert(id) {
                 let counts = self.remap(batch, id);
-                self.plan_block(batch, Target::MapFetch { id, counts }, id, counts);
+                self.plan_block(batch, PathReason::MapFetch { id, counts }, id, counts);
             }
         }
         !batch.targets.is_empty()
@@ -69,7 +69,7 @@ impl TreeOram {
     }
 
     /// Advances a block to its next count, wherever its entry is.
-    pub(super) fn remap(&mut self, batch: &mut Batch, id: Address) -> Counts {
+    pub(super) fn remap(&mut self, batch: &mut Batch, id: Address) -> CountChange {
         if let Some(counts) = self.pending.remove(&id) {
             return counts;
         }
@@ -115,7 +115,7 @@ impl TreeOram {
         batch: &mut Batch,
         index: usize,
         id: Address,
-        counts: Counts,
+        counts: CountChange,
     ) -> Result<()> {
         let absent = self.is_absent(index, id, counts)?;
         let payload = match self.tree.remove(index) {

@@ -7,7 +7,7 @@ pub const NONE: u32 = u32::MAX;
 
 /// One bucket of the union.
 #[derive(Clone, Copy, Debug)]
-pub struct Node {
+pub struct PathBucket {
     /// The bucket.
     pub bucket: BucketId,
     /// The node above, [`NONE`] for the root.
@@ -20,7 +20,7 @@ pub struct Node {
 #[derive(Default)]
 pub struct PathUnion {
     depth: u32,
-    nodes: Vec<Node>,
+    nodes: Vec<PathBucket>,
     /// The distinct leaves, ascending.
     leaves: Vec<u64>,
     /// The node of each leaf at each level: `leaf index * (depth + 1) + level`.
@@ -60,14 +60,14 @@ impl PathUnion {
                     0 => NONE,
                     above => self.node_of[index * levels + above as usize - 1],
                 };
-                self.nodes.push(Node { bucket, parent, evict: false });
+                self.nodes.push(PathBucket { bucket, parent, evict: false });
             }
             self.node_of[index * levels + level.0 as usize] = self.nodes.len() as u32 - 1;
         }
     }
 
     /// The buckets of the union, ascending, so parents before children.
-    pub fn nodes(&self) -> &[Node] {
+    pub fn nodes(&self) -> &[PathBucket] {
         &self.nodes
     }
 

@@ -30,7 +30,7 @@ pub const GROUP_BYTES: usize = 64;
 
 /// The old and new value of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counts {
+pub struct CountChange {
     /// The value before: the block's current place.
     pub old: u64,
     /// The value after: the block's next place.
@@ -41,9 +41,9 @@ pub struct Counts {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Advance {
     /// The entry itself.
-    pub counts: Counts,
+    pub counts: CountChange,
     /// After a roll-over of the group's counters (§5.2.2): index and counts of its other entries.
-    pub siblings: Vec<(usize, Counts)>,
+    pub siblings: Vec<(usize, CountChange)>,
 }
 
 impl MapFormat {
@@ -119,7 +119,7 @@ impl MapFormat {
                 }
             }
         }
-        Advance { counts: Counts { old, new: self.get(bytes, index) }, siblings }
+        Advance { counts: CountChange { old, new: self.get(bytes, index) }, siblings }
     }
 
     /// Sets an entry to a count that it reached before; for the replay of a delta.
@@ -141,7 +141,7 @@ impl MapFormat {
     }
 
     /// Increments the group counter and resets all individual counters.
-    fn roll_over(self, bytes: &mut [u8], index: usize) -> Vec<(usize, Counts)> {
+    fn roll_over(self, bytes: &mut [u8], index: usize) -> Vec<(usize, CountChange)> {
         let first = index / GROUP_ENTRIES * GROUP_ENTRIES;
         let entries = first..(first + GROUP_ENTRIES);
         let olds: Vec<u64> = entries.clone().map(|entry| self.get(bytes, entry)).collect();
@@ -150,7 +150,9 @@ impl MapFormat {
         bytes[at..at + 8].copy_from_slice(&group.to_le_bytes());
         bytes[at + 8..at + GROUP_BYTES].fill(0);
         let moved = entries.zip(olds).filter(|(entry, _)| *entry != index);
-        moved.map(|(entry, old)| (entry, Counts { old, new: self.get(bytes, entry) })).collect()
+        moved
+            .map(|(entry, old)| (entry, CountChange { old, new: self.get(bytes, entry) }))
+            .collect()
     }
 
     fn group(self, bytes: &[u8], index: usize) -> u64 {

@@ -11,8 +11,8 @@ use super::bucket_cache::Resident;
 use super::frontend::TreeOram;
 use super::geometry::{SlotHeader, buckets_in};
 use super::plb::PlbEntry;
-use super::position_map::Counts;
-use super::short::{Missing, PLANES};
+use super::position_map::CountChange;
+use super::short_leaves::{Missing, PLANES};
 use crate::wire::{Reader, Writer};
 use crate::{Address, BucketId, EngineError, Label, Result};
 use oblivio_crypto::TAG_BYTES;
@@ -164,7 +164,7 @@ impl TreeOram {
         for _ in 0..input.u64()? {
             let (id, old, new) = (input.u64()?, input.u64()?, input.u64()?);
             if id != EMPTY {
-                self.pending.insert(Address(id), Counts { old, new });
+                self.pending.insert(Address(id), CountChange { old, new });
             }
         }
         Ok(())

@@ -312,7 +312,7 @@ impl TreeOram {
         for window in first.max(done.saturating_sub(round))..done {
             for level in (rule.pool_levels..=deepest).map(Level) {
                 for index in 0..rule.turns() {
-                    let bucket = rule.bucket(super::Spot { level, window, index });
+                    let bucket = rule.bucket(super::BucketSpot { level, window, index });
                     self.tree.clear_removed(bucket);
                 }
             }

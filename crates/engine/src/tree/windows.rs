@@ -23,7 +23,7 @@ pub struct Windows {
 
 /// Where the newest stored version of a bucket is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spot {
+pub struct BucketSpot {
     /// Its level.
     pub level: Level,
     /// The window that wrote it.
@@ -61,7 +61,7 @@ impl Windows {
     }
 
     /// Where a bucket below the pool is after `done` windows; `None` if none of them had its turn.
-    pub fn spot(self, bucket: BucketId, done: u64) -> Option<Spot> {
+    pub fn spot(self, bucket: BucketId, done: u64) -> Option<BucketSpot> {
         let level = bucket.level();
         let place = bucket.0 - (1 << level.0);
         // The low bits of the turn are the high ones of the place.
@@ -69,11 +69,11 @@ impl Windows {
         let (index, set) = (turn & (self.turns() - 1), turn >> self.log_turns);
         let period = 1 << level.0.saturating_sub(self.log_turns);
         let last = done.checked_sub(set + 1)? / period * period + set;
-        Some(Spot { level, window: last, index })
+        Some(BucketSpot { level, window: last, index })
     }
 
     /// The bucket of a level that is at this place of its window's object.
-    pub fn bucket(self, spot: Spot) -> BucketId {
+    pub fn bucket(self, spot: BucketSpot) -> BucketId {
         let bits = spot.level.0;
         let turn = (spot.window << self.log_turns | spot.index) & ((1 << bits) - 1);
         BucketId(1 << bits | turn.reverse_bits().checked_shr(64 - bits).unwrap_or(0))

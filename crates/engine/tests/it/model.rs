@@ -255,9 +255,9 @@ proptest! {
             let mut batch = again.begin_replay(intent).expect("idle");
             carry_out(&mut batch, &mut again, &mut committed).expect("sound");
         }
-        let leaves = |trace: &[oblivio_engine::memory::Seen]| -> Vec<oblivio_engine::Leaf> {
+        let leaves = |trace: &[oblivio_engine::memory::MemoryEvent]| -> Vec<oblivio_engine::Leaf> {
             trace.iter().flat_map(|seen| match seen {
-                oblivio_engine::memory::Seen::Read(leaves, _) => leaves.clone(),
+                oblivio_engine::memory::MemoryEvent::Read(leaves, _) => leaves.clone(),
                 _ => Vec::new(),
             }).collect()
         };

@@ -2,7 +2,7 @@
 //! And the tags detect every change.
 
 use crate::cases;
-use oblivio_engine::memory::{MemoryBuckets, Seen};
+use oblivio_engine::memory::{MemoryBuckets, MemoryEvent};
 use oblivio_engine::tree::{Eviction, TreeConfig, TreeKeys, TreeOram};
 use oblivio_engine::{Action, BlockId, BlockOp, BucketId, EngineError, Leaf, Level, carry_out};
 use proptest::prelude::*;
@@ -111,12 +111,12 @@ proptest! {
             requests += asked;
             store.trace.clear();
             store.access(&mut engine, ops).expect("nothing was tampered with");
-            let Some(Seen::Read(leaves, read)) = store.trace.first() else {
+            let Some(MemoryEvent::Read(leaves, read)) = store.trace.first() else {
                 panic!("a batch is one round that reads first");
             };
             let expected = onlooker.predict(leaves, asked + upkeep);
             let written = match store.trace.get(1) {
-                Some(Seen::Write(buckets)) => buckets.clone(),
+                Some(MemoryEvent::Write(buckets)) => buckets.clone(),
                 _ => Vec::new(),
             };
             prop_assert_eq!((read.clone(), written), expected);
@@ -155,8 +155,8 @@ proptest! {
             let read = BlockOp { id: BlockId(id), action: Action::Read };
             let result = store.access(&mut engine, vec![read]);
             let on_path = store.trace.iter().any(|seen| match seen {
-                Seen::Read(_, buckets) => buckets.contains(&name),
-                Seen::Write(..) => false,
+                MemoryEvent::Read(_, buckets) => buckets.contains(&name),
+                MemoryEvent::Write(..) => false,
             });
             match result {
                 Ok(answers) => {

@@ -3,7 +3,8 @@
 use crate::plain::{BYTES, Plain, read};
 use crate::seeds;
 use oblivio_engine::pyramid::{
-    Event, Left, MergeJob, PyramidConfig, PyramidKeys, PyramidOram, RoundJob, Settle, WITHIN_TABLE,
+    AskEvent, Left, MergeJob, PyramidConfig, PyramidKeys, PyramidOram, RoundJob, Settle,
+    WITHIN_TABLE,
 };
 use oblivio_engine::{
     Action, BlockId, BlockOp, Carrier, EngineError, Extent, Read, Write, advance,
@@ -32,7 +33,7 @@ impl From<EngineError> for Stop {
 struct Disk {
     tables: BTreeMap<u64, Vec<u8>>,
     checkpoint: Option<Vec<u8>>,
-    events: Vec<Event>,
+    events: Vec<AskEvent>,
     /// Writes until the next crash.
     left: u64,
     /// Slots read of each table that lives, and the lists of reads so far.
@@ -48,7 +49,7 @@ impl Disk {
         Ok(())
     }
 
-    fn log(&mut self, event: Event) -> Result<(), Stop> {
+    fn log(&mut self, event: AskEvent) -> Result<(), Stop> {
         self.write_next()?;
         self.events.push(event);
         Ok(())
@@ -150,7 +151,7 @@ impl Session {
     fn begin(&mut self, disk: &mut Disk, ops: &mut VecDeque<BlockOp>) -> Result<(), Stop> {
         let all: Vec<_> = ops.iter().cloned().collect();
         if let Some(round) = self.engine.begin_round(ops)? {
-            disk.log(Event::Intent(round.intent().clone()))?;
+            disk.log(AskEvent::Intent(round.intent().clone()))?;
             let mine = all[..all.len() - ops.len()].to_vec();
             self.rounds.push_back((round, mine));
         }
@@ -164,7 +165,7 @@ impl Session {
         }
         if !advance(&mut self.merges[at], &mut self.engine, disk)? {
             let merged = self.merges.remove(at);
-            disk.log(Event::Merged(merged.merged().expect("it is done").clone()))?;
+            disk.log(AskEvent::Merged(merged.merged().expect("it is done").clone()))?;
         }
         Ok(())
     }
@@ -177,7 +178,7 @@ impl Session {
         if !advance(&mut self.rounds[at].0, &mut self.engine, disk)? {
             assert_eq!(at, 0, "they are served in order");
             let (mut round, ops) = self.rounds.pop_front().expect("it is there");
-            disk.log(Event::Settle(round.settle().expect("it is done")))?;
+            disk.log(AskEvent::Settle(round.settle().expect("it is done")))?;
             // What is settled is there, acknowledged or not.
             let expected: Vec<_> = ops.iter().map(|op| self.model.serve(op)).collect();
             assert_eq!(round.into_answers(), expected);
@@ -334,5 +335,8 @@ fn a_cut_checkpoint_is_refused_and_a_changed_one_does_no_harm() {
         }
     }
     let mut other = empty(1);
-    assert!(other.replay(Event::Settle(Settle(vec![Left::Absent]))).is_err(), "nothing was shown");
+    assert!(
+        other.replay(AskEvent::Settle(Settle(vec![Left::Absent]))).is_err(),
+        "nothing was shown"
+    );
 }

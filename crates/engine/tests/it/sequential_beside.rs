@@ -3,7 +3,7 @@
 
 use crate::sequential_run::{Run, Write, config, paged};
 use oblivio_engine::sequential::{Flushing, SequentialConfig};
-use oblivio_engine::{BlockId, Carrier, Data, EngineError, Extent, Job, Part, Step};
+use oblivio_engine::{BlockId, Carrier, Data, EngineError, Extent, Job, Step, WorkPart};
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::scaled;
 use std::collections::BTreeMap;
@@ -93,7 +93,7 @@ impl Writer {
             }
             self.meanwhile();
             if self.dice.below(3) > 0 {
-                batch.parts(1).into_iter().for_each(Part::run);
+                batch.parts(1).into_iter().for_each(WorkPart::run);
             }
         }
         let answers = batch.into_answers();
@@ -151,7 +151,7 @@ fn work_that_was_never_done_ends_a_flush() {
             if step == at {
                 parts.pop();
             }
-            parts.into_iter().for_each(Part::run);
+            parts.into_iter().for_each(WorkPart::run);
         }
     }
     assert_eq!(forgotten, 2, "once what is opened, once what is sealed");

@@ -7,7 +7,7 @@ use crate::cases;
 use crate::sequential_run::config;
 use crate::sequential_run::model::{Model, Place};
 use oblivio_engine::BlockId;
-use oblivio_engine::sequential::{Accessed, Home, SequentialConfig, Turn};
+use oblivio_engine::sequential::{Accessed, BlockHome, SequentialConfig, Turn};
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::scaled;
 use proptest::prelude::*;
@@ -168,7 +168,7 @@ fn a_formula_that_is_off_by_a_turn_names_other_places() {
         let (Ok(Accessed::At(time)), true) = (known, generation.level < schedule.last()) else {
             continue;
         };
-        let home = Home::Stored(generation);
+        let home = BlockHome::Stored(generation);
         assert_eq!(schedule.home(time, now), home);
         early += u32::from(schedule.home(time, Turn(now.0 + 1)) != home);
         late += u32::from(schedule.home(time, Turn(now.0 - 1)) != home);

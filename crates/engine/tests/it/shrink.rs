@@ -2,7 +2,7 @@
 //! small as ever, and no path is shown twice.
 
 use crate::cases;
-use oblivio_engine::memory::{MemoryBuckets, Seen};
+use oblivio_engine::memory::{MemoryBuckets, MemoryEvent};
 use oblivio_engine::tree::{
     Eviction, STASH_BOUND, Shape, TreeConfig, TreeKeys, TreeOram, shape_for,
 };
@@ -316,7 +316,7 @@ impl Onlooker {
 }
 
 /// The trace of an event, and the lengths of the stored buckets after it.
-type Shown = (Vec<Seen>, BTreeMap<u64, usize>);
+type Shown = (Vec<MemoryEvent>, BTreeMap<u64, usize>);
 
 fn run(events: &[(Event, Vec<u64>)], discards: bool, steps: bool) -> (TreeOram, Vec<Shown>) {
     let engine = TreeOram::new(config(BLOCKS, steps), BLOCKS, TreeKeys::from_seed(3));
@@ -372,13 +372,13 @@ proptest! {
                 Event::Batch(ops) => (ops.len() as u64, 0),
                 Event::Maintain(paths) => (0, *paths),
             };
-            let Some(Seen::Read(leaves, read)) = seen.first() else {
+            let Some(MemoryEvent::Read(leaves, read)) = seen.first() else {
                 panic!("a batch is one round that reads first");
             };
             let (drawn, scheduled) = onlooker.counts(asked, extra);
             prop_assert_eq!(leaves.len() as u64, drawn + scheduled);
             let written = match seen.get(1) {
-                Some(Seen::Write(buckets)) => buckets.clone(),
+                Some(MemoryEvent::Write(buckets)) => buckets.clone(),
                 _ => Vec::new(),
             };
             let numbers = |buckets: &[BucketId]| -> Vec<u64> {
@@ -427,7 +427,7 @@ fn no_label_is_shown_twice() {
         store.trace.clear();
         let ops = ids.iter().map(|&id| op(id, round % 3 == 0)).collect();
         store.access(&mut engine, ops).expect("sound");
-        let Some(Seen::Read(leaves, _)) = store.trace.first() else { panic!("it reads") };
+        let Some(MemoryEvent::Read(leaves, _)) = store.trace.first() else { panic!("it reads") };
         let depth = engine.depth().0;
         for (id, leaf) in ids.iter().zip(leaves) {
             *shown.entry((*id, leaf.0 >> (depth - 20))).or_insert(0) += 1;

@@ -11,7 +11,7 @@ use crate::clock::CpuClock;
 use crate::defaults;
 use crate::growth::fill;
 use anyhow::Result;
-use oblivio_audit::{Options, compare};
+use oblivio_audit::{AuditOptions, compare};
 use oblivio_engine::tree::{Eviction, TreeConfig, TreeKeys, TreeOram};
 use oblivio_testkit::SplitMix64;
 
@@ -288,7 +288,7 @@ fn tell(way: Way, point: &mut Point, depth: u32, looks: usize) -> Result<()> {
                 let of = |leaves: &Vec<u64>| leaves.iter().copied().take(drawn).collect();
                 trace(depth, shown.iter().map(of).collect::<Vec<_>>())
             };
-            let options = Options { false_alarm_rate: rate, ..Options::default() };
+            let options = AuditOptions { false_alarm_rate: rate, ..AuditOptions::default() };
             lengths(&traces[0]) != lengths(&traces[1])
                 || !compare(&drawn(&traces[0]), &drawn(&traces[1]), &options).passed()
         }

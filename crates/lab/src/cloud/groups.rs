@@ -5,7 +5,7 @@
 //! Ren et al., ISCA 2013). Ours reads a group's path and takes its blocks out. After a fixed number
 //! of blocks it rewrites the next path in reverse lexicographic order, whatever the stash holds.
 
-use oblivio_audit::{Request, Trace, union_of_paths};
+use oblivio_audit::{Trace, TraceRequest, union_of_paths};
 use oblivio_testkit::SplitMix64;
 
 /// When paths are rewritten.
@@ -240,14 +240,14 @@ impl Groups {
 pub fn trace(depth: u32, requests: impl IntoIterator<Item = Vec<u64>>) -> Trace {
     let request = |leaves: Vec<u64>| {
         let buckets = union_of_paths(&leaves, depth);
-        Request {
+        TraceRequest {
             leaves,
             depth,
             reads: buckets,
             writes: buckets,
             bytes_read: buckets.into(),
             bytes_written: buckets.into(),
-            ..Request::default()
+            ..TraceRequest::default()
         }
     };
     Trace { depth, requests: requests.into_iter().map(request).collect() }

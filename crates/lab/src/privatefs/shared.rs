@@ -8,8 +8,8 @@ use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_engine::Action;
 use oblivio_engine::BlockId;
 use oblivio_engine::pyramid::share::{
-    AnswerRecord, Ask, AskRecord, Duty, Follower, MemoryServer, Reply, Scribe, Seq, Session, Show,
-    Term,
+    AnswerRecord, Ask, AskRecord, Duty, DutyReply, Follower, MemoryServer, Scribe, Seq, Session,
+    Show, Term,
 };
 use oblivio_engine::pyramid::{Name, Operation, PyramidConfig, PyramidKeys, PyramidOram};
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ enum Message {
     Window,
     /// With the scribe's own asks.
     DutyAtServer(Box<Duty>, Vec<AskRecord>),
-    ReplyAtScribe(Reply),
+    ReplyAtScribe(DutyReply),
     AnswerAtClient(AnswerRecord),
 }
 
@@ -251,9 +251,9 @@ impl Shared {
         self.server.carry_out(self.term, duty)?;
         while let Some(reply) = self.server.reply(0) {
             let (bytes, class) = match &reply {
-                Reply::Sums(_, sums) => (sums.iter().map(Vec::len).sum(), Class::Query),
-                Reply::Slots(_, slots) => (slots.len(), Class::Background),
-                Reply::Built(_) => (SPOT as usize, Class::Background),
+                DutyReply::Sums(_, sums) => (sums.iter().map(Vec::len).sum(), Class::Query),
+                DutyReply::Slots(_, slots) => (slots.len(), Class::Background),
+                DutyReply::Built(_) => (SPOT as usize, Class::Background),
             };
             self.net.serve(disk, bytes as u64, class, Message::ReplyAtScribe(reply));
         }

@@ -200,7 +200,7 @@ mod tests {
     use crate::sequential::detwo::{Areas, DetWo, Reads};
     use crate::sequential::plain::Plain;
     use oblivio_engine::{Action, BlockId, BlockOp};
-    use oblivio_store::{Answer, Call, Layer, MemoryStore, Result};
+    use oblivio_store::{Layer, MemoryStore, Result, StoreAnswer, StoreCall};
     use oblivio_testkit::fault::{Fault, FaultPlan, Repeat};
     use oblivio_testkit::{FaultStore, SplitMix64};
     use oblivio_volume::{BlockReader, BlockSpace};
@@ -303,8 +303,8 @@ mod tests {
             &self.0
         }
 
-        fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
-            let late = matches!(call, Call::Read(_)) && thread::current().name() == Some(LATE);
+        fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
+            let late = matches!(call, StoreCall::Read(_)) && thread::current().name() == Some(LATE);
             if late && !self.2.swap(true, Ordering::SeqCst) {
                 for barrier in &self.1 {
                     barrier.wait();

@@ -9,7 +9,7 @@
 //!
 //! It is a model: no read-ahead beyond the 64 KiB, no queue in the disk, no file system journal.
 
-use oblivio_store::{Answer, Call, Layer, Result, Store};
+use oblivio_store::{Layer, Result, Store, StoreAnswer, StoreCall};
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -157,21 +157,21 @@ impl<S: Store> Layer for Turning<S> {
         &self.inner
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         match call {
-            Call::Read(reads) => self.wait(|head| {
+            StoreCall::Read(reads) => self.wait(|head| {
                 head.read(reads.iter().map(|it| (it.object, it.offset, it.buf.len())))
             }),
-            Call::Write(writes) => self.wait(|head| {
+            StoreCall::Write(writes) => self.wait(|head| {
                 head.write(writes.iter().map(|it| (it.object, it.offset, it.data.len())))
             }),
-            Call::WriteDurable(it) => self.wait(|head| {
+            StoreCall::WriteDurable(it) => self.wait(|head| {
                 head.write([(it.object, it.offset, it.data.len())].into_iter()) + head.flush()
             }),
-            Call::Put(object, data, _) => {
+            StoreCall::Put(object, data, _) => {
                 self.wait(|head| head.write([(*object, 0, data.len())].into_iter()) + head.flush())
             }
-            Call::Sync(_) => self.wait(Head::flush),
+            StoreCall::Sync(_) => self.wait(Head::flush),
             _ => {}
         }
         call.on(&self.inner)

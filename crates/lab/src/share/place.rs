@@ -5,14 +5,16 @@ use super::proxy::Proxy;
 use crate::report::count;
 use crate::tool::Tool;
 use anyhow::{Context, Result, ensure};
-use oblivio_client::{Client, Keyed, NewShared, Options, Unremembered, create, unlock};
+use oblivio_client::{Client, ClientOptions, Keyed, NewShared, Unremembered, create, unlock};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::Action;
 use oblivio_engine::BlockId;
 use oblivio_engine::pyramid::share::Ask;
 use oblivio_engine::pyramid::{Name, Operation, PyramidConfig};
 use oblivio_share::StoredShare;
-use oblivio_share::{Address, Device, Patience, RemoteShare, Token, Wish, admit, wish};
+use oblivio_share::{
+    AdminRequest, KnownDevice, LinePatience, RemoteShare, ShareAddress, Token, admit, wish,
+};
 use oblivio_store::share::Share;
 use oblivio_testkit::SplitMix64;
 use std::io::{BufRead, BufReader};
@@ -139,7 +141,8 @@ impl Place {
 
 /// Writes all blocks once, and goes on for a cycle of all bases.
 fn fill(share: &Arc<StoredShare>, keyed: &Keyed, blocks: u64) -> Result<()> {
-    let options = |scribe| Options { timeout: Duration::from_secs(600), scribe, notices: false };
+    let options =
+        |scribe| ClientOptions { timeout: Duration::from_secs(600), scribe, notices: false };
     let open = |scribe| {
         let share: Box<dyn Share> = Box::new(Arc::clone(share));
         Client::open(share, keyed.clone(), Box::new(Unremembered::default()), options(scribe))
@@ -216,11 +219,11 @@ impl<'p> Served<'p> {
     /// # Errors
     /// Those of the server.
     pub fn token(&self, device: &str) -> Result<Token> {
-        let device = Device { volume: VOLUME.into(), name: device.into() };
+        let device = KnownDevice { volume: VOLUME.into(), name: device.into() };
         // A folder that is kept knows the devices of the runs before.
-        let _ = wish(&self.place.folder, &Wish::Revoke(device.clone()));
+        let _ = wish(&self.place.folder, &AdminRequest::Revoke(device.clone()));
         let (host, port) = (self.proxy.address.ip().to_string(), self.proxy.address.port());
-        let address = Address { host, port, volume: VOLUME.into() };
+        let address = ShareAddress { host, port, volume: VOLUME.into() };
         Ok(admit(&self.place.folder, &device.name, address)?)
     }
 
@@ -229,7 +232,7 @@ impl<'p> Served<'p> {
     /// # Errors
     /// Those of the server.
     pub fn line(&self, device: &str) -> Result<RemoteShare> {
-        Ok(RemoteShare::new(self.token(device)?, Patience::default())?)
+        Ok(RemoteShare::new(self.token(device)?, LinePatience::default())?)
     }
 
     /// A client on such a way.
@@ -237,7 +240,7 @@ impl<'p> Served<'p> {
     /// # Errors
     /// Those of the client.
     pub fn client(&self, share: Box<dyn Share>, scribe: bool) -> Result<Client> {
-        let options = Options { timeout: Duration::from_secs(120), scribe, notices: false };
+        let options = ClientOptions { timeout: Duration::from_secs(120), scribe, notices: false };
         let known = Box::new(Unremembered::default());
         Ok(Client::open(share, self.place.keyed.clone(), known, options)?)
     }

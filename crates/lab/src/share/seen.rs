@@ -3,7 +3,7 @@
 //! All of it is public: after each r asks of the order a turn is due, and a switch ends one. An
 //! early merge has a switch and no turn, so it can only make the count too small, by one each.
 
-use oblivio_store::share::{Call, Entry, Reply, Result, Share, ShareError};
+use oblivio_store::share::{HistoryEntry, Result, Share, ShareCall, ShareError, ShareReply};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -69,24 +69,26 @@ impl Meter {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn see(&self, call: &Call<'_>) {
+    fn see(&self, call: &ShareCall<'_>) {
         let mut guard = self.inside();
         let inside = &mut *guard;
         match call {
-            Call::Append { number, entry, .. } if inside.records.insert(number.0) => match entry {
-                Entry::Show(show) => {
-                    inside.asks += show.fetches.len() as u64;
-                    inside.counts.asks += show.fetches.len() as u64;
-                    inside.counts.batches += 1;
+            ShareCall::Append { number, entry, .. } if inside.records.insert(number.0) => {
+                match entry {
+                    HistoryEntry::Show(show) => {
+                        inside.asks += show.fetches.len() as u64;
+                        inside.counts.asks += show.fetches.len() as u64;
+                        inside.counts.batches += 1;
+                    }
+                    HistoryEntry::Switch(_) => {
+                        inside.switches += 1;
+                        inside.counts.switches += 1;
+                    }
+                    HistoryEntry::Tell(_) | HistoryEntry::Note(_) => {}
                 }
-                Entry::Switch(_) => {
-                    inside.switches += 1;
-                    inside.counts.switches += 1;
-                }
-                Entry::Tell(_) | Entry::Note(_) => {}
-            },
-            Call::Slots { spots, .. } => inside.counts.merged += spots.len() as u64,
-            Call::Upload { piece, .. } => inside.counts.stored += piece.len() as u64,
+            }
+            ShareCall::Slots { spots, .. } => inside.counts.merged += spots.len() as u64,
+            ShareCall::Upload { piece, .. } => inside.counts.stored += piece.len() as u64,
             _ => {}
         }
         let behind = (inside.asks / self.turn_asks).saturating_sub(inside.switches);
@@ -99,10 +101,10 @@ impl<S: Share> Share for Counted<S> {
         self.below.device()
     }
 
-    fn call(&self, call: Call<'_>) -> Result<Reply> {
+    fn call(&self, call: ShareCall<'_>) -> Result<ShareReply> {
         self.meter.see(&call);
         let (name, begin) = (name(&call), Instant::now());
-        let done: std::result::Result<Reply, ShareError> = self.below.call(call);
+        let done: std::result::Result<ShareReply, ShareError> = self.below.call(call);
         let mut inside = self.meter.inside();
         let (count, time) = inside.counts.calls.entry(name).or_default();
         (*count, *time) = (*count + 1, *time + begin.elapsed());
@@ -110,19 +112,19 @@ impl<S: Share> Share for Counted<S> {
     }
 }
 
-fn name(call: &Call<'_>) -> &'static str {
+fn name(call: &ShareCall<'_>) -> &'static str {
     match call {
-        Call::Ask(_) => "ask",
-        Call::Answers { .. } => "answers",
-        Call::Notices { .. } => "notices",
-        Call::Asks { .. } => "asks",
-        Call::Append { .. } => "append",
-        Call::Durable { .. } => "durable",
-        Call::Sums { .. } => "sums",
-        Call::Slots { .. } => "slots",
-        Call::Upload { .. } => "upload",
-        Call::Finish { .. } => "finish",
-        Call::Save { .. } => "save",
+        ShareCall::Ask(_) => "ask",
+        ShareCall::Answers { .. } => "answers",
+        ShareCall::Notices { .. } => "notices",
+        ShareCall::Asks { .. } => "asks",
+        ShareCall::Append { .. } => "append",
+        ShareCall::Durable { .. } => "durable",
+        ShareCall::Sums { .. } => "sums",
+        ShareCall::Slots { .. } => "slots",
+        ShareCall::Upload { .. } => "upload",
+        ShareCall::Finish { .. } => "finish",
+        ShareCall::Save { .. } => "save",
         _ => "other",
     }
 }

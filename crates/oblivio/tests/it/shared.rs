@@ -1,7 +1,7 @@
 //! Volumes that computers share, through the same calls as any other.
 
 use oblivio::{CreateOptions, Error, OpenOptions, Result, Volume};
-use oblivio_share::{Address, Server, admit};
+use oblivio_share::{Server, ShareAddress, admit};
 use oblivio_testkit::eventually;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -38,7 +38,7 @@ impl Team {
         let file = self.folder.path().join(format!("{computer}.{volume}.token"));
         if !file.exists() {
             let (host, port) = ("127.0.0.1".to_owned(), self.port());
-            let address = Address { host, port, volume: volume.into() };
+            let address = ShareAddress { host, port, volume: volume.into() };
             let token = admit(&self.folder.path().join("server"), computer, address);
             token.expect("admitted").store(&file).expect("a file");
         }

@@ -6,7 +6,7 @@
 
 use super::super::failure::{Fault, Kind, Said};
 use super::super::gate::Gate;
-use super::super::secrets::Secret;
+use super::super::secrets::StoreSecret;
 use super::http::{Answer, Ask, Judge, Refusal, kind_of, once, text_at};
 use super::tokens::Tokens;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Client {
         self.gate.close(self.gate.times(), None);
     }
 
-    async fn token(&self) -> Result<Secret, Fault> {
+    async fn token(&self) -> Result<StoreSecret, Fault> {
         self.tokens.current(|ask| self.renewal(ask)).await
     }
 

@@ -2,8 +2,8 @@
 
 use super::super::config::SecretFrom;
 use super::super::driver::Driver;
-use super::super::secrets::Secret;
-use super::super::url::{Place, Service, is_safe};
+use super::super::secrets::StoreSecret;
+use super::super::url::{OnlinePlace, Service, is_safe};
 use super::account::Shared;
 use super::client::{AT_ONCE, Client};
 use super::http::Judge;
@@ -38,8 +38,8 @@ const ONEDRIVE: Addresses = Addresses {
 /// The driver for a place, with the tokens that the secret holds. Newer ones are kept where it is
 /// from.
 pub(crate) fn driver(
-    place: &Place,
-    secret: &Secret,
+    place: &OnlinePlace,
+    secret: &StoreSecret,
     from: &SecretFrom,
     connections: reqwest::ClientBuilder,
 ) -> Result<Box<dyn Driver>, &'static str> {
@@ -64,7 +64,7 @@ pub(crate) fn driver(
 }
 
 /// Where a place's service answers really: at another server, if the URL names one.
-pub(super) fn addresses_at(place: &Place) -> Result<impl Fn(&str) -> String, &'static str> {
+pub(super) fn addresses_at(place: &OnlinePlace) -> Result<impl Fn(&str) -> String, &'static str> {
     let endpoint = place.query("endpoint").map(|it| it.trim_end_matches('/').to_owned());
     if endpoint.as_ref().is_some_and(|it| !is_safe(it)) {
         return Err("the endpoint must begin with https://, as it gets a token");

@@ -1,7 +1,7 @@
 //! One request to an account, and what may come back.
 
 use super::super::failure::{Fault, Kind, Said};
-use super::super::secrets::Secret;
+use super::super::secrets::StoreSecret;
 use opendal::Buffer;
 use reqwest::Method;
 use serde_json::Value;
@@ -128,7 +128,7 @@ pub(super) fn text_at(body: &[u8], pointer: &str) -> String {
 pub(super) async fn once(
     http: &reqwest::Client,
     ask: &Ask,
-    token: Option<&Secret>,
+    token: Option<&StoreSecret>,
     judge: Judge,
 ) -> Result<Answer, Fault> {
     let mut request = http.request(ask.method.clone(), &ask.url);

@@ -9,8 +9,8 @@
 use super::super::failure::Fault;
 use super::super::open::connections;
 use super::super::runtime::Runtime;
-use super::super::secrets::Secret;
-use super::super::url::{Place, Service};
+use super::super::secrets::StoreSecret;
+use super::super::url::{OnlinePlace, Service};
 use super::client::refused_to_give;
 use super::connect::{addresses_at, client, log_on_at};
 use super::http::{escaped, once};
@@ -34,19 +34,19 @@ const A_REQUEST: Duration = Duration::from_secs(10);
 
 /// The program that asks for tokens, as it is registered with the service.
 #[derive(Debug)]
-pub struct Client {
+pub struct Registration {
     /// Its id.
     pub id: String,
     /// Its secret, where the service wants one of programs that cannot keep it.
-    pub secret: Option<Secret>,
+    pub secret: Option<StoreSecret>,
 }
 
 /// What shows that a code was asked for here.
 #[derive(Debug)]
 pub struct Proof {
-    verifier: Secret,
+    verifier: StoreSecret,
     challenge: String,
-    state: Secret,
+    state: StoreSecret,
 }
 
 impl Proof {
@@ -54,9 +54,9 @@ impl Proof {
     #[must_use]
     pub fn new(random: &[u8; 48], sha256: impl Fn(&[u8]) -> [u8; 32]) -> Self {
         let (verifier, state) = random.split_at(32);
-        let verifier = Secret::new(URL_SAFE_NO_PAD.encode(verifier));
+        let verifier = StoreSecret::new(URL_SAFE_NO_PAD.encode(verifier));
         let challenge = URL_SAFE_NO_PAD.encode(sha256(verifier.reveal().as_bytes()));
-        Self { verifier, challenge, state: Secret::new(URL_SAFE_NO_PAD.encode(state)) }
+        Self { verifier, challenge, state: StoreSecret::new(URL_SAFE_NO_PAD.encode(state)) }
     }
 }
 
@@ -90,7 +90,7 @@ pub struct LogOn {
     redirect: String,
     tokens: String,
     scope: &'static str,
-    client: Client,
+    client: Registration,
     proof: Proof,
 }
 
@@ -115,8 +115,8 @@ impl LogOn {
     /// # Errors
     /// The port is taken, or the place is no account.
     pub fn begin(
-        place: &Place,
-        client: Client,
+        place: &OnlinePlace,
+        client: Registration,
         proof: Proof,
         port: u16,
     ) -> Result<Self, LogOnError> {
@@ -169,7 +169,7 @@ impl LogOn {
     ///
     /// # Errors
     /// Nobody came in time; the service says no, or does not answer.
-    pub fn finish(self, runtime: &Runtime, patience: Duration) -> Result<Secret, LogOnError> {
+    pub fn finish(self, runtime: &Runtime, patience: Duration) -> Result<StoreSecret, LogOnError> {
         let done = runtime.one(Box::pin(async move {
             let code = match timeout(patience, self.code()).await {
                 Err(_) => return Ok(Err(LogOnError::TimedOut)),
@@ -182,7 +182,7 @@ impl LogOn {
     }
 
     /// Answers browsers until one brings the code.
-    async fn code(&self) -> Result<Secret, LogOnError> {
+    async fn code(&self) -> Result<StoreSecret, LogOnError> {
         let failed = |error: io::Error| LogOnError::Port(0, error.kind());
         let listener = self.listener.try_clone().map_err(failed)?;
         let listener = tokio::net::TcpListener::from_std(listener).map_err(failed)?;
@@ -205,7 +205,7 @@ impl LogOn {
     fn judge(
         &self,
         target: &str,
-    ) -> (&'static str, &'static str, Option<Result<Secret, LogOnError>>) {
+    ) -> (&'static str, &'static str, Option<Result<StoreSecret, LogOnError>>) {
         let url = reqwest::Url::parse("http://localhost").and_then(|base| base.join(target));
         let Some(url) = url.ok().filter(|url| url.path() == "/") else {
             return ("404 Not Found", "There is nothing here.", None);
@@ -221,7 +221,7 @@ impl LogOn {
         match (value("code"), value("error")) {
             (Some(code), None) => {
                 let says = "Oblivio has what it needs. See the terminal, and close this page.";
-                ("200 OK", says, Some(Ok(Secret::new(code.to_string()))))
+                ("200 OK", says, Some(Ok(StoreSecret::new(code.to_string()))))
             }
             (_, error) => {
                 let word = word(error.as_deref().map_or("", |it| it.as_str()));
@@ -231,7 +231,7 @@ impl LogOn {
         }
     }
 
-    async fn exchange(&self, code: &Secret) -> Result<Secret, LogOnError> {
+    async fn exchange(&self, code: &StoreSecret) -> Result<StoreSecret, LogOnError> {
         let mut pairs = vec![
             ("grant_type", "authorization_code"),
             ("code", code.reveal()),
@@ -254,12 +254,12 @@ impl LogOn {
             client_id: self.client.id.clone(),
             client_secret: self.client.secret.clone(),
             scope: Some(self.scope.to_owned()),
-            refresh_token: Some(Secret::new(refresh)),
-            access_token: Some(Secret::new(given.access_token)),
+            refresh_token: Some(StoreSecret::new(refresh)),
+            access_token: Some(StoreSecret::new(given.access_token)),
             expires_at: now() + given.expires_in.unwrap_or(USUAL),
         };
         let text = serde_json::to_string(&stored);
-        text.map(Secret::new).map_err(|_| LogOnError::Setup("the tokens cannot be written"))
+        text.map(StoreSecret::new).map_err(|_| LogOnError::Setup("the tokens cannot be written"))
     }
 }
 

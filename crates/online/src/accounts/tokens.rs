@@ -13,7 +13,7 @@
 
 use super::super::config::SecretFrom;
 use super::super::failure::{Fault, Kind};
-use super::super::secrets::Secret;
+use super::super::secrets::StoreSecret;
 use super::http::{Answer, Ask, escaped, not_understood};
 use opendal::Buffer;
 use reqwest::Method;
@@ -34,13 +34,13 @@ pub(super) struct Stored {
     #[serde(default)]
     pub(super) client_id: String,
     #[serde(default, with = "hidden", skip_serializing_if = "Option::is_none")]
-    pub(super) client_secret: Option<Secret>,
+    pub(super) client_secret: Option<StoreSecret>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) scope: Option<String>,
     #[serde(default, with = "hidden", skip_serializing_if = "Option::is_none")]
-    pub(super) refresh_token: Option<Secret>,
+    pub(super) refresh_token: Option<StoreSecret>,
     #[serde(default, with = "hidden")]
-    pub(super) access_token: Option<Secret>,
+    pub(super) access_token: Option<StoreSecret>,
     /// In seconds since 1970. It may be wrong, or missing: then the service says so.
     #[serde(default)]
     pub(super) expires_at: u64,
@@ -48,11 +48,11 @@ pub(super) struct Stored {
 
 /// A secret as a text.
 mod hidden {
-    use crate::secrets::Secret;
+    use crate::secrets::StoreSecret;
     use serde::{Deserialize, Deserializer, Serializer};
 
     pub(super) fn serialize<S: Serializer>(
-        secret: &Option<Secret>,
+        secret: &Option<StoreSecret>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
         match secret {
@@ -63,8 +63,8 @@ mod hidden {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
-    ) -> Result<Option<Secret>, D::Error> {
-        Option::<String>::deserialize(from).map(|it| it.map(Secret::new))
+    ) -> Result<Option<StoreSecret>, D::Error> {
+        Option::<String>::deserialize(from).map(|it| it.map(StoreSecret::new))
     }
 }
 
@@ -72,9 +72,9 @@ mod hidden {
 #[derive(Deserialize)]
 struct Renewed {
     #[serde(with = "hidden")]
-    access_token: Option<Secret>,
+    access_token: Option<StoreSecret>,
     #[serde(default, with = "hidden")]
-    refresh_token: Option<Secret>,
+    refresh_token: Option<StoreSecret>,
     expires_in: Option<u64>,
 }
 
@@ -84,7 +84,7 @@ impl Stored {
     }
 
     /// The access token, if it is good for a while.
-    fn fresh(&self) -> Option<&Secret> {
+    fn fresh(&self) -> Option<&StoreSecret> {
         let old = self.expires_at != 0 && self.expires_at < now() + EARLY;
         self.access_token.as_ref().filter(|_| !old || self.refresh_token.is_none())
     }
@@ -135,7 +135,7 @@ pub(super) struct Tokens {
 impl Tokens {
     /// The tokens that a secret holds, where it is from, and who renews them.
     pub(super) fn new(
-        secret: &Secret,
+        secret: &StoreSecret,
         from: Option<SecretFrom>,
         url: String,
     ) -> Result<Self, &'static str> {
@@ -144,7 +144,7 @@ impl Tokens {
             let needs = "the account's tokens are not understood: they are one JSON object";
             Stored::parse(text).ok_or(needs)?
         } else {
-            let access_token = Some(Secret::new(text.to_owned()));
+            let access_token = Some(StoreSecret::new(text.to_owned()));
             let client_id = String::new();
             Stored { access_token, client_id, ..Stored::parse("{}").ok_or("no tokens")? }
         };
@@ -158,7 +158,7 @@ impl Tokens {
     }
 
     /// A token that should be good.
-    pub(super) async fn current<F>(&self, send: impl FnOnce(Ask) -> F) -> Result<Secret, Fault>
+    pub(super) async fn current<F>(&self, send: impl FnOnce(Ask) -> F) -> Result<StoreSecret, Fault>
     where
         F: Future<Output = Result<Answer, Fault>>,
     {
@@ -172,9 +172,9 @@ impl Tokens {
     /// A new token, as the service refuses this one. Another request may have got it already.
     pub(super) async fn renew<F>(
         &self,
-        refused: &Secret,
+        refused: &StoreSecret,
         send: impl FnOnce(Ask) -> F,
-    ) -> Result<Secret, Fault>
+    ) -> Result<StoreSecret, Fault>
     where
         F: Future<Output = Result<Answer, Fault>>,
     {
@@ -188,9 +188,9 @@ impl Tokens {
     async fn fetch<F>(
         &self,
         stored: &mut Stored,
-        refused: Option<&Secret>,
+        refused: Option<&StoreSecret>,
         send: impl FnOnce(Ask) -> F,
-    ) -> Result<Secret, Fault>
+    ) -> Result<StoreSecret, Fault>
     where
         F: Future<Output = Result<Answer, Fault>>,
     {
@@ -219,7 +219,11 @@ impl Tokens {
 
 impl Tokens {
     /// As [`Self::theirs`], while the other process may still be keeping what it has got.
-    async fn await_theirs(&self, stored: &mut Stored, refused: Option<&Secret>) -> Option<Secret> {
+    async fn await_theirs(
+        &self,
+        stored: &mut Stored,
+        refused: Option<&StoreSecret>,
+    ) -> Option<StoreSecret> {
         for pause in [0, 20, 80, 300] {
             sleep(Duration::from_millis(pause)).await;
             if let Some(token) = self.theirs(stored, refused) {
@@ -230,10 +234,10 @@ impl Tokens {
     }
 
     /// A token that another process has got meanwhile, and left there.
-    fn theirs(&self, stored: &mut Stored, refused: Option<&Secret>) -> Option<Secret> {
+    fn theirs(&self, stored: &mut Stored, refused: Option<&StoreSecret>) -> Option<StoreSecret> {
         let text = self.from.as_ref()?.read_again()?;
         *stored = Stored::parse(text.reveal())?;
-        let is_refused = |it: &&Secret| refused.is_some_and(|no| no.reveal() == it.reveal());
+        let is_refused = |it: &&StoreSecret| refused.is_some_and(|no| no.reveal() == it.reveal());
         stored.fresh().filter(|it| !is_refused(it)).cloned()
     }
 }

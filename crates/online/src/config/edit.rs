@@ -3,8 +3,8 @@
 
 use super::{ConfigError, Remotes, SecretFrom, read_private};
 use crate::keyring;
-use crate::secrets::{Ambient, Secret};
-use crate::url::{Place, Service, is_remote_name};
+use crate::secrets::{Ambient, StoreSecret};
+use crate::url::{OnlinePlace, Service, is_remote_name};
 use oblivio_store::replace_file;
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -19,7 +19,7 @@ pub struct NewRemote {
     /// What it is called.
     pub name: String,
     /// Where it is.
-    pub place: Place,
+    pub place: OnlinePlace,
     /// The user, or the id of the key.
     pub user: Option<String>,
     /// The user accepts that a password goes over the network as it is.
@@ -34,11 +34,11 @@ pub enum NewSecret {
     /// It needs none, or has it from elsewhere.
     None,
     /// Kept in the file of remotes.
-    Here(Secret),
+    Here(StoreSecret),
     /// Kept in a file beside the file of remotes, as it changes often.
-    Beside(Secret),
+    Beside(StoreSecret),
     /// Kept in the keyring.
-    Keyring(Secret),
+    Keyring(StoreSecret),
     /// It is in a file already.
     File(String),
     /// A command prints it.

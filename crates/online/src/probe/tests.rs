@@ -3,7 +3,7 @@
 use super::*;
 use crate::{OnlineStore, Runtime, in_memory};
 use oblivio_store::Objects;
-use oblivio_store::{Answer, Call, Layer, PutMode, ReadAt, StoreError};
+use oblivio_store::{Layer, PutMode, ReadAt, StoreAnswer, StoreCall, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -35,31 +35,33 @@ impl Layer for Liar {
         &self.below
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         match call {
-            Call::Put(name, data, PutMode::IfAbsent) if self.lies.creates => {
-                Call::Put(name, data, PutMode::Replace).on(&self.below)
+            StoreCall::Put(name, data, PutMode::IfAbsent) if self.lies.creates => {
+                StoreCall::Put(name, data, PutMode::Replace).on(&self.below)
             }
-            Call::ListUnder(_) if self.lies.lists => match call.on(&self.below)? {
-                Answer::Objects(all) => {
+            StoreCall::ListUnder(_) if self.lies.lists => match call.on(&self.below)? {
+                StoreAnswer::Objects(all) => {
                     let kept = all.into_iter().enumerate().filter(|it| it.0 % 3 != 2);
-                    Ok(Answer::Objects(kept.map(|it| it.1).collect()))
+                    Ok(StoreAnswer::Objects(kept.map(|it| it.1).collect()))
                 }
                 other => Ok(other),
             },
-            Call::Read(reads) if self.lies.ranges => {
+            StoreCall::Read(reads) if self.lies.ranges => {
                 for read in reads.iter_mut() {
                     let (object, buf) = (read.object, &mut *read.buf);
-                    Call::Read(&mut [ReadAt { object, offset: 0, buf }]).on(&self.below)?;
+                    StoreCall::Read(&mut [ReadAt { object, offset: 0, buf }]).on(&self.below)?;
                 }
-                Ok(Answer::Done)
+                Ok(StoreAnswer::Done)
             }
-            Call::Len(name) if self.lies.absent => {
+            StoreCall::Len(name) if self.lies.absent => {
                 let mut said = self.said_absent.lock().unwrap();
-                let answer = Call::Len(name).on(&self.below)?;
+                let answer = StoreCall::Len(name).on(&self.below)?;
                 match answer {
-                    Answer::Number(Some(_)) if said.remove(*name) => Ok(Answer::Number(None)),
-                    Answer::Number(None) => {
+                    StoreAnswer::Number(Some(_)) if said.remove(*name) => {
+                        Ok(StoreAnswer::Number(None))
+                    }
+                    StoreAnswer::Number(None) => {
                         said.insert((*name).to_owned());
                         Ok(answer)
                     }
@@ -71,7 +73,7 @@ impl Layer for Liar {
     }
 }
 
-fn verdict(lies: Lies) -> Verdict {
+fn verdict(lies: Lies) -> ProbeVerdict {
     let runtime = Runtime::new().unwrap();
     let store = in_memory(&runtime).unwrap();
     // What a trial left that was killed goes as well.
@@ -94,8 +96,8 @@ fn an_honest_store_is_used_by_creating() {
     assert_eq!(found.begin, Begin::Exclusive);
     assert_eq!(found.creates, Some(Race { rounds: 6, several_won: 0, nobody_won: 0 }));
     assert_eq!((found.alone.rounds, found.alone.several_won), (6, 0));
-    assert_eq!(found.listed, Lost { of: 6 + 6 * 8, lost: 0 });
-    assert_eq!(found.ranges, Lost { of: 8, lost: 0 });
+    assert_eq!(found.listed, LostCounts { of: 6 + 6 * 8, lost: 0 });
+    assert_eq!(found.ranges, LostCounts { of: 8, lost: 0 });
     assert_eq!(found.speed.ping, Duration::from_millis(1));
     assert_eq!(found.speed.up, 300_000_000);
     assert_eq!(found.lines().len(), 9);

@@ -1,6 +1,6 @@
 //! The trials of a probe, over several connections.
 
-use super::verdict::{Begin, Connect, Effort, Lost, Race, Speed, Torn, Verdict, begin};
+use super::verdict::{Begin, Connect, Effort, LostCounts, ProbeVerdict, Race, Speed, Torn, begin};
 use oblivio_store::{Objects, PutMode, ReadAt, Result, StoreError};
 use oblivio_store::{TRIALS, is_of_trial};
 use std::sync::{Barrier, Mutex, PoisonError};
@@ -28,15 +28,15 @@ impl<'a> Trials<'a> {
         Ok(Self { connect, stores, effort, tag, names: Mutex::default() })
     }
 
-    pub(super) fn run(&self, clock: &dyn Fn() -> Duration) -> Result<Verdict> {
-        let mut verdict = Verdict {
+    pub(super) fn run(&self, clock: &dyn Fn() -> Duration) -> Result<ProbeVerdict> {
+        let mut verdict = ProbeVerdict {
             begin: Begin::Alone,
             creates: None,
             alone: Race::default(),
-            listed: Lost::default(),
-            read: Lost::default(),
-            ranges: Lost::default(),
-            absent_kept: Lost::default(),
+            listed: LostCounts::default(),
+            read: LostCounts::default(),
+            ranges: LostCounts::default(),
+            absent_kept: LostCounts::default(),
             torn: Torn::Unknown,
             speed: Speed::default(),
         };
@@ -75,7 +75,7 @@ impl<'a> Trials<'a> {
     }
 
     /// What one stores, another reads and lists at once.
-    fn at_once(&self, verdict: &mut Verdict) -> Result<()> {
+    fn at_once(&self, verdict: &mut ProbeVerdict) -> Result<()> {
         let prefix = format!("{TRIALS}{}-r", self.tag);
         for round in 0..self.effort.rounds {
             let (one, two) = (&self.stores[round % 2], &self.stores[1 - round % 2]);
@@ -91,11 +91,11 @@ impl<'a> Trials<'a> {
     }
 
     /// Ranges have the right bytes, and none go beyond an object's end.
-    fn ranges(&self) -> Result<Lost> {
+    fn ranges(&self) -> Result<LostCounts> {
         let (name, data) = (self.name("ranges"), pattern(10_000, 7));
         self.stores[0].put(&name, &data, PutMode::Replace)?;
         let two = &*self.stores[1];
-        let mut lost = Lost::default();
+        let mut lost = LostCounts::default();
         for (from, end) in [(0, 10_000), (0, 1), (1, 4097), (9_999, 10_000), (5_000, 5_016)] {
             lost.of += 1;
             lost.lost += usize::from(!has(two, &name, from, &data[from..end])?);
@@ -110,9 +110,9 @@ impl<'a> Trials<'a> {
     }
 
     /// Who saw that an object is not there sees it once it is.
-    fn absent_kept(&self) -> Result<Lost> {
+    fn absent_kept(&self) -> Result<LostCounts> {
         let (one, two) = (&self.stores[0], &self.stores[1]);
-        let mut lost = Lost { of: TRIES, lost: 0 };
+        let mut lost = LostCounts { of: TRIES, lost: 0 };
         for round in 0..TRIES {
             let name = self.name(&format!("late{round}"));
             let before = two.len(&name)?;
@@ -152,7 +152,7 @@ impl<'a> Trials<'a> {
     }
 
     /// Each stores an object of its own at the same moment, and then looks who else has.
-    fn alone(&self, round: usize, verdict: &mut Verdict) -> Result<()> {
+    fn alone(&self, round: usize, verdict: &mut ProbeVerdict) -> Result<()> {
         let racers = self.stores.len();
         let prefix = &format!("{TRIALS}{}-a{round}-", self.tag);
         let seen = self.all_at_once(|racer, store| {

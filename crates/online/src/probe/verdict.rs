@@ -57,7 +57,7 @@ pub struct Race {
 
 /// How many of the things looked for were not there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lost {
+pub struct LostCounts {
     /// Looked for.
     pub of: usize,
     /// Not found, or wrong.
@@ -90,7 +90,7 @@ pub struct Speed {
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ProbeVerdict {
     /// How a session begins.
     pub begin: Begin,
     /// Races for one name. `None` if the service does not promise anything about it.
@@ -98,13 +98,13 @@ pub struct Verdict {
     /// Races to be alone in a list.
     pub alone: Race,
     /// Entries that were in no list right after the put, of any connection.
-    pub listed: Lost,
+    pub listed: LostCounts,
     /// Objects that another connection did not read right after the put.
-    pub read: Lost,
+    pub read: LostCounts,
     /// Ranges that were wrong.
-    pub ranges: Lost,
+    pub ranges: LostCounts,
     /// Objects that were "not there" for one who had asked before they were.
-    pub absent_kept: Lost,
+    pub absent_kept: LostCounts,
     /// What a put leaves that is cut short.
     pub torn: Torn,
     /// How fast it is.
@@ -112,7 +112,7 @@ pub struct Verdict {
 }
 
 /// The rule, over what was found.
-pub(super) fn begin(found: &Verdict) -> Begin {
+pub(super) fn begin(found: &ProbeVerdict) -> Begin {
     let lists = found.listed.lost == 0 && found.alone.several_won == 0;
     let creates = found.creates.is_some_and(|race| race.several_won == 0);
     // Who keeps "not there" in a cache does not see a later session by its name.
@@ -132,7 +132,7 @@ pub(super) fn begin(found: &Verdict) -> Begin {
     }
 }
 
-impl fmt::Display for Lost {
+impl fmt::Display for LostCounts {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.lost {
             0 => write!(out, "all {} right", self.of),
@@ -154,7 +154,7 @@ impl fmt::Display for Race {
     }
 }
 
-impl Verdict {
+impl ProbeVerdict {
     /// The verdict in words, a line for each part.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {

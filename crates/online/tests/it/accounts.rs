@@ -4,7 +4,8 @@
 use crate::{Home, folders, probed};
 use oblivio_online::{Begin, OnlineStore, Runtime};
 use oblivio_store::{
-    Answer, Call, Held, Layer, Objects, Patience, PutMode, ReadAt, Result, RetryStore, StoreError,
+    Held, Layer, Objects, Patience, PutMode, ReadAt, Result, RetryStore, StoreAnswer, StoreCall,
+    StoreError,
 };
 use oblivio_testkit::accounts::{Account, Faults, Kind};
 use oblivio_testkit::conformance::{self, Connector};
@@ -47,16 +48,16 @@ impl Settled {
         Box::new(Self(patient))
     }
 
-    fn created(&self, name: &str, data: &[u8]) -> Result<Answer> {
+    fn created(&self, name: &str, data: &[u8]) -> Result<StoreAnswer> {
         for _ in 0..20 {
             match self.0.put(name, data, PutMode::IfAbsent) {
                 Err(error) if error.may_pass() => {}
-                answer => return answer.map(|()| Answer::Done),
+                answer => return answer.map(|()| StoreAnswer::Done),
             }
             let mut held = vec![0; data.len()];
             match self.0.read(&mut [ReadAt { object: name, offset: 0, buf: &mut held }]) {
                 Err(StoreError::Missing { .. }) => {}
-                Ok(()) if held == data => return Ok(Answer::Done),
+                Ok(()) if held == data => return Ok(StoreAnswer::Done),
                 _ => return Err(StoreError::Exists { object: name.to_owned() }),
             }
         }
@@ -71,9 +72,9 @@ impl Layer for Settled {
         &self.0
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         match call {
-            Call::Put(name, data, PutMode::IfAbsent) => self.created(name, data),
+            StoreCall::Put(name, data, PutMode::IfAbsent) => self.created(name, data),
             _ => call.on(&self.0),
         }
     }

@@ -1,7 +1,7 @@
 //! Log-ons to accounts, where the service must say no.
 
 use crate::Home;
-use oblivio_online::{AccountClient, LogOn, LogOnError, Place, Proof, Secret, Url};
+use oblivio_online::{AccountClient, LogOn, LogOnError, OnlinePlace, Proof, StoreSecret, Url};
 use oblivio_testkit::accounts::{Account, Kind, browse};
 use std::net::TcpListener;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn no_hash(_: &[u8]) -> [u8; 32] {
 fn begin(account: &Account, proof: Proof, port: u16) -> Result<LogOn, LogOnError> {
     let Url::Place(place) = account.url("").parse().unwrap() else { panic!("a place") };
     let (id, secret) = account.client();
-    let secret = secret.map(|it| Secret::new(it.to_owned()));
+    let secret = secret.map(|it| StoreSecret::new(it.to_owned()));
     LogOn::begin(&place, AccountClient { id: id.to_owned(), secret }, proof, port)
 }
 
@@ -99,7 +99,7 @@ fn only_accounts_have_a_log_on_and_only_over_tls() {
         [("sftp://host/a", "only dropbox"), ("dropbox:/?endpoint=http://example.org", "https://")]
     {
         let Url::Place(place) = url.parse().unwrap() else { panic!("a place") };
-        let place: Place = place;
+        let place: OnlinePlace = place;
         let client = AccountClient { id: "x".to_owned(), secret: None };
         let error = LogOn::begin(&place, client, Proof::new(&[9; 48], no_hash), 0).unwrap_err();
         assert!(error.to_string().contains(advice), "{error}");

@@ -7,8 +7,8 @@ mod redirects;
 mod requests;
 
 use oblivio_online::{
-    Ambient, Begin, Effort, OnlineStore, Remotes, Runtime, Torn, Url, Verdict, in_memory, open,
-    probe,
+    Ambient, Begin, Effort, OnlineStore, ProbeVerdict, Remotes, Runtime, Torn, Url, in_memory,
+    open, probe,
 };
 use oblivio_store::{Held, Objects, Patience, RecordStore, RetryStore};
 use oblivio_testkit::FaultStore;
@@ -147,7 +147,7 @@ fn webdav_rclone() {
 }
 
 /// Probes a server, with a runtime for each connection, and says what came out.
-fn probed(name: &str, home: &Home, url: &str) -> Verdict {
+fn probed(name: &str, home: &Home, url: &str) -> ProbeVerdict {
     let connect = || {
         let alone = Home { runtime: Runtime::new().unwrap(), ..home.clone() };
         Ok(Box::new(alone.open(url)) as Box<dyn Objects>)

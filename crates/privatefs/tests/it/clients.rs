@@ -4,7 +4,7 @@ use super::common::{BLOCK, NODE, assert_sound, client};
 use oblivio_privatefs::Session;
 use oblivio_privatefs::testing::Memory;
 use oblivio_privatefs::{
-    Error, FileKind, Lock, LockKind, LockOwner, Name, Notice, ROOT, RenameMode, SetAttr,
+    CacheNotice, Error, FileKind, Lock, LockKind, LockOwner, Name, ROOT, RenameMode, SetAttr,
 };
 
 #[test]
@@ -19,7 +19,7 @@ fn what_one_writes_another_sees_when_it_opens() {
     assert_eq!(b.fs.open(file).unwrap().size, 5);
     assert_eq!(b.fs.read(file, 0, 10).unwrap(), b"first");
     let notices = b.fs.take_notices();
-    assert!(notices.contains(&Notice::Inode(file)), "{notices:?}");
+    assert!(notices.contains(&CacheNotice::Inode(file)), "{notices:?}");
     assert_eq!(b.fs.take_notices(), []);
 }
 

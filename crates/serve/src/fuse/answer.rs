@@ -16,7 +16,7 @@ const GENERATION: Generation = Generation(0);
 
 /// The answer to a successful request.
 #[derive(Debug)]
-pub enum Answer {
+pub enum FileAnswer {
     Done,
     /// `None`: the name does not exist, and the kernel may cache that.
     Entry(Option<Attr>),
@@ -27,7 +27,7 @@ pub enum Answer {
     Written(u32),
     Statfs(Statfs),
     Size(u32),
-    Listing(Vec<Listed>),
+    Listing(Vec<ListedName>),
     Offset(u64),
     Lock {
         range: (u64, u64),
@@ -38,7 +38,7 @@ pub enum Answer {
 
 /// An entry of a directory listing.
 #[derive(Clone, Debug)]
-pub struct Listed {
+pub struct ListedName {
     /// The cookie of the next entry.
     pub cookie: u64,
     pub name: Vec<u8>,
@@ -48,7 +48,7 @@ pub struct Listed {
     pub attr: Option<Attr>,
 }
 
-impl Listed {
+impl ListedName {
     /// The entry `.` or `..`.
     pub fn dots(cookie: u64, name: &[u8], ino: Ino) -> Self {
         Self { cookie, name: name.to_vec(), ino, kind: FileKind::Directory, attr: None }
@@ -114,39 +114,39 @@ impl KernelReply {
     }
 
     /// Hands over an answer. One of another kind than was asked for is our bug.
-    pub fn answer(self, answer: Result<Answer, Errno>, manner: Manner) {
+    pub fn answer(self, answer: Result<FileAnswer, Errno>, manner: Manner) {
         let Manner { ttl, block_bytes } = manner;
         let attr = |attr: &Attr| convert::attr(attr, block_bytes);
         match (self, answer) {
             (reply, Err(errno)) => reply.error(errno),
-            (Self::Attr(reply), Ok(Answer::Attr(found))) => reply.attr(&ttl, &attr(&found)),
-            (Self::Created(reply), Ok(Answer::Created(made, fh, flags))) => {
+            (Self::Attr(reply), Ok(FileAnswer::Attr(found))) => reply.attr(&ttl, &attr(&found)),
+            (Self::Created(reply), Ok(FileAnswer::Created(made, fh, flags))) => {
                 reply.created(&ttl, &attr(&made), GENERATION, FileHandle(fh), flags);
             }
-            (Self::Data(reply), Ok(Answer::Data(data))) => reply.data(&data),
-            (Self::Directory(reply), Ok(Answer::Listing(entries))) => list(reply, &entries),
-            (Self::DirectoryPlus(reply), Ok(Answer::Listing(entries))) => {
+            (Self::Data(reply), Ok(FileAnswer::Data(data))) => reply.data(&data),
+            (Self::Directory(reply), Ok(FileAnswer::Listing(entries))) => list(reply, &entries),
+            (Self::DirectoryPlus(reply), Ok(FileAnswer::Listing(entries))) => {
                 list_plus(reply, &entries, manner, |_| ());
             }
-            (Self::Empty(reply), Ok(Answer::Done)) => reply.ok(),
-            (Self::Entry(reply), Ok(Answer::Entry(found))) => {
+            (Self::Empty(reply), Ok(FileAnswer::Done)) => reply.ok(),
+            (Self::Entry(reply), Ok(FileAnswer::Entry(found))) => {
                 let found = found.as_ref().map_or_else(convert::nothing, attr);
                 reply.entry(&ttl, &found, GENERATION);
             }
-            (Self::Lock(reply), Ok(Answer::Lock { range, kind, pid })) => {
+            (Self::Lock(reply), Ok(FileAnswer::Lock { range, kind, pid })) => {
                 reply.locked(range.0, range.1, kind, pid);
             }
-            (Self::Offset(reply), Ok(Answer::Offset(found))) => match i64::try_from(found) {
+            (Self::Offset(reply), Ok(FileAnswer::Offset(found))) => match i64::try_from(found) {
                 Ok(found) => reply.offset(found),
                 Err(_) => reply.error(Errno::EOVERFLOW),
             },
-            (Self::Opened(reply), Ok(Answer::Opened(fh, flags))) => {
+            (Self::Opened(reply), Ok(FileAnswer::Opened(fh, flags))) => {
                 reply.opened(FileHandle(fh), flags);
             }
-            (Self::Statfs(reply), Ok(Answer::Statfs(space))) => space.hand_over(reply),
-            (Self::Written(reply), Ok(Answer::Written(bytes))) => reply.written(bytes),
-            (Self::Xattr(reply), Ok(Answer::Data(data))) => reply.data(&data),
-            (Self::Xattr(reply), Ok(Answer::Size(size))) => reply.size(size),
+            (Self::Statfs(reply), Ok(FileAnswer::Statfs(space))) => space.hand_over(reply),
+            (Self::Written(reply), Ok(FileAnswer::Written(bytes))) => reply.written(bytes),
+            (Self::Xattr(reply), Ok(FileAnswer::Data(data))) => reply.data(&data),
+            (Self::Xattr(reply), Ok(FileAnswer::Size(size))) => reply.size(size),
             (reply, Ok(_)) => reply.error(Errno::EIO),
         }
     }
@@ -160,7 +160,7 @@ impl Statfs {
     }
 }
 
-fn list(mut reply: ReplyDirectory, entries: &[Listed]) {
+fn list(mut reply: ReplyDirectory, entries: &[ListedName]) {
     for entry in entries {
         let (ino, kind) = (INodeNo(entry.ino), convert::kind(entry.kind));
         if reply.add(ino, entry.cookie, kind, OsStr::from_bytes(&entry.name)) {
@@ -174,7 +174,7 @@ fn list(mut reply: ReplyDirectory, entries: &[Listed]) {
 /// kernel learns by it.
 pub fn list_plus(
     mut reply: ReplyDirectoryPlus,
-    entries: &[Listed],
+    entries: &[ListedName],
     manner: Manner,
     told: impl Fn(Ino),
 ) {

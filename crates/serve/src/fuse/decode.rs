@@ -2,8 +2,8 @@
 
 use super::answer::KernelReply;
 use super::convert;
-use super::files::{Files, configure};
-use super::op::{Allocation, Caller, LockRequest, Op, Place};
+use super::files::{KernelFiles, configure};
+use super::op::{Allocation, Caller, FileOp, LockRequest, NamePlace};
 use fuser::{
     BsdFileFlags, Errno, FileHandle, INodeNo, IoctlFlags, KernelConfig, LockOwner, OpenFlags,
     RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
@@ -24,22 +24,22 @@ const ZERO_RANGE: i32 = 16;
 #[derive(Debug)]
 pub struct Decoder<F>(pub F);
 
-impl<F: Files> Decoder<F> {
-    fn entry(&self, op: Op<F::Data<'_>>, reply: ReplyEntry) {
+impl<F: KernelFiles> Decoder<F> {
+    fn entry(&self, op: FileOp<F::Data<'_>>, reply: ReplyEntry) {
         self.0.carry_out(op, KernelReply::Entry(reply));
     }
 
-    fn empty(&self, op: Op<F::Data<'_>>, reply: ReplyEmpty) {
+    fn empty(&self, op: FileOp<F::Data<'_>>, reply: ReplyEmpty) {
         self.0.carry_out(op, KernelReply::Empty(reply));
     }
 
-    fn xattr(&self, op: Op<F::Data<'_>>, reply: ReplyXattr) {
+    fn xattr(&self, op: FileOp<F::Data<'_>>, reply: ReplyXattr) {
         self.0.carry_out(op, KernelReply::Xattr(reply));
     }
 }
 
-fn at(parent: INodeNo, name: &OsStr) -> Place {
-    Place { parent: parent.0, name: name.as_bytes().to_vec() }
+fn at(parent: INodeNo, name: &OsStr) -> NamePlace {
+    NamePlace { parent: parent.0, name: name.as_bytes().to_vec() }
 }
 
 fn caller(request: &Request) -> Caller {
@@ -50,14 +50,14 @@ fn handle(fh: Option<FileHandle>) -> Option<u64> {
     fh.map(|fh| fh.0)
 }
 
-impl<F: Files> fuser::Filesystem for Decoder<F> {
+impl<F: KernelFiles> fuser::Filesystem for Decoder<F> {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
         configure(config, self.0.capabilities());
         Ok(())
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.entry(Op::Lookup(at(parent, name)), reply);
+        self.entry(FileOp::Lookup(at(parent, name)), reply);
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
@@ -65,7 +65,7 @@ impl<F: Files> fuser::Filesystem for Decoder<F> {
     }
 
     fn getattr(&self, _: &Request, ino: INodeNo, fh: Option<FileHandle>, reply: ReplyAttr) {
-        let op = Op::GetAttr { ino: ino.0, fh: handle(fh) };
+        let op = FileOp::GetAttr { ino: ino.0, fh: handle(fh) };
         self.0.carry_out(op, KernelReply::Attr(reply));
     }
 
@@ -90,12 +90,12 @@ impl<F: Files> fuser::Filesystem for Decoder<F> {
         let (atime, mtime) = (atime.map(convert::asked_time), mtime.map(convert::asked_time));
         let ctime = ctime.map(convert::timestamp);
         let change = SetAttr { mode, uid, gid, size, atime, mtime, ctime };
-        let op = Op::SetAttr { ino: ino.0, fh: handle(fh), change, caller: caller(request) };
+        let op = FileOp::SetAttr { ino: ino.0, fh: handle(fh), change, caller: caller(request) };
         self.0.carry_out(op, KernelReply::Attr(reply));
     }
 
     fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
-        self.0.carry_out(Op::ReadLink { ino: ino.0 }, KernelReply::Data(reply));
+        self.0.carry_out(FileOp::ReadLink { ino: ino.0 }, KernelReply::Data(reply));
     }
 
     fn mknod(
@@ -109,7 +109,7 @@ impl<F: Files> fuser::Filesystem for Decoder<F> {
         reply: ReplyEntry,
     ) {
         let Some(kind) = convert::kind_of_mode(mode) else { return reply.error(Errno::EINVAL) };
-        let op = Op::MkNod { at: at(parent, name), kind, mode, rdev, caller: caller(request) };
+        let op = FileOp::MkNod { at: at(parent, name), kind, mode, rdev, caller: caller(request) };
         self.entry(op, reply);
     }
 
@@ -122,15 +122,15 @@ impl<F: Files> fuser::Filesystem for Decoder<F> {
         _: u32,
         reply: ReplyEntry,
     ) {
-        self.entry(Op::MkDir { at: at(parent, name), mode, caller: caller(request) }, reply);
+        self.entry(FileOp::MkDir { at: at(parent, name), mode, caller: caller(request) }, reply);
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.empty(Op::Unlink(at(parent, name)), reply);
+        self.empty(FileOp::Unlink(at(parent, name)), reply);
     }
 
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.empty(Op::RmDir(at(parent, name)), reply);
+        self.empty(FileOp::RmDir(at(parent, name)), reply);
     }
 
     fn symlink(
@@ -142,7 +142,10 @@ impl<F: Files> fuser::Filesystem for Decoder<F> {
         reply: ReplyEntry,
     ) {
         let target = target.as_os_str().as_bytes().to_vec();
-        self.entry(Op::SymLink { at: at(parent, name), target, caller: caller(request) }, reply);
+        self.entry(
+            FileOp::SymLink { at: at(parent, name), target, caller: caller(request) },
+            reply,
+        );
     }
 
     fn rename(
@@ -164,7 +167,7 @@ impl<F: Files> fuser::Filesystem for Decoder<F> {
         };
         let (from, to) = (at(parent, name), at(new_parent, new_name));
         let whiteout = flags.contains(whiteout).then(|| caller(request));
-        self.empty(Op::Rename { from, to, mode, whiteout }, reply);
+        self.empty(FileOp::Rename { from, to, mode, whiteout }, reply);
     }
 
     fn link(
@@ -175,11 +178,11 @@ impl<F: Files> fuser::Filesystem for Decoder<F> {
         new_name: &OsStr,
         reply: ReplyEntry,
     ) {
-        self.entry(Op::Link { ino: ino.0, at: at(new_parent, new_name) }, reply);
+        self.entry(FileOp::Link { ino: ino.0, at: at(new_parent, new_name) }, reply);
     }
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let op = Op::Open { ino: ino.0, flags: flags.0, caller: caller(request) };
+        let op = FileOp::Open { ino: ino.0, flags: flags.0, caller: caller(request) };
         self.0.carry_out(op, KernelReply::Opened(reply));
     }
 
@@ -193,7 +196,7 @@ impl<F: Files> fuser::Filesystem for Decoder<F> {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let op = Op::Create { at: at(parent, name), mode, flags, caller: caller(request) };
+        let op = FileOp::Create { at: at(parent, name), mode, flags, caller: caller(request) };
         self.0.carry_out(op, KernelReply::Created(reply));
     }
 
@@ -208,7 +211,7 @@ impl<F: Files> fuser::Filesystem for Decoder<F> {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let op = Op::Read { ino: ino.0, fh: fh.0, offset, len };
+        let op = FileOp::Read { ino: ino.0, fh: fh.0, offset, len };
         self.0.carry_out(op, KernelReply::Data(reply));
     }
 
@@ -227,7 +230,7 @@ impl<F: Files> fuser::Filesystem for Decoder<F> {
         let cached = flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let kill = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID).then(|| caller(request));
         let (ino, fh, data, flags) = (ino.0, fh.0, F::Data::from(data), opened.0);
-        let op = Op::Write { ino, fh, offset, data, cached, flags, kill };
+        let op = FileOp::Write { ino, fh, offset, data, cached, flags, kill };
         self.0.carry_out(op, KernelReply::Written(reply));
     }
 
@@ -239,7 +242,7 @@ impl<F: Files> fuser::Filesystem for Decoder<F> {
         owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        self.empty(Op::Flush { ino: ino.0, fh: fh.0, owner: owner.0 }, reply);
+        self.empty(FileOp::Flush { ino: ino.0, fh: fh.0, owner: owner.0 }, reply);
     }
 
     fn release(
@@ -253,19 +256,19 @@ impl<F: Files> fuser::Filesystem for Decoder<F> {
         reply: ReplyEmpty,
     ) {
         let owner = owner.map(|owner| owner.0);
-        self.empty(Op::Release { ino: ino.0, fh: fh.0, flags: flags.0, owner }, reply);
+        self.empty(FileOp::Release { ino: ino.0, fh: fh.0, flags: flags.0, owner }, reply);
     }
 
     fn fsync(&self, _: &Request, ino: INodeNo, fh: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.empty(Op::Sync { ino: ino.0, fh: Some(fh.0) }, reply);
+        self.empty(FileOp::Sync { ino: ino.0, fh: Some(fh.0) }, reply);
     }
 
     fn fsyncdir(&self, _: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.empty(Op::Sync { ino: ino.0, fh: None }, reply);
+        self.empty(FileOp::Sync { ino: ino.0, fh: None }, reply);
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        self.0.carry_out(Op::OpenDir { ino: ino.0 }, KernelReply::Opened(reply));
+        self.0.carry_out(FileOp::OpenDir { ino: ino.0 }, KernelReply::Opened(reply));
     }
 
     fn readdir(
@@ -276,7 +279,7 @@ impl<F: Files> fuser::Filesystem for Decoder<F> {
         cookie: u64,
         reply: ReplyDirectory,
     ) {
-        let op = Op::ReadDir { ino: ino.0, fh: fh.0, cookie, plus: false };
+        let op = FileOp::ReadDir { ino: ino.0, fh: fh.0, cookie, plus: false };
         self.0.carry_out(op, KernelReply::Directory(reply));
     }
 
@@ -288,16 +291,16 @@ impl<F: Files> fuser::Filesystem for Decoder<F> {
         cookie: u64,
         reply: ReplyDirectoryPlus,
     ) {
-        let op = Op::ReadDir { ino: ino.0, fh: fh.0, cookie, plus: true };
+        let op = FileOp::ReadDir { ino: ino.0, fh: fh.0, cookie, plus: true };
         self.0.carry_out(op, KernelReply::DirectoryPlus(reply));
     }
 
     fn releasedir(&self, _: &Request, _: INodeNo, fh: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
-        self.empty(Op::ReleaseDir { fh: fh.0 }, reply);
+        self.empty(FileOp::ReleaseDir { fh: fh.0 }, reply);
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        self.0.carry_out(Op::StatFs, KernelReply::Statfs(reply));
+        self.0.carry_out(FileOp::StatFs, KernelReply::Statfs(reply));
     }
 
     fn setxattr(
@@ -311,19 +314,19 @@ impl<F: Files> fuser::Filesystem for Decoder<F> {
         reply: ReplyEmpty,
     ) {
         let (name, value) = (name.as_bytes().to_vec(), value.to_vec());
-        self.empty(Op::SetXattr { ino: ino.0, name, value, flags }, reply);
+        self.empty(FileOp::SetXattr { ino: ino.0, name, value, flags }, reply);
     }
 
     fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        self.xattr(Op::GetXattr { ino: ino.0, name: name.as_bytes().to_vec(), size }, reply);
+        self.xattr(FileOp::GetXattr { ino: ino.0, name: name.as_bytes().to_vec(), size }, reply);
     }
 
     fn listxattr(&self, request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        self.xattr(Op::ListXattr { ino: ino.0, size, caller: caller(request) }, reply);
+        self.xattr(FileOp::ListXattr { ino: ino.0, size, caller: caller(request) }, reply);
     }
 
     fn removexattr(&self, _: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.empty(Op::RemoveXattr { ino: ino.0, name: name.as_bytes().to_vec() }, reply);
+        self.empty(FileOp::RemoveXattr { ino: ino.0, name: name.as_bytes().to_vec() }, reply);
     }
 
     fn fallocate(
@@ -344,7 +347,7 @@ impl<F: Files> fuser::Filesystem for Decoder<F> {
             _ => return reply.error(Errno::EOPNOTSUPP),
         };
         let (ino, fh, caller) = (ino.0, fh.0, caller(request));
-        self.empty(Op::Allocate { ino, fh, offset, len, how, keep_size, caller }, reply);
+        self.empty(FileOp::Allocate { ino, fh, offset, len, how, keep_size, caller }, reply);
     }
 
     fn lseek(
@@ -356,7 +359,7 @@ impl<F: Files> fuser::Filesystem for Decoder<F> {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        let op = Op::Seek { ino: ino.0, fh: fh.0, offset, whence };
+        let op = FileOp::Seek { ino: ino.0, fh: fh.0, offset, whence };
         self.0.carry_out(op, KernelReply::Offset(reply));
     }
 
@@ -374,7 +377,7 @@ impl<F: Files> fuser::Filesystem for Decoder<F> {
     ) {
         let (ino, fh, owner) = (ino.0, fh.0, owner.0);
         let lock = LockRequest { ino, fh, owner, kind, range: (start, end), pid };
-        self.0.carry_out(Op::GetLock(lock), KernelReply::Lock(reply));
+        self.0.carry_out(FileOp::GetLock(lock), KernelReply::Lock(reply));
     }
 
     fn setlk(
@@ -392,7 +395,7 @@ impl<F: Files> fuser::Filesystem for Decoder<F> {
     ) {
         let (ino, fh, owner) = (ino.0, fh.0, owner.0);
         let lock = LockRequest { ino, fh, owner, kind, range: (start, end), pid };
-        self.empty(Op::SetLock { lock, waits }, reply);
+        self.empty(FileOp::SetLock { lock, waits }, reply);
     }
 
     fn ioctl(

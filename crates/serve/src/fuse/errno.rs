@@ -1,12 +1,12 @@
 //! Errors of both file systems as the kernel's numbers.
 
-use super::answer::Answer;
+use super::answer::FileAnswer;
 use fuser::Errno;
 use oblivio_privatefs::Error as SharedError;
 use oblivio_volume::Error;
 
 /// The result of a request.
-pub type Served = Result<Answer, Fail>;
+pub type Served = Result<FileAnswer, Fail>;
 
 /// The cause of a failed request: the request itself, or the volume, whose server judges it.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub fn done<E>(result: Result<(), E>) -> Served
 where
     Fail: From<E>,
 {
-    result.map(|()| Answer::Done).map_err(Fail::from)
+    result.map(|()| FileAnswer::Done).map_err(Fail::from)
 }
 
 /// The number for an error of a volume.

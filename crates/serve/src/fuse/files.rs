@@ -1,7 +1,7 @@
 //! What a file system is to the kernel's line.
 
 use super::answer::KernelReply;
-use super::op::Op;
+use super::op::FileOp;
 use fuser::{InitFlags, KernelConfig};
 use oblivio_volume::fs::Ino;
 
@@ -11,7 +11,7 @@ pub const MAX_IO: u32 = 1 << 20;
 const MAX_BACKGROUND: u16 = 32;
 
 /// A file system as the kernel sees it.
-pub trait Files: Send + Sync + 'static {
+pub trait KernelFiles: Send + Sync + 'static {
     /// What holds the bytes of a write: a copy where requests wait, and none where they are
     /// carried out at once.
     type Data<'r>: From<&'r [u8]>;
@@ -20,7 +20,7 @@ pub trait Files: Send + Sync + 'static {
     fn capabilities(&self) -> InitFlags;
 
     /// Carries out a request, now or later, and answers it.
-    fn carry_out(&self, op: Op<Self::Data<'_>>, reply: KernelReply);
+    fn carry_out(&self, op: FileOp<Self::Data<'_>>, reply: KernelReply);
 
     /// The kernel takes back references to an inode. It waits for no answer.
     fn forget(&self, ino: Ino, lookups: u64);

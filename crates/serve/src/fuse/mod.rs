@@ -13,19 +13,25 @@ mod op;
 pub mod xattr;
 
 use crate::error::{Doing, Result};
-pub use answer::{Answer, KernelReply, Listed, Manner, Statfs, list_plus};
+pub use answer::{FileAnswer, KernelReply, ListedName, Manner, Statfs, list_plus};
 pub use decode::Decoder;
 pub use errno::{Fail, Served, done};
-pub use files::{Files, MAX_IO};
+pub use files::{KernelFiles, MAX_IO};
 use fuser::{Config, Session, SessionACL};
-pub use op::{Allocation, Caller, LockRequest, O_APPEND, O_EXCL, O_TRUNC, Op, Place, RequestKind};
+pub use op::{
+    Allocation, Caller, FileOp, FileOpKind, LockRequest, NamePlace, O_APPEND, O_EXCL, O_TRUNC,
+};
 use std::os::fd::OwnedFd;
 
 /// Begins to speak with the kernel; running the session serves its requests, on so many threads.
 ///
 /// # Errors
 /// The kernel is of another kind.
-pub fn session<F: Files>(files: F, device: OwnedFd, threads: usize) -> Result<Session<Decoder<F>>> {
+pub fn session<F: KernelFiles>(
+    files: F,
+    device: OwnedFd,
+    threads: usize,
+) -> Result<Session<Decoder<F>>> {
     let mut config = Config::default();
     config.n_threads = Some(threads);
     // The kernel decides who may enter: it knows, and it also writes in its own name.

@@ -23,7 +23,7 @@ impl Caller {
 
 /// A name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct NamePlace {
     pub parent: Ino,
     pub name: Vec<u8>,
 }
@@ -31,8 +31,8 @@ pub struct Place {
 /// One request. `fh` are numbers from an answer that something is open; `Data` is what holds the
 /// bytes of a write.
 #[derive(Debug)]
-pub enum Op<Data = Vec<u8>> {
-    Lookup(Place),
+pub enum FileOp<Data = Vec<u8>> {
+    Lookup(NamePlace),
     GetAttr {
         ino: Ino,
         fh: Option<u64>,
@@ -52,37 +52,37 @@ pub enum Op<Data = Vec<u8>> {
         ino: Ino,
     },
     MkNod {
-        at: Place,
+        at: NamePlace,
         kind: FileKind,
         mode: u32,
         rdev: u32,
         caller: Caller,
     },
     MkDir {
-        at: Place,
+        at: NamePlace,
         mode: u32,
         caller: Caller,
     },
     SymLink {
-        at: Place,
+        at: NamePlace,
         target: Vec<u8>,
         caller: Caller,
     },
     Link {
         ino: Ino,
-        at: Place,
+        at: NamePlace,
     },
-    Unlink(Place),
-    RmDir(Place),
+    Unlink(NamePlace),
+    RmDir(NamePlace),
     Rename {
-        from: Place,
-        to: Place,
+        from: NamePlace,
+        to: NamePlace,
         mode: RenameMode,
         /// Whether a whiteout of the caller's takes the old name.
         whiteout: Option<Caller>,
     },
     Create {
-        at: Place,
+        at: NamePlace,
         mode: u32,
         flags: i32,
         caller: Caller,
@@ -208,7 +208,7 @@ pub struct LockRequest {
 
 /// The kind of a request, for observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RequestKind {
+pub enum FileOpKind {
     /// Names and attributes.
     Metadata,
     /// A change of names or attributes.
@@ -218,55 +218,57 @@ pub enum RequestKind {
     Sync,
 }
 
-impl<Data: AsRef<[u8]>> Op<Data> {
+impl<Data: AsRef<[u8]>> FileOp<Data> {
     /// What an observer gets: kind, inode, offset, length.
-    pub fn seen(&self) -> (RequestKind, Ino, u64, u64) {
-        use RequestKind as K;
+    pub fn seen(&self) -> (FileOpKind, Ino, u64, u64) {
+        use FileOpKind as K;
         match self {
-            Op::Read { ino, offset, len, .. } => (K::Read, *ino, *offset, u64::from(*len)),
-            Op::Write { ino, offset, data, .. } => {
+            FileOp::Read { ino, offset, len, .. } => (K::Read, *ino, *offset, u64::from(*len)),
+            FileOp::Write { ino, offset, data, .. } => {
                 (K::Write, *ino, *offset, data.as_ref().len() as u64)
             }
-            Op::Allocate { ino, offset, len, .. } => (K::MetadataChange, *ino, *offset, *len),
-            Op::Sync { ino, .. } => (K::Sync, *ino, 0, 0),
-            Op::GetAttr { ino, .. }
-            | Op::Ask { ino, .. }
-            | Op::ReadLink { ino }
-            | Op::OpenDir { ino }
-            | Op::ReadDir { ino, .. }
-            | Op::GetXattr { ino, .. }
-            | Op::ListXattr { ino, .. }
-            | Op::Seek { ino, .. }
-            | Op::Flush { ino, .. }
-            | Op::GetLock(LockRequest { ino, .. })
-            | Op::SetLock { lock: LockRequest { ino, .. }, .. } => (K::Metadata, *ino, 0, 0),
-            Op::Open { ino, flags, .. } if flags & O_TRUNC == 0 => (K::Metadata, *ino, 0, 0),
-            Op::SetAttr { ino, .. }
-            | Op::Open { ino, .. }
-            | Op::Link { ino, .. }
-            | Op::SetXattr { ino, .. }
-            | Op::RemoveXattr { ino, .. } => (K::MetadataChange, *ino, 0, 0),
-            Op::Lookup(at) => (K::Metadata, at.parent, 0, 0),
-            Op::Unlink(at) | Op::RmDir(at) => (K::MetadataChange, at.parent, 0, 0),
-            Op::MkNod { at, .. }
-            | Op::MkDir { at, .. }
-            | Op::SymLink { at, .. }
-            | Op::Create { at, .. }
-            | Op::Rename { from: at, .. } => (K::MetadataChange, at.parent, 0, 0),
-            Op::Forget { ino } => (K::Metadata, *ino, 0, 0),
-            Op::Release { .. } | Op::ReleaseDir { .. } | Op::StatFs => (K::Metadata, 0, 0, 0),
+            FileOp::Allocate { ino, offset, len, .. } => (K::MetadataChange, *ino, *offset, *len),
+            FileOp::Sync { ino, .. } => (K::Sync, *ino, 0, 0),
+            FileOp::GetAttr { ino, .. }
+            | FileOp::Ask { ino, .. }
+            | FileOp::ReadLink { ino }
+            | FileOp::OpenDir { ino }
+            | FileOp::ReadDir { ino, .. }
+            | FileOp::GetXattr { ino, .. }
+            | FileOp::ListXattr { ino, .. }
+            | FileOp::Seek { ino, .. }
+            | FileOp::Flush { ino, .. }
+            | FileOp::GetLock(LockRequest { ino, .. })
+            | FileOp::SetLock { lock: LockRequest { ino, .. }, .. } => (K::Metadata, *ino, 0, 0),
+            FileOp::Open { ino, flags, .. } if flags & O_TRUNC == 0 => (K::Metadata, *ino, 0, 0),
+            FileOp::SetAttr { ino, .. }
+            | FileOp::Open { ino, .. }
+            | FileOp::Link { ino, .. }
+            | FileOp::SetXattr { ino, .. }
+            | FileOp::RemoveXattr { ino, .. } => (K::MetadataChange, *ino, 0, 0),
+            FileOp::Lookup(at) => (K::Metadata, at.parent, 0, 0),
+            FileOp::Unlink(at) | FileOp::RmDir(at) => (K::MetadataChange, at.parent, 0, 0),
+            FileOp::MkNod { at, .. }
+            | FileOp::MkDir { at, .. }
+            | FileOp::SymLink { at, .. }
+            | FileOp::Create { at, .. }
+            | FileOp::Rename { from: at, .. } => (K::MetadataChange, at.parent, 0, 0),
+            FileOp::Forget { ino } => (K::Metadata, *ino, 0, 0),
+            FileOp::Release { .. } | FileOp::ReleaseDir { .. } | FileOp::StatFs => {
+                (K::Metadata, 0, 0, 0)
+            }
         }
     }
 
     /// Whether it changes stored data. A release may: it removes an inode without names.
     pub fn changes(&self) -> bool {
         let kind = self.seen().0;
-        matches!(kind, RequestKind::MetadataChange | RequestKind::Write)
-            || matches!(self, Op::Release { .. } | Op::Forget { .. })
+        matches!(kind, FileOpKind::MetadataChange | FileOpKind::Write)
+            || matches!(self, FileOp::Release { .. } | FileOp::Forget { .. })
     }
 
     /// Whether it must be served even when no caller waits for the answer any more.
     pub fn must_be_served(&self) -> bool {
-        matches!(self, Op::Release { .. } | Op::ReleaseDir { .. } | Op::Forget { .. })
+        matches!(self, FileOp::Release { .. } | FileOp::ReleaseDir { .. } | FileOp::Forget { .. })
     }
 }

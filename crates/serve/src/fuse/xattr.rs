@@ -1,6 +1,6 @@
 //! What the requests about extended attributes have in common.
 
-use super::answer::Answer;
+use super::answer::FileAnswer;
 use fuser::Errno;
 use oblivio_volume::fs::{Ino, ROOT_INO, XattrMode};
 
@@ -38,11 +38,11 @@ pub fn names(names: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
 }
 
 /// The answer with a value. With no room the caller asks only for the length.
-pub fn sized(value: Vec<u8>, room: u32) -> Result<Answer, Errno> {
+pub fn sized(value: Vec<u8>, room: u32) -> Result<FileAnswer, Errno> {
     let len = u32::try_from(value.len()).map_err(|_| Errno::E2BIG)?;
     match room {
-        0 => Ok(Answer::Size(len)),
+        0 => Ok(FileAnswer::Size(len)),
         _ if len > room => Err(Errno::ERANGE),
-        _ => Ok(Answer::Data(value)),
+        _ => Ok(FileAnswer::Data(value)),
     }
 }

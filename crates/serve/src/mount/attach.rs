@@ -4,7 +4,7 @@
 //! of libfuse. (fuser's own mounting names every mount `fuse` and always detaches lazily. Users
 //! should see `fuse.oblivio`, and learn which processes still use the mount.)
 
-use super::fault::{Fault, Refusal};
+use super::fault::{MountFault, MountRefusal};
 use crate::error::{Doing, Error, Result};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
@@ -56,7 +56,7 @@ impl Look {
 /// Mounts; returns the descriptor of the connection to the kernel.
 pub fn attach(dir: &Path, look: &Look) -> Result<OwnedFd> {
     if !Path::new(DEVICE).exists() {
-        return Err(Fault::NoFuse(DEVICE).into());
+        return Err(MountFault::NoFuse(DEVICE).into());
     }
     let io = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
     let root = rustix::process::geteuid().is_root();
@@ -127,7 +127,7 @@ fn helper() -> Command {
 
 fn no_helper(source: std::io::Error) -> Error {
     match source.kind() {
-        std::io::ErrorKind::NotFound => Fault::NoHelper.into(),
+        std::io::ErrorKind::NotFound => MountFault::NoHelper.into(),
         _ => Error::System { doing: "running fusermount3".into(), source },
     }
 }
@@ -177,19 +177,19 @@ fn receive(from: &OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
 
 fn refused(said: &str) -> Error {
     let why = meaning(said, rustix::process::geteuid().is_root());
-    Fault::Refused { said: said.trim().to_owned(), why }.into()
+    MountFault::Refused { said: said.trim().to_owned(), why }.into()
 }
 
 /// What a refusal means, by its message. Root is refused in containers only.
-fn meaning(said: &str, root: bool) -> Refusal {
+fn meaning(said: &str, root: bool) -> MountRefusal {
     let forbidden = ["Permission denied", "not permitted"].iter().any(|why| said.contains(why));
     let no_module = ["device not found", "No such device"].iter().any(|why| said.contains(why));
     match () {
-        () if said.contains("user_allow_other") => Refusal::OtherUsers,
-        () if no_module => Refusal::NoModule,
-        () if forbidden && (root || said.contains(DEVICE)) => Refusal::Device,
-        () if forbidden => Refusal::Directory,
-        () => Refusal::Unknown,
+        () if said.contains("user_allow_other") => MountRefusal::OtherUsers,
+        () if no_module => MountRefusal::NoModule,
+        () if forbidden && (root || said.contains(DEVICE)) => MountRefusal::Device,
+        () if forbidden => MountRefusal::Directory,
+        () => MountRefusal::Unknown,
     }
 }
 
@@ -256,7 +256,7 @@ fn detach_by_helper(dir: &Path, lazy: bool) -> Result<(), Stuck> {
         return Err(Stuck::Busy);
     }
     let said = said.trim().to_owned();
-    Err(Stuck::Other(Fault::NotUnmounted { dir: dir.to_owned(), said }.into()))
+    Err(Stuck::Other(MountFault::NotUnmounted { dir: dir.to_owned(), said }.into()))
 }
 
 fn shown(dir: &Path) -> String {
@@ -339,14 +339,14 @@ mod tests {
     #[test]
     fn a_refusal_is_understood() {
         let device = "fusermount3: failed to open /dev/fuse: Permission denied";
-        assert_eq!(meaning(device, false), Refusal::Device);
+        assert_eq!(meaning(device, false), MountRefusal::Device);
         let withheld = "/dev/fuse: Operation not permitted (os error 1)";
-        assert_eq!(meaning(withheld, true), Refusal::Device);
-        assert_eq!(meaning("Operation not permitted (os error 1)", true), Refusal::Device);
+        assert_eq!(meaning(withheld, true), MountRefusal::Device);
+        assert_eq!(meaning("Operation not permitted (os error 1)", true), MountRefusal::Device);
         let module = "fuse: device not found, try 'modprobe fuse' first";
-        assert_eq!(meaning(module, false), Refusal::NoModule);
+        assert_eq!(meaning(module, false), MountRefusal::NoModule);
         let directory = "fusermount3: user has no write access to mountpoint /m: Permission denied";
-        assert_eq!(meaning(directory, false), Refusal::Directory);
+        assert_eq!(meaning(directory, false), MountRefusal::Directory);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The processes that use a mount.
 
-use super::fault::Fault;
+use super::fault::MountFault;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -45,6 +45,6 @@ fn uses(process: &Path, dir: &Path) -> bool {
 }
 
 /// The error that a directory is in use.
-pub fn in_use(dir: &Path) -> Fault {
-    Fault::InUse { dir: dir.to_owned(), users: users(dir) }
+pub fn in_use(dir: &Path) -> MountFault {
+    MountFault::InUse { dir: dir.to_owned(), users: users(dir) }
 }

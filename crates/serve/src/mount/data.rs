@@ -1,7 +1,7 @@
 //! Requests about the data of files.
 
-use super::server::Server;
-use crate::fuse::{Allocation, Answer, Caller, Fail, Served, xattr};
+use super::server::MountServer;
+use crate::fuse::{Allocation, Caller, Fail, FileAnswer, Served, xattr};
 use fuser::Errno;
 use oblivio_volume::Error;
 use oblivio_volume::fs::{Ino, ROOT_INO, SeekWhence, SetAttr};
@@ -9,7 +9,7 @@ use oblivio_volume::fs::{Ino, ROOT_INO, SeekWhence, SetAttr};
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
 
-impl Server {
+impl MountServer {
     /// The time at which the kernel writes back its cache means nothing: the kernel sends the times
     /// of the file itself, before or after.
     pub(super) fn write(
@@ -30,7 +30,7 @@ impl Server {
             let (mtime, ctime) = (Some(before.mtime), Some(before.ctime));
             self.fs.set_attr(ino, SetAttr { mtime, ctime, ..SetAttr::default() })?;
         }
-        Ok(Answer::Written(u32::try_from(data.len()).unwrap_or(u32::MAX)))
+        Ok(FileAnswer::Written(u32::try_from(data.len()).unwrap_or(u32::MAX)))
     }
 
     /// In every mode the kernel leaves the set-ID bits to us.
@@ -50,7 +50,7 @@ impl Server {
             Allocation::Zero => self.fs.zero_range(handle, offset, len, keep_size)?,
             Allocation::Reserve => self.fs.allocate(handle, offset, len, keep_size)?,
         }
-        Ok(Answer::Done)
+        Ok(FileAnswer::Done)
     }
 
     pub(super) fn seek(&self, fh: u64, offset: i64, whence: i32) -> Served {
@@ -61,7 +61,7 @@ impl Server {
         };
         let offset = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
         let found = self.fs.seek(self.handle(fh)?, offset, whence)?;
-        found.map(Answer::Offset).ok_or(Fail::Errno(Errno::ENXIO))
+        found.map(FileAnswer::Offset).ok_or(Fail::Errno(Errno::ENXIO))
     }
 }
 
@@ -70,7 +70,7 @@ pub const LOST_NAME: &[u8] = b"oblivio.lost";
 /// Suffix of that value when the loss was for want of room.
 pub const NO_ROOM: &str = " full";
 
-impl Server {
+impl MountServer {
     pub(super) fn get_xattr(&self, ino: Ino, name: &[u8], size: u32) -> Served {
         if let Some(server) = xattr::server(ino, name) {
             return Ok(xattr::sized(server, size)?);
@@ -92,7 +92,7 @@ impl Server {
         known(name)?;
         let mode = xattr::mode(flags).ok_or(Errno::EINVAL)?;
         match self.fs.set_xattr(ino, name, value, mode) {
-            Ok(()) => Ok(Answer::Done),
+            Ok(()) => Ok(FileAnswer::Done),
             Err(Error::NotFound(_)) => Err(self.no_data(ino)),
             Err(Error::TooLarge(_)) => Err(Errno::E2BIG.into()),
             Err(Error::NameTooLong(_)) => Err(Errno::ERANGE.into()),
@@ -109,7 +109,7 @@ impl Server {
 
     pub(super) fn remove_xattr(&self, ino: Ino, name: &[u8]) -> Served {
         match self.fs.remove_xattr(ino, name) {
-            Ok(()) => Ok(Answer::Done),
+            Ok(()) => Ok(FileAnswer::Done),
             Err(Error::NotFound(_)) => {
                 known(name)?;
                 Err(self.no_data(ino))

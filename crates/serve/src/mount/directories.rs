@@ -4,7 +4,7 @@
 //! whatever was created or removed in between. Each name keeps its cookie while the directory is
 //! open.
 
-use crate::fuse::{Fail, Listed};
+use crate::fuse::{Fail, ListedName};
 use fuser::Errno;
 use oblivio_volume::Error;
 use oblivio_volume::fs::{Attr, DirEntry, FileSystem, Ino};
@@ -64,7 +64,7 @@ impl Directories {
         fh: u64,
         from: u64,
         plus: bool,
-    ) -> Result<Vec<Listed>, Fail> {
+    ) -> Result<Vec<ListedName>, Fail> {
         self.0.get_mut(&fh).ok_or(Errno::EBADF)?.list(now, ino, from, plus)
     }
 }
@@ -93,14 +93,14 @@ impl Cursor {
         ino: Ino,
         from: u64,
         plus: bool,
-    ) -> Result<Vec<Listed>, Fail> {
+    ) -> Result<Vec<ListedName>, Fail> {
         let most = if plus { MOST_PLUS } else { MOST_PLAIN };
         let mut listed = Vec::new();
         if from < AFTER_DOT {
-            listed.push(Listed::dots(AFTER_DOT, b".", ino));
+            listed.push(ListedName::dots(AFTER_DOT, b".", ino));
         }
         if from < AFTER_DOTS {
-            listed.push(Listed::dots(AFTER_DOTS, b"..", now.fs.parent(ino)?));
+            listed.push(ListedName::dots(AFTER_DOTS, b"..", now.fs.parent(ino)?));
         }
         self.look_ahead(now, ino, from.max(AFTER_DOTS))?;
         let mut at = 0;
@@ -114,7 +114,7 @@ impl Cursor {
             let cookie = self.cookie(&name);
             // An entry whose inode is gone no longer exists.
             if !plus || attr.is_some() {
-                listed.push(Listed { cookie, name, ino, kind, attr });
+                listed.push(ListedName { cookie, name, ino, kind, attr });
             }
             at += 1;
         }

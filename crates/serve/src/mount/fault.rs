@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Why a directory was not mounted, changed or unmounted.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
+pub enum MountFault {
     /// The system has no FUSE.
     #[error("this computer has no {0}")]
     NoFuse(&'static str),
@@ -19,7 +19,7 @@ pub enum Fault {
         /// Its words.
         said: String,
         /// What they mean.
-        why: Refusal,
+        why: MountRefusal,
     },
     /// The helper refused to unmount.
     #[error("unmounting {} was refused: {said}", dir.display())]
@@ -60,7 +60,7 @@ pub enum Fault {
 
 /// Why mounting was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum MountRefusal {
     /// The system's rules let no other users in.
     OtherUsers,
     /// The kernel's module is not loaded.

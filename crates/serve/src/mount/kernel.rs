@@ -5,11 +5,11 @@
 //! the same reason it handles `copy_file_range` itself: data in its memory need not be fetched, and
 //! it writes copies in large pieces.
 
+use super::low_space::LowSpace;
 use super::references::References;
-use super::request::{Queue, Replier};
-use super::scarce::Scarce;
+use super::request::{MountQueue, MountReplier};
 use super::writers::Writers;
-use crate::fuse::{Answer, Files, KernelReply, Manner, Op, list_plus};
+use crate::fuse::{FileAnswer, FileOp, KernelFiles, KernelReply, Manner, list_plus};
 use fuser::{Errno, InitFlags};
 use oblivio_volume::fs::Ino;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const TTL: Duration = Duration::from_secs(3600);
 const LONG: usize = 64 << 10;
 
 /// The outcome of a request.
-type Outcome = Result<Answer, Errno>;
+type Outcome = Result<FileAnswer, Errno>;
 
 /// An answer that takes long to hand over.
 pub type Long = (KernelReply, Outcome);
@@ -35,24 +35,24 @@ pub fn hand_over(long: &Receiver<Long>, block_bytes: u32) {
 }
 
 /// The connection to the kernel.
-pub struct Kernel {
-    pub queue: Arc<Queue>,
+pub struct MountKernel {
+    pub queue: Arc<MountQueue>,
     /// Requests that must follow the kernel's cached writes of the file.
-    pub flush: Sender<(Op, Replier)>,
-    pub answers: Arc<Answers>,
+    pub flush: Sender<(FileOp, MountReplier)>,
+    pub answers: Arc<AnswerNotes>,
 }
 
 /// What is noted as answers go to the kernel.
-pub struct Answers {
+pub struct AnswerNotes {
     pub block_bytes: u32,
     pub writers: Writers,
     pub references: References,
-    pub scarce: Scarce,
+    pub scarce: LowSpace,
     /// Answers that take long to hand over.
     pub long: Sender<Long>,
 }
 
-impl Files for Kernel {
+impl KernelFiles for MountKernel {
     type Data<'r> = Vec<u8>;
 
     fn capabilities(&self) -> InitFlags {
@@ -71,27 +71,28 @@ impl Files for Kernel {
             | InitFlags::FUSE_WRITEBACK_CACHE
     }
 
-    fn carry_out(&self, op: Op, reply: KernelReply) {
-        let Answers { writers, scarce, .. } = &*self.answers;
+    fn carry_out(&self, op: FileOp, reply: KernelReply) {
+        let AnswerNotes { writers, scarce, .. } = &*self.answers;
         let mut opening = None;
         match op {
-            Op::GetAttr { ino, fh: Some(fh) } if scarce.is_short() => {
+            FileOp::GetAttr { ino, fh: Some(fh) } if scarce.is_short() => {
                 return self.ask(ino, fh, reply);
             }
             // The kernel has already written what it cached; nothing is left to do, and it need
             // not ask again.
-            Op::Flush { .. } => return reply.error(Errno::ENOSYS),
-            Op::Release { ino, fh, flags, .. } => {
+            FileOp::Flush { .. } => return reply.error(Errno::ENOSYS),
+            FileOp::Release { ino, fh, flags, .. } => {
                 writers.closed(ino, flags);
                 scarce.closed(fh);
             }
-            Op::Open { ino, flags, .. } => opening = Some((ino, flags)),
-            Op::Create { ref at, flags, .. } => opening = Some((at.parent, flags)),
+            FileOp::Open { ino, flags, .. } => opening = Some((ino, flags)),
+            FileOp::Create { ref at, flags, .. } => opening = Some((at.parent, flags)),
             _ => {}
         }
-        let after_writes = matches!(op, Op::Seek { ino, .. } if writers.has(ino));
+        let after_writes = matches!(op, FileOp::Seek { ino, .. } if writers.has(ino));
         let answers = Arc::clone(&self.answers);
-        let replier: Replier = Box::new(move |outcome| answers.hand_over(opening, reply, outcome));
+        let replier: MountReplier =
+            Box::new(move |outcome| answers.hand_over(opening, reply, outcome));
         if !after_writes {
             self.queue.push(op, replier);
         } else if let Err(SendError((_, replier))) = self.flush.send((op, replier)) {
@@ -102,24 +103,24 @@ impl Files for Kernel {
     fn forget(&self, ino: Ino, lookups: u64) {
         if self.answers.references.forgotten(ino, lookups) {
             // No caller waits for an answer.
-            self.queue.push(Op::Forget { ino }, Box::new(drop));
+            self.queue.push(FileOp::Forget { ino }, Box::new(drop));
         }
     }
 }
 
-impl Kernel {
+impl MountKernel {
     /// A program is about to write: the kernel has already forgotten the attributes that it gets
     /// now.
     fn ask(&self, ino: Ino, fh: u64, reply: KernelReply) {
         let (manner, queue) = (self.answers.manner(), Arc::clone(&self.queue));
         self.answers.scarce.before(ino, move || {
-            let replier: Replier = Box::new(move |outcome| reply.answer(outcome, manner));
-            queue.push(Op::Ask { ino, fh }, replier);
+            let replier: MountReplier = Box::new(move |outcome| reply.answer(outcome, manner));
+            queue.push(FileOp::Ask { ino, fh }, replier);
         });
     }
 }
 
-impl Answers {
+impl AnswerNotes {
     fn manner(&self) -> Manner {
         Manner { ttl: TTL, block_bytes: self.block_bytes }
     }
@@ -129,45 +130,45 @@ impl Answers {
     fn hand_over(&self, opening: Option<(Ino, i32)>, reply: KernelReply, outcome: Outcome) {
         let manner = self.manner();
         match (reply, outcome) {
-            (reply @ KernelReply::Entry(_), Ok(Answer::Entry(Some(attr)))) => {
+            (reply @ KernelReply::Entry(_), Ok(FileAnswer::Entry(Some(attr)))) => {
                 let ino = attr.ino;
                 self.references.told(ino);
-                reply.answer(Ok(Answer::Entry(Some(attr))), manner);
+                reply.answer(Ok(FileAnswer::Entry(Some(attr))), manner);
                 self.scarce.told(ino);
             }
-            (reply @ KernelReply::Attr(_), Ok(Answer::Attr(attr))) => {
+            (reply @ KernelReply::Attr(_), Ok(FileAnswer::Attr(attr))) => {
                 let ino = attr.ino;
-                reply.answer(Ok(Answer::Attr(attr)), manner);
+                reply.answer(Ok(FileAnswer::Attr(attr)), manner);
                 self.scarce.told(ino);
             }
-            (KernelReply::DirectoryPlus(reply), Ok(Answer::Listing(entries))) => {
+            (KernelReply::DirectoryPlus(reply), Ok(FileAnswer::Listing(entries))) => {
                 list_plus(reply, &entries, manner, |ino| {
                     self.references.told(ino);
                     self.scarce.told(ino);
                 });
             }
-            (reply @ KernelReply::Data(_), Ok(Answer::Data(data))) if data.len() >= LONG => {
+            (reply @ KernelReply::Data(_), Ok(FileAnswer::Data(data))) if data.len() >= LONG => {
                 // The server goes on during the hand-over. Without the thread, it happens here.
                 if let Err(SendError((reply, answer))) =
-                    self.long.send((reply, Ok(Answer::Data(data))))
+                    self.long.send((reply, Ok(FileAnswer::Data(data))))
                 {
                     reply.answer(answer, manner);
                 }
             }
-            (reply, Ok(answer @ (Answer::Opened(..) | Answer::Created(..)))) => {
+            (reply, Ok(answer @ (FileAnswer::Opened(..) | FileAnswer::Created(..)))) => {
                 self.opened(opening, reply, answer);
             }
             (reply, outcome) => reply.answer(outcome, manner),
         }
     }
 
-    fn opened(&self, opening: Option<(Ino, i32)>, reply: KernelReply, answer: Answer) {
+    fn opened(&self, opening: Option<(Ino, i32)>, reply: KernelReply, answer: FileAnswer) {
         let mut manner = self.manner();
         // A directory has no flags that matter.
         let Some((ino, flags)) = opening else { return reply.answer(Ok(answer), manner) };
         let (ino, fh, new) = match &answer {
-            Answer::Created(attr, fh, _) => (attr.ino, *fh, true),
-            Answer::Opened(fh, _) => (ino, *fh, false),
+            FileAnswer::Created(attr, fh, _) => (attr.ino, *fh, true),
+            FileAnswer::Opened(fh, _) => (ino, *fh, false),
             _ => return reply.answer(Ok(answer), manner),
         };
         self.writers.opened(ino, flags);

@@ -1,8 +1,8 @@
 //! Requests about names and attributes.
 
-use super::server::Server;
+use super::server::MountServer;
 use crate::fuse::convert::now;
-use crate::fuse::{Answer, Caller, Fail, O_EXCL, O_TRUNC, Place, Served};
+use crate::fuse::{Caller, Fail, FileAnswer, NamePlace, O_EXCL, O_TRUNC, Served};
 use fuser::{Errno, FopenFlags};
 use oblivio_volume::Error;
 use oblivio_volume::fs::{Attr, FileKind, Ino, NAME_BYTES, NewNode, RenameMode, SetAttr};
@@ -11,8 +11,8 @@ pub const SET_UID: u32 = 0o4000;
 const SET_GID: u32 = 0o2000;
 const GROUP_EXECUTE: u32 = 0o0010;
 
-impl Server {
-    pub(super) fn lookup(&self, at: &Place) -> Served {
+impl MountServer {
+    pub(super) fn lookup(&self, at: &NamePlace) -> Served {
         if at.name.len() > NAME_BYTES {
             return Err(Errno::ENAMETOOLONG.into());
         }
@@ -23,8 +23,8 @@ impl Server {
             name => self.fs.lookup(at.parent, name),
         };
         match found {
-            Ok(attr) => Ok(Answer::Entry(Some(attr))),
-            Err(Error::NotFound(_)) => Ok(Answer::Entry(None)),
+            Ok(attr) => Ok(FileAnswer::Entry(Some(attr))),
+            Err(Error::NotFound(_)) => Ok(FileAnswer::Entry(None)),
             Err(error) => Err(error.into()),
         }
     }
@@ -47,37 +47,37 @@ impl Server {
 
     pub(super) fn mknod(
         &self,
-        at: &Place,
+        at: &NamePlace,
         (kind, rdev): (FileKind, u32),
         mode: u32,
         caller: Caller,
     ) -> Served {
         let node = self.new_node(at.parent, mode, caller, false);
         let attr = self.fs.mknod(at.parent, &at.name, kind, rdev, node)?;
-        Ok(Answer::Entry(Some(attr)))
+        Ok(FileAnswer::Entry(Some(attr)))
     }
 
-    pub(super) fn mkdir(&self, at: &Place, mode: u32, caller: Caller) -> Served {
+    pub(super) fn mkdir(&self, at: &NamePlace, mode: u32, caller: Caller) -> Served {
         let node = self.new_node(at.parent, mode, caller, true);
-        Ok(Answer::Entry(Some(self.fs.mkdir(at.parent, &at.name, node)?)))
+        Ok(FileAnswer::Entry(Some(self.fs.mkdir(at.parent, &at.name, node)?)))
     }
 
-    pub(super) fn symlink(&self, at: &Place, target: &[u8], caller: Caller) -> Served {
+    pub(super) fn symlink(&self, at: &NamePlace, target: &[u8], caller: Caller) -> Served {
         let node = self.new_node(at.parent, 0o777, caller, false);
-        Ok(Answer::Entry(Some(self.fs.symlink(at.parent, &at.name, target, node)?)))
+        Ok(FileAnswer::Entry(Some(self.fs.symlink(at.parent, &at.name, target, node)?)))
     }
 
-    pub(super) fn link(&self, ino: Ino, at: &Place) -> Served {
+    pub(super) fn link(&self, ino: Ino, at: &NamePlace) -> Served {
         match self.fs.link(ino, at.parent, &at.name) {
             Err(Error::IsADirectory(_)) => Err(Errno::EPERM.into()),
-            linked => Ok(Answer::Entry(Some(linked?))),
+            linked => Ok(FileAnswer::Entry(Some(linked?))),
         }
     }
 
     pub(super) fn rename(
         &self,
-        from: &Place,
-        to: &Place,
+        from: &NamePlace,
+        to: &NamePlace,
         mode: RenameMode,
         whiteout: Option<Caller>,
     ) -> Served {
@@ -89,10 +89,16 @@ impl Server {
                 self.fs.rename_with_whiteout(from, to, mode, node)?;
             }
         }
-        Ok(Answer::Done)
+        Ok(FileAnswer::Done)
     }
 
-    pub(super) fn create(&mut self, at: &Place, mode: u32, flags: i32, caller: Caller) -> Served {
+    pub(super) fn create(
+        &mut self,
+        at: &NamePlace,
+        mode: u32,
+        flags: i32,
+        caller: Caller,
+    ) -> Served {
         let node = self.new_node(at.parent, mode, caller, false);
         let (attr, handle) = match self.fs.create(at.parent, &at.name, node) {
             // The kernel did not know of this file; it exists, so it is opened.
@@ -105,7 +111,7 @@ impl Server {
         };
         let fh = self.new_fh();
         self.files.insert(fh, handle);
-        Ok(Answer::Created(attr, fh, FopenFlags::FOPEN_KEEP_CACHE))
+        Ok(FileAnswer::Created(attr, fh, FopenFlags::FOPEN_KEEP_CACHE))
     }
 
     pub(super) fn open(&mut self, ino: Ino, flags: i32, caller: Caller) -> Served {
@@ -121,7 +127,7 @@ impl Server {
         }
         let fh = self.new_fh();
         self.files.insert(fh, handle);
-        Ok(Answer::Opened(fh, FopenFlags::FOPEN_KEEP_CACHE))
+        Ok(FileAnswer::Opened(fh, FopenFlags::FOPEN_KEEP_CACHE))
     }
 
     pub(super) fn set_attr(&self, ino: Ino, change: SetAttr, caller: Caller) -> Served {
@@ -139,9 +145,9 @@ impl Server {
         }
         match self.fs.set_attr(ino, set) {
             Err(Error::NotFound(_)) if only_times(&change) => {
-                Ok(Answer::Attr(unlinked(ino, &change)))
+                Ok(FileAnswer::Attr(unlinked(ino, &change)))
             }
-            changed => Ok(Answer::Attr(changed?)),
+            changed => Ok(FileAnswer::Attr(changed?)),
         }
     }
 

@@ -3,7 +3,7 @@
 //! That is the kernel's part; the server serves every request that still arrives.
 
 use super::attach::{Look, is_mounted};
-use super::fault::Fault;
+use super::fault::MountFault;
 use crate::error::{Doing, Result};
 use rustix::fs::StatVfsMountFlags as Now;
 use rustix::mount::MountFlags;
@@ -38,7 +38,7 @@ pub fn current(dir: &Path) -> Result<Option<Look>> {
 pub fn remount(dir: &Path, look: &Look) -> Result<()> {
     let shown = dir.display();
     rustix::mount::mount_remount(dir, look.flags() | MountFlags::NOATIME, "")
-        .map_err(|error| Fault::NotChanged { dir: dir.to_owned(), error })?;
+        .map_err(|error| MountFault::NotChanged { dir: dir.to_owned(), error })?;
     let root = File::open(dir).doing(&shown)?;
     root.sync_all().doing(format_args!("making everything in {shown} safe"))
 }

@@ -1,6 +1,6 @@
 //! The kernel's requests as they wait for the server.
 
-use crate::fuse::{Answer, Op, errno};
+use crate::fuse::{FileAnswer, FileOp, errno};
 use crate::queue::{self, Refusal};
 use fuser::Errno;
 use oblivio_volume::Error;
@@ -14,13 +14,13 @@ impl Refusal for Errno {
 }
 
 /// Delivers the answer.
-pub type Replier = queue::Replier<Answer, Errno>;
+pub type MountReplier = queue::Replier<FileAnswer, Errno>;
 /// A waiting request.
-pub type Request = queue::Request<Op, Answer, Errno>;
+pub type MountRequest = queue::Request<FileOp, FileAnswer, Errno>;
 /// The queue before the server.
-pub type Queue = queue::Queue<Op, Answer, Errno>;
+pub type MountQueue = queue::RequestQueue<FileOp, FileAnswer, Errno>;
 
 /// Closes a handle that no program knows.
-pub fn close(fh: u64) -> Op {
-    Op::Release { ino: 0, fh, flags: 0, owner: None }
+pub fn close(fh: u64) -> FileOp {
+    FileOp::Release { ino: 0, fh, flags: 0, owner: None }
 }

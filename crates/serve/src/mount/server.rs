@@ -4,10 +4,12 @@
 //! all syncs, and everything else runs one after the other in order of arrival.
 
 use super::directories::{Directories, Now};
-use super::request::{Queue, Request};
-use super::scarce::{Need, Scarce};
-use crate::fuse::{Answer, Fail, O_TRUNC, Op, Place, RequestKind, Served, Statfs, done, errno};
-use crate::queue::Slot;
+use super::low_space::{LowSpace, Need};
+use super::request::{MountQueue, MountRequest};
+use crate::fuse::{
+    Fail, FileAnswer, FileOp, FileOpKind, NamePlace, O_TRUNC, Served, Statfs, done, errno,
+};
+use crate::queue::AnswerSlot;
 use crate::server::{Habits, READ_BYTES, Upkeep};
 use fuser::{Errno, FopenFlags};
 use oblivio_volume::fs::{FileSystem, Handle, Ino, SetAttr, Usage};
@@ -30,7 +32,7 @@ const ADVICE: &str = "nothing more is read or written until the volume is mounte
                           what is damaged; restore a backup then";
 
 /// Observes each request before it is served: kind, inode, offset, length.
-pub type OnRequest = Box<dyn Fn(RequestKind, Ino, u64, u64) + Send>;
+pub type OnRequest = Box<dyn Fn(FileOpKind, Ino, u64, u64) + Send>;
 
 /// An operation that took effect after the kernel got an error for it; the kernel must forget what
 /// it knows.
@@ -44,30 +46,30 @@ pub enum Late {
 /// rely on them otherwise.
 pub struct Unlearn {
     pub ino: Ino,
-    pub slot: Slot<Answer, Errno>,
-    pub answer: std::result::Result<Answer, Errno>,
+    pub slot: AnswerSlot<FileAnswer, Errno>,
+    pub answer: std::result::Result<FileAnswer, Errno>,
 }
 
 /// The server's parameters.
-pub struct Settings {
+pub struct MountSettings {
     pub commit_every: Duration,
     /// Whether the volume works at a pace.
     pub paced: bool,
     pub on_request: Option<OnRequest>,
     pub late: Option<Sender<Late>>,
-    pub scarce: Scarce,
+    pub scarce: LowSpace,
     /// Gets the number of files that lost data, at the end.
     pub lost: Arc<AtomicU64>,
     pub unlearn: Option<Sender<Unlearn>>,
 }
 
 /// The server and its state between requests.
-pub struct Server {
+pub struct MountServer {
     pub(super) fs: FileSystem,
-    upkeep: Upkeep<Op, Answer, Errno>,
+    upkeep: Upkeep<FileOp, FileAnswer, Errno>,
     on_request: Option<OnRequest>,
     late: Option<Sender<Late>>,
-    scarce: Scarce,
+    scarce: LowSpace,
     lost: Arc<AtomicU64>,
     unlearn: Option<Sender<Unlearn>>,
     pub(super) files: HashMap<u64, Handle>,
@@ -79,12 +81,13 @@ pub struct Server {
     changes: u64,
 }
 
-impl Server {
-    pub fn new(fs: FileSystem, queue: Arc<Queue>, settings: Settings) -> Self {
-        let Settings { commit_every, paced, on_request, late, scarce, lost, unlearn } = settings;
+impl MountServer {
+    pub fn new(fs: FileSystem, queue: Arc<MountQueue>, settings: MountSettings) -> Self {
+        let MountSettings { commit_every, paced, on_request, late, scarce, lost, unlearn } =
+            settings;
         let settle = (!paced).then_some(commit_every / SETTLING);
         let habits = Habits { commit_every, settle, paced, advice: ADVICE };
-        Server {
+        MountServer {
             fs,
             upkeep: Upkeep::new(queue, habits),
             on_request,
@@ -110,22 +113,22 @@ impl Server {
         self.fs.into_blocks().map(drop)
     }
 
-    fn serve(&mut self, batch: Vec<Request>) {
-        let last_sync = batch.iter().rposition(|request| matches!(request.op, Op::Sync { .. }));
+    fn serve(&mut self, batch: Vec<MountRequest>) {
+        let last_sync = batch.iter().rposition(|request| matches!(request.op, FileOp::Sync { .. }));
         let mut batch = batch.into_iter().enumerate().peekable();
         let mut syncs = Vec::new();
         while let Some((at, request)) = batch.next() {
             match request.op {
-                Op::Sync { .. } => {
+                FileOp::Sync { .. } => {
                     syncs.push(request);
                     if Some(at) == last_sync {
                         self.sync(std::mem::take(&mut syncs));
                     }
                 }
-                Op::Read { len, .. } => {
+                FileOp::Read { len, .. } => {
                     let (mut reads, mut bytes) = (vec![request], u64::from(len));
                     while let Some((_, next)) = batch.next_if(|(_, next)| {
-                        matches!(next.op, Op::Read { len, .. }
+                        matches!(next.op, FileOp::Read { len, .. }
                             if bytes + u64::from(len) <= READ_BYTES)
                     }) {
                         bytes += next.op.seen().3;
@@ -139,7 +142,7 @@ impl Server {
     }
 
     /// One commit for all waiting syncs.
-    fn sync(&mut self, mut waiting: Vec<Request>) {
+    fn sync(&mut self, mut waiting: Vec<MountRequest>) {
         waiting.retain(|request| !request.slot.answered());
         if waiting.is_empty() {
             return;
@@ -148,18 +151,18 @@ impl Server {
         let committed = self.upkeep.commit(&mut self.fs);
         let errno = committed.err().map(|error| errno::of(&error));
         for request in waiting {
-            request.slot.answer(errno.map_or(Ok(Answer::Done), Err));
+            request.slot.answer(errno.map_or(Ok(FileAnswer::Done), Err));
         }
     }
 
     /// One batch for all waiting reads.
-    fn reads(&mut self, mut waiting: Vec<Request>) {
+    fn reads(&mut self, mut waiting: Vec<MountRequest>) {
         waiting.retain(|request| !request.slot.answered());
         let mut wanted = Vec::with_capacity(waiting.len());
         let mut slots = Vec::with_capacity(waiting.len());
         for request in waiting {
             self.tell(&request.op);
-            let Op::Read { fh, offset, len, .. } = request.op else { continue };
+            let FileOp::Read { fh, offset, len, .. } = request.op else { continue };
             match self.files.get(&fh) {
                 Some(&handle) => {
                     wanted.push((handle, offset, len as usize));
@@ -176,14 +179,14 @@ impl Server {
         let answers = self.fs.read_many(&wanted);
         self.upkeep.judge(answers.iter().find_map(|answer| answer.as_ref().err()));
         for (slot, answer) in slots.into_iter().zip(answers) {
-            slot.answer(answer.map(Answer::Data).map_err(|error| errno::of(&error)));
+            slot.answer(answer.map(FileAnswer::Data).map_err(|error| errno::of(&error)));
         }
     }
 
-    fn one(&mut self, request: Request) {
-        let Request { op, slot } = request;
+    fn one(&mut self, request: MountRequest) {
+        let MountRequest { op, slot } = request;
         if slot.answered() && !op.must_be_served() {
-            if let Op::Write { ino, cached: true, .. } = op {
+            if let FileOp::Write { ino, cached: true, .. } = op {
                 self.scarce.lost(ino, false);
             }
             return;
@@ -196,8 +199,8 @@ impl Server {
             self.changes += 1;
             if served.is_ok() {
                 match op.seen() {
-                    (RequestKind::Write, _, _, len) => self.upkeep.changed(len),
-                    (RequestKind::MetadataChange, ..) => self.upkeep.changed(CHANGE_BYTES),
+                    (FileOpKind::Write, _, _, len) => self.upkeep.changed(len),
+                    (FileOpKind::MetadataChange, ..) => self.upkeep.changed(CHANGE_BYTES),
                     _ => self.upkeep.may_have_changed(),
                 }
             }
@@ -208,7 +211,7 @@ impl Server {
         };
         self.upkeep.judge(volume);
         let opened = match &served {
-            Ok(Answer::Created(_, fh, _) | Answer::Opened(fh, _)) => Some(*fh),
+            Ok(FileAnswer::Created(_, fh, _) | FileAnswer::Opened(fh, _)) => Some(*fh),
             _ => None,
         };
         let went_well = served.is_ok();
@@ -224,9 +227,9 @@ impl Server {
     /// thread of its own: the kernel may make us wait for an inode that waits for the server.
     fn unlearn_first(
         &mut self,
-        slot: &Slot<Answer, Errno>,
-        answer: std::result::Result<Answer, Errno>,
-    ) -> Option<std::result::Result<Answer, Errno>> {
+        slot: &AnswerSlot<FileAnswer, Errno>,
+        answer: std::result::Result<FileAnswer, Errno>,
+    ) -> Option<std::result::Result<FileAnswer, Errno>> {
         match (self.outdated.take(), &self.unlearn) {
             (Some(ino), Some(unlearn)) if !slot.answered() => {
                 let unsent = unlearn.send(Unlearn { ino, slot: slot.clone(), answer }).err();
@@ -238,22 +241,22 @@ impl Server {
 
     /// The kernel got an error for this operation. Nobody will close its handle, and the kernel's
     /// memory of the names may be wrong.
-    fn came_late(&mut self, op: &Op, opened: Option<u64>) {
+    fn came_late(&mut self, op: &FileOp, opened: Option<u64>) {
         if let Some(fh) = opened {
             let closed = self.close_dir(fh);
             self.upkeep.judge(closed.err().as_ref());
         }
         let Some(late) = &self.late else { return };
-        let name = |at: &Place| Late::Name(at.parent, at.name.clone());
+        let name = |at: &NamePlace| Late::Name(at.parent, at.name.clone());
         let forget = match op {
-            Op::MkNod { at, .. }
-            | Op::MkDir { at, .. }
-            | Op::SymLink { at, .. }
-            | Op::Create { at, .. }
-            | Op::Unlink(at)
-            | Op::RmDir(at) => vec![name(at), Late::Inode(at.parent)],
-            Op::Link { ino, at } => vec![name(at), Late::Inode(at.parent), Late::Inode(*ino)],
-            Op::Rename { from, to, .. } => {
+            FileOp::MkNod { at, .. }
+            | FileOp::MkDir { at, .. }
+            | FileOp::SymLink { at, .. }
+            | FileOp::Create { at, .. }
+            | FileOp::Unlink(at)
+            | FileOp::RmDir(at) => vec![name(at), Late::Inode(at.parent)],
+            FileOp::Link { ino, at } => vec![name(at), Late::Inode(at.parent), Late::Inode(*ino)],
+            FileOp::Rename { from, to, .. } => {
                 vec![name(from), name(to), Late::Inode(from.parent), Late::Inode(to.parent)]
             }
             _ if op.changes() => vec![Late::Inode(op.seen().1)],
@@ -262,7 +265,7 @@ impl Server {
         forget.into_iter().for_each(|what| drop(late.send(what)));
     }
 
-    fn tell(&self, op: &Op) {
+    fn tell(&self, op: &FileOp) {
         if let Some(hook) = &self.on_request {
             let (kind, ino, offset, len) = op.seen();
             hook(kind, ino, offset, len);
@@ -298,13 +301,13 @@ impl Server {
             self.scarce.refuse(ino);
             return Err(Errno::ENOSPC.into());
         }
-        Ok(Answer::Attr(attr))
+        Ok(FileAnswer::Attr(attr))
     }
 
     /// The size of a file before the kernel writes back to it; only where room is short.
-    fn size_before(&self, op: &Op) -> Option<u64> {
+    fn size_before(&self, op: &FileOp) -> Option<u64> {
         match op {
-            Op::Write { ino, cached: true, .. } if self.scarce.is_short() => {
+            FileOp::Write { ino, cached: true, .. } if self.scarce.is_short() => {
                 self.fs.attr(*ino).ok().map(|attr| attr.size)
             }
             _ => None,
@@ -312,9 +315,9 @@ impl Server {
     }
 
     /// Accounts for bytes written, and for failed writes.
-    fn note_room(&self, op: &Op, before: Option<u64>, served: &Served) {
+    fn note_room(&self, op: &FileOp, before: Option<u64>, served: &Served) {
         match (op, served) {
-            (Op::Write { ino, offset, data, cached: true, .. }, Ok(_)) => {
+            (FileOp::Write { ino, offset, data, cached: true, .. }, Ok(_)) => {
                 let len = data.len() as u64;
                 if let Some(before) = before {
                     self.scarce.wrote(*ino, len, offset + len > before);
@@ -323,18 +326,18 @@ impl Server {
                     self.look();
                 }
             }
-            (Op::Write { ino, cached: true, .. }, Err(fail)) => {
+            (FileOp::Write { ino, cached: true, .. }, Err(fail)) => {
                 self.scarce.lost(*ino, fail.errno().code() == Errno::ENOSPC.code());
                 self.look();
             }
-            (Op::Write { data, .. }, Ok(_)) if self.scarce.should_look(data.len() as u64) => {
+            (FileOp::Write { data, .. }, Ok(_)) if self.scarce.should_look(data.len() as u64) => {
                 self.look();
             }
-            (Op::Allocate { .. }, Ok(_)) => self.look(),
-            (Op::SetAttr { ino, change: SetAttr { size: Some(0), .. }, .. }, Ok(_)) => {
+            (FileOp::Allocate { .. }, Ok(_)) => self.look(),
+            (FileOp::SetAttr { ino, change: SetAttr { size: Some(0), .. }, .. }, Ok(_)) => {
                 self.scarce.emptied(*ino);
             }
-            (Op::Open { ino, flags, .. }, Ok(_)) if flags & O_TRUNC != 0 => {
+            (FileOp::Open { ino, flags, .. }, Ok(_)) if flags & O_TRUNC != 0 => {
                 self.scarce.emptied(*ino);
             }
             _ => {}
@@ -364,7 +367,7 @@ impl Server {
         let fh = self.new_fh();
         self.files.insert(fh, handle);
         self.directories.opened(fh);
-        Ok(Answer::Opened(fh, FopenFlags::empty()))
+        Ok(FileAnswer::Opened(fh, FopenFlags::empty()))
     }
 
     fn close_dir(&mut self, fh: u64) -> Result<()> {
@@ -374,47 +377,51 @@ impl Server {
 
     fn read_dir(&mut self, ino: Ino, fh: u64, from: u64, plus: bool) -> Served {
         let now = Now { fs: &self.fs, changes: self.changes };
-        self.directories.list(&now, ino, fh, from, plus).map(Answer::Listing)
+        self.directories.list(&now, ino, fh, from, plus).map(FileAnswer::Listing)
     }
 
-    fn apply(&mut self, op: &Op) -> Served {
+    fn apply(&mut self, op: &FileOp) -> Served {
         match op {
-            Op::Lookup(at) => self.lookup(at),
-            Op::GetAttr { ino, .. } => Ok(Answer::Attr(self.fs.attr(*ino)?)),
-            Op::Ask { ino, fh } => self.ask(*ino, *fh),
-            Op::SetAttr { ino, change, caller, .. } => self.set_attr(*ino, *change, *caller),
-            Op::ReadLink { ino } => Ok(Answer::Data(self.fs.read_link(*ino)?)),
-            Op::MkNod { at, kind, mode, rdev, caller } => {
+            FileOp::Lookup(at) => self.lookup(at),
+            FileOp::GetAttr { ino, .. } => Ok(FileAnswer::Attr(self.fs.attr(*ino)?)),
+            FileOp::Ask { ino, fh } => self.ask(*ino, *fh),
+            FileOp::SetAttr { ino, change, caller, .. } => self.set_attr(*ino, *change, *caller),
+            FileOp::ReadLink { ino } => Ok(FileAnswer::Data(self.fs.read_link(*ino)?)),
+            FileOp::MkNod { at, kind, mode, rdev, caller } => {
                 self.mknod(at, (*kind, *rdev), *mode, *caller)
             }
-            Op::MkDir { at, mode, caller } => self.mkdir(at, *mode, *caller),
-            Op::SymLink { at, target, caller } => self.symlink(at, target, *caller),
-            Op::Link { ino, at } => self.link(*ino, at),
-            Op::Unlink(at) => done(self.fs.unlink(at.parent, &at.name)),
-            Op::RmDir(at) => done(self.fs.rmdir(at.parent, &at.name)),
-            Op::Rename { from, to, mode, whiteout } => self.rename(from, to, *mode, *whiteout),
-            Op::Create { at, mode, flags, caller } => self.create(at, *mode, *flags, *caller),
-            Op::Open { ino, flags, caller } => self.open(*ino, *flags, *caller),
-            Op::Read { .. } | Op::Sync { .. } => Err(Errno::EINVAL.into()),
-            Op::Write { ino, fh, offset, data, cached, kill, .. } => {
+            FileOp::MkDir { at, mode, caller } => self.mkdir(at, *mode, *caller),
+            FileOp::SymLink { at, target, caller } => self.symlink(at, target, *caller),
+            FileOp::Link { ino, at } => self.link(*ino, at),
+            FileOp::Unlink(at) => done(self.fs.unlink(at.parent, &at.name)),
+            FileOp::RmDir(at) => done(self.fs.rmdir(at.parent, &at.name)),
+            FileOp::Rename { from, to, mode, whiteout } => self.rename(from, to, *mode, *whiteout),
+            FileOp::Create { at, mode, flags, caller } => self.create(at, *mode, *flags, *caller),
+            FileOp::Open { ino, flags, caller } => self.open(*ino, *flags, *caller),
+            FileOp::Read { .. } | FileOp::Sync { .. } => Err(Errno::EINVAL.into()),
+            FileOp::Write { ino, fh, offset, data, cached, kill, .. } => {
                 self.write((*ino, *fh), *offset, data, *cached, *kill)
             }
-            Op::Release { fh, .. } => done(self.release(*fh)),
-            Op::OpenDir { ino } => self.open_dir(*ino),
-            Op::ReadDir { ino, fh, cookie, plus } => self.read_dir(*ino, *fh, *cookie, *plus),
-            Op::ReleaseDir { fh } => done(self.close_dir(*fh)),
-            Op::Forget { ino } => done(self.fs.forget(*ino)),
-            Op::StatFs => Ok(Answer::Statfs(statfs(&self.fs.usage()?))),
-            Op::GetXattr { ino, name, size } => self.get_xattr(*ino, name, *size),
-            Op::SetXattr { ino, name, value, flags } => self.set_xattr(*ino, name, value, *flags),
-            Op::ListXattr { ino, size, caller } => self.list_xattrs(*ino, *size, *caller),
-            Op::RemoveXattr { ino, name } => self.remove_xattr(*ino, name),
-            Op::Allocate { ino, fh, offset, len, how, keep_size, caller } => {
+            FileOp::Release { fh, .. } => done(self.release(*fh)),
+            FileOp::OpenDir { ino } => self.open_dir(*ino),
+            FileOp::ReadDir { ino, fh, cookie, plus } => self.read_dir(*ino, *fh, *cookie, *plus),
+            FileOp::ReleaseDir { fh } => done(self.close_dir(*fh)),
+            FileOp::Forget { ino } => done(self.fs.forget(*ino)),
+            FileOp::StatFs => Ok(FileAnswer::Statfs(statfs(&self.fs.usage()?))),
+            FileOp::GetXattr { ino, name, size } => self.get_xattr(*ino, name, *size),
+            FileOp::SetXattr { ino, name, value, flags } => {
+                self.set_xattr(*ino, name, value, *flags)
+            }
+            FileOp::ListXattr { ino, size, caller } => self.list_xattrs(*ino, *size, *caller),
+            FileOp::RemoveXattr { ino, name } => self.remove_xattr(*ino, name),
+            FileOp::Allocate { ino, fh, offset, len, how, keep_size, caller } => {
                 self.allocate((*ino, *fh), (*offset, *len), (*how, *keep_size), *caller)
             }
-            Op::Seek { fh, offset, whence, .. } => self.seek(*fh, *offset, *whence),
+            FileOp::Seek { fh, offset, whence, .. } => self.seek(*fh, *offset, *whence),
             // The kernel keeps locks itself, and was told not to flush.
-            Op::Flush { .. } | Op::GetLock(_) | Op::SetLock { .. } => Err(Errno::ENOSYS.into()),
+            FileOp::Flush { .. } | FileOp::GetLock(_) | FileOp::SetLock { .. } => {
+                Err(Errno::ENOSYS.into())
+            }
         }
     }
 }

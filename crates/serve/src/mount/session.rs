@@ -1,14 +1,14 @@
 //! A file system on a directory: the threads of a mount and how it ends.
 
 use super::attach::{self, Look};
-use super::kernel::{self, Answers, Kernel};
+use super::kernel::{self, AnswerNotes, MountKernel};
+use super::low_space::{self, LowSpace};
 use super::references::References;
-use super::request::{self, Queue};
-use super::scarce::{self, Scarce};
-use super::server::{Late, OnRequest, Server, Settings, Unlearn};
+use super::request::{self, MountQueue};
+use super::server::{Late, MountServer, MountSettings, OnRequest, Unlearn};
 use super::writers::{self, Writers};
 use crate::error::Result;
-use crate::fuse::{self, Answer, Op, RequestKind};
+use crate::fuse::{self, FileAnswer, FileOp, FileOpKind};
 use crate::log;
 use crate::queue::Pulse;
 use crate::server::Running;
@@ -28,7 +28,7 @@ use std::time::Duration;
 pub const READ_AHEAD: usize = 64;
 
 /// The parameters of a mount.
-pub struct Options {
+pub struct MountOptions {
     /// What the system shows of it.
     pub look: Look,
     /// The longest time between a change and its commit.
@@ -47,15 +47,15 @@ pub struct Options {
 pub fn report_to(publisher: Publisher) -> OnRequest {
     Box::new(move |kind, ino, offset, len| {
         let event = match kind {
-            RequestKind::Read => OrdinaryEvent::read(ino, offset + len, offset, len),
-            RequestKind::Write => OrdinaryEvent::write(ino, offset + len, offset, len),
+            FileOpKind::Read => OrdinaryEvent::read(ino, offset + len, offset, len),
+            FileOpKind::Write => OrdinaryEvent::write(ino, offset + len, offset, len),
             _ => return,
         };
         publisher.ordinary(event);
     })
 }
 
-impl Default for Options {
+impl Default for MountOptions {
     fn default() -> Self {
         Self {
             look: Look { source: "oblivio".into(), ..Look::default() },
@@ -70,23 +70,23 @@ impl Default for Options {
 
 /// An active mount. It ends when anybody unmounts the directory.
 pub struct Mounted {
-    pub(super) queue: Arc<Queue>,
+    pub(super) queue: Arc<MountQueue>,
     server: Running,
     /// The number of files that lost data.
     pub(super) lost: Arc<AtomicU64>,
 }
 
 /// Mounts a file system and serves it on threads of its own.
-pub fn serve(fs: FileSystem, dir: &Path, options: Options) -> Result<Mounted> {
+pub fn serve(fs: FileSystem, dir: &Path, options: MountOptions) -> Result<Mounted> {
     // Far below the bound.
     let block_bytes = u32::try_from(fs.usage()?.block_bytes).unwrap_or(u32::MAX);
-    let queue = Arc::new(Queue::new(options.timeout, options.pulse));
+    let queue = Arc::new(MountQueue::new(options.timeout, options.pulse));
     let device = attach::attach(dir, &options.look)?;
     let (late, forget) = channel();
     let (tasks, to_do) = channel();
-    let scarce = Scarce::new(tasks);
+    let scarce = LowSpace::new(tasks);
     let (unlearn, outdated) = channel();
-    let settings = Settings {
+    let settings = MountSettings {
         scarce: scarce.clone(),
         commit_every: options.commit_every,
         paced: options.paced,
@@ -113,9 +113,9 @@ fn start(
     fs: FileSystem,
     device: std::os::fd::OwnedFd,
     block_bytes: u32,
-    queue: &Arc<Queue>,
-    settings: Settings,
-    (forget, to_do, outdated): (Receiver<Late>, Receiver<scarce::Task>, Receiver<Unlearn>),
+    queue: &Arc<MountQueue>,
+    settings: MountSettings,
+    (forget, to_do, outdated): (Receiver<Late>, Receiver<low_space::Task>, Receiver<Unlearn>),
 ) -> Result<Running> {
     let (flush, unflushed) = channel();
     let references = References::default();
@@ -126,14 +126,14 @@ fn start(
     spawn("answers", move || kernel::hand_over(&answers, block_bytes))?;
     let scarce = settings.scarce.clone();
     let kept = scarce.kept();
-    let answers = Arc::new(Answers { block_bytes, writers, references, scarce, long });
-    let kernel = Kernel { queue: Arc::clone(queue), flush, answers };
+    let answers = Arc::new(AnswerNotes { block_bytes, writers, references, scarce, long });
+    let kernel = MountKernel { queue: Arc::clone(queue), flush, answers };
     let session = fuse::session(kernel, device, 1)?;
     let notifier = session.notifier();
     spawn("forget", move || forget_late(&forget, &notifier))?;
 
     let notifier = session.notifier();
-    spawn("scarce", move || scarce::speak(&to_do, &notifier, &kept))?;
+    spawn("scarce", move || low_space::speak(&to_do, &notifier, &kept))?;
     let (closing, notifier) = (Arc::clone(queue), session.notifier());
     spawn("attributes", move || unlearn(&outdated, &notifier, &closing))?;
 
@@ -148,7 +148,7 @@ fn start(
         ended.close();
     })?;
 
-    let server = Server::new(fs, Arc::clone(queue), settings);
+    let server = MountServer::new(fs, Arc::clone(queue), settings);
     Ok(Running::start(queue, move || server.run())?)
 }
 
@@ -167,11 +167,11 @@ fn forget_late(forget: &Receiver<Late>, notifier: &fuser::Notifier) {
 
 /// Makes the kernel forget attributes before it gets each answer. The waiting callers hold these
 /// inodes, so the kernel waits for no other inode.
-fn unlearn(outdated: &Receiver<Unlearn>, notifier: &fuser::Notifier, queue: &Queue) {
+fn unlearn(outdated: &Receiver<Unlearn>, notifier: &fuser::Notifier, queue: &MountQueue) {
     while let Ok(Unlearn { ino, slot, answer }) = outdated.recv() {
         let _ = notifier.inval_inode(INodeNo(ino), -1, 0);
         let opened = match &answer {
-            Ok(Answer::Opened(fh, _)) => Some(*fh),
+            Ok(FileAnswer::Opened(fh, _)) => Some(*fh),
             _ => None,
         };
         // Too late: nobody will close this handle.
@@ -188,12 +188,12 @@ impl Mounted {
     }
 
     /// Requests a commit; the answer comes when it is done.
-    pub fn commit(queue: &Queue) -> Receiver<bool> {
+    pub fn commit(queue: &MountQueue) -> Receiver<bool> {
         let (done, answer): (Sender<bool>, _) = channel();
         let reply = Box::new(move |result: Result<_, _>| {
             let _ = done.send(result.is_ok());
         });
-        queue.push(Op::Sync { ino: ROOT_INO, fh: None }, reply);
+        queue.push(FileOp::Sync { ino: ROOT_INO, fh: None }, reply);
         answer
     }
 }

@@ -6,7 +6,7 @@
 
 use super::attach::{self, Stuck};
 use super::busy;
-use super::request::Queue;
+use super::request::MountQueue;
 use super::session::Mounted;
 use crate::ending::{AskToEnd, GRACE};
 use crate::error::{Error, Result, Unsafe};
@@ -64,7 +64,7 @@ pub fn until_ended(
 
 struct Ending {
     dir: PathBuf,
-    queue: Arc<Queue>,
+    queue: Arc<MountQueue>,
     tell: Sender<Event>,
     stage: Stage,
     /// When the first signal came.

@@ -3,7 +3,7 @@
 
 use super::attach;
 use super::data::{LOST_NAME, NO_ROOM};
-use super::fault::Fault;
+use super::fault::MountFault;
 use crate::error::Result;
 use crate::fuse::xattr::SERVER_NAME;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// Files that lost data written by programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lost {
+pub struct LostFiles {
     /// Their number, at least one.
     pub files: u64,
     /// At least one of them for want of room.
@@ -27,18 +27,18 @@ pub struct Lost {
 ///
 /// # Errors
 /// No volume is mounted there; it is in use; not everything could be made safe.
-pub fn umount(dir: &Path, lazy: bool, waiting: impl FnMut()) -> Result<Option<Lost>> {
+pub fn umount(dir: &Path, lazy: bool, waiting: impl FnMut()) -> Result<Option<LostFiles>> {
     let shown = dir;
     let dir = absolute(dir)?;
     if !attach::is_mounted(&dir)? {
-        return Err(Fault::NotMounted(shown.to_owned()).into());
+        return Err(MountFault::NotMounted(shown.to_owned()).into());
     }
     // A mount whose server was killed does not answer and has nothing to lose.
     let server = server(&dir);
     let mut lost = None;
     if server.is_some() && !lazy {
         synced(&dir)?;
-        lost = Lost::of(&dir);
+        lost = LostFiles::of(&dir);
     }
     if lazy {
         attach::detach(&dir, true).map_err(|stuck| stuck.error(&dir))?;
@@ -53,7 +53,7 @@ pub fn umount(dir: &Path, lazy: bool, waiting: impl FnMut()) -> Result<Option<Lo
     }
 }
 
-impl Lost {
+impl LostFiles {
     /// Asks the server of a mount.
     fn of(dir: &Path) -> Option<Self> {
         let value = asked(dir, LOST_NAME)?;
@@ -102,7 +102,7 @@ fn synced(dir: &Path) -> Result<()> {
     // is a present one.
     sync().or_else(|_| sync()).map_err(|error| {
         let dir = dir.to_owned();
-        Fault::NotSynced { dir, error }.into()
+        MountFault::NotSynced { dir, error }.into()
     })
 }
 

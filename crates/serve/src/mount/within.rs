@@ -1,7 +1,7 @@
 //! A mount in the process that uses it, over any store of that process.
 
 use super::attach;
-use super::session::{Mounted, Options, READ_AHEAD, serve};
+use super::session::{MountOptions, Mounted, READ_AHEAD, serve};
 use crate::error::Result;
 use crate::layers::Layers;
 use oblivio_crypto::Passphrase;
@@ -32,7 +32,7 @@ pub fn mount_within(
     fs.set_clock(Box::new(|| SystemTime::now().into()));
     // The list of mounts has its full name.
     let dir = dir.canonicalize()?;
-    let mounted = serve(fs, &dir, Options { pulse, ..Options::default() })?;
+    let mounted = serve(fs, &dir, MountOptions { pulse, ..MountOptions::default() })?;
     Ok(Within { mounted, dir })
 }
 

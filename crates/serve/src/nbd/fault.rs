@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Why a disk is not served at a place.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
+pub enum DiskFault {
     /// Something that is no socket is at the path.
     #[error("{} is there already", .0.display())]
     Occupied(PathBuf),

@@ -2,8 +2,8 @@
 
 use super::negotiation::{Agreed, Export, choose, negotiate, until_tls};
 use super::replies::ToClient;
-use super::request::Queue;
-use super::server::{Server, Settings};
+use super::request::DiskQueue;
+use super::server::{DiskServer, DiskSettings};
 use super::transmission::transmit;
 use oblivio_volume::disk::Disk;
 use std::io::{self, Read, Write};
@@ -101,9 +101,9 @@ pub fn transmission(
     let export =
         Export { size: disk.size(), block_bytes: disk.block_bytes(), read_only, little: false };
     let agreed = Agreed { structured: agreement.structured, allocation: agreement.allocation };
-    let queue = Arc::new(Queue::new(LONG, Arc::default()));
-    let settings = Settings { commit_every: LONG, paced: false, on_request: None };
-    let server = Server::new(disk, Arc::clone(&queue), settings);
+    let queue = Arc::new(DiskQueue::new(LONG, Arc::default()));
+    let settings = DiskSettings { commit_every: LONG, paced: false, on_request: None };
+    let server = DiskServer::new(disk, Arc::clone(&queue), settings);
     let server = thread::spawn(move || server.run());
     let told = Told::default();
     let ended = transmit(said, told.clone(), || (), (export, agreed), &queue);

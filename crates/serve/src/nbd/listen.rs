@@ -1,6 +1,6 @@
 //! Where clients connect: a socket for this user alone, or an address.
 
-use super::fault::Fault;
+use super::fault::DiskFault;
 use crate::error::{Doing, Error, Result};
 use rustix::fs::Mode;
 use rustls::ServerConfig;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ListenPlace {
     /// A socket at this path.
     Socket(PathBuf),
     /// An address of this computer.
@@ -25,7 +25,7 @@ pub enum Place {
 
 /// The protection between a disk and the clients that reach its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Guard {
+pub enum ListenGuard {
     /// Nothing.
     None,
     /// Encryption, but any client may enter.
@@ -34,7 +34,7 @@ pub enum Guard {
     AsAsked,
 }
 
-impl Place {
+impl ListenPlace {
     /// A socket at a path, which must be free or the remnant of an earlier server.
     ///
     /// # Errors
@@ -43,10 +43,10 @@ impl Place {
         match std::fs::symlink_metadata(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Ok(found) if !found.file_type().is_socket() => {
-                return Err(Fault::Occupied(path.to_owned()).into());
+                return Err(DiskFault::Occupied(path.to_owned()).into());
             }
             Ok(_) if UnixStream::connect(path).is_ok() => {
-                return Err(Fault::Served(path.to_owned()).into());
+                return Err(DiskFault::Served(path.to_owned()).into());
             }
             Ok(_) => {}
             Err(error) => return Err(error).doing(path.display()),
@@ -54,9 +54,9 @@ impl Place {
         // Absolute: it is removed at the end, whatever the working directory is by then.
         let whole = std::path::absolute(path)?;
         if !whole.parent().is_some_and(Path::is_dir) {
-            return Err(Fault::NoFolder(path.to_owned()).into());
+            return Err(DiskFault::NoFolder(path.to_owned()).into());
         }
-        Ok(Place::Socket(whole))
+        Ok(ListenPlace::Socket(whole))
     }
 
     /// An address of this computer. An address that others can reach needs the guard that the user
@@ -64,13 +64,17 @@ impl Place {
     ///
     /// # Errors
     /// The address is wrong, or lacks its guard.
-    pub fn address(text: &str, guard: Guard) -> Result<Self> {
+    pub fn address(text: &str, guard: ListenGuard) -> Result<Self> {
         let found = text.to_socket_addrs().map(|mut found| found.next());
-        let Ok(Some(address)) = found else { return Err(Fault::NoAddress(text.into()).into()) };
-        if address.ip().is_loopback() || guard == Guard::AsAsked {
-            return Ok(Place::Address(address));
+        let Ok(Some(address)) = found else { return Err(DiskFault::NoAddress(text.into()).into()) };
+        if address.ip().is_loopback() || guard == ListenGuard::AsAsked {
+            return Ok(ListenPlace::Address(address));
         }
-        Err(Fault::Exposed { address: text.into(), encrypted: guard == Guard::Encryption }.into())
+        Err(DiskFault::Exposed {
+            address: text.into(),
+            encrypted: guard == ListenGuard::Encryption,
+        }
+        .into())
     }
 }
 
@@ -92,18 +96,18 @@ impl Listener {
     ///
     /// # Errors
     /// Those of the system, with the place.
-    pub fn open(place: &Place) -> Result<Self> {
+    pub fn open(place: &ListenPlace) -> Result<Self> {
         let inner = match place {
-            Place::Address(address) => {
+            ListenPlace::Address(address) => {
                 let listener = TcpListener::bind(address).map_err(|error| match error.kind() {
-                    ErrorKind::AddrInUse => Fault::AddressInUse(*address).into(),
+                    ErrorKind::AddrInUse => DiskFault::AddressInUse(*address).into(),
                     _ => Error::System { doing: format!("listening on {address}"), source: error },
                 })?;
                 Inner::Tcp(listener)
             }
-            Place::Socket(path) => {
+            ListenPlace::Socket(path) => {
                 // Another server may have started while the passphrase was typed.
-                Place::socket(path)?;
+                ListenPlace::socket(path)?;
                 if path.symlink_metadata().is_ok() {
                     std::fs::remove_file(path)?;
                 }

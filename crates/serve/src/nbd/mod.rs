@@ -27,10 +27,10 @@ pub(crate) mod wire;
 pub mod within;
 
 pub use certificates::config as tls_config;
-pub use fault::{Fault, TlsFault};
-pub use listen::{Guard, Listener, Place};
-pub use request::OnRequest;
+pub use fault::{DiskFault, TlsFault};
+pub use listen::{ListenGuard, ListenPlace, Listener};
+pub use request::OnDiskRequest;
 pub use rustls::ServerConfig as TlsConfig;
-pub use server::Options;
-pub use session::{Serving, serve};
+pub use server::DiskOptions;
+pub use session::{DiskServing, serve};
 pub use stop::until_ended;

@@ -1,7 +1,7 @@
 //! Threads that answer reads beside the one that works on the disk, where reads are no accesses. A
 //! read waits for no write and no flush, and several reads keep the disk and all cores at work.
 
-use super::request::{Answer, OnRequest, Op, Queue, Slot, errno_of, tell};
+use super::request::{DiskAnswer, DiskOp, DiskQueue, DiskSlot, OnDiskRequest, errno_of, tell};
 use super::wire::Errno;
 use crate::log;
 use crate::server::{Judge, READ_BYTES};
@@ -26,9 +26,9 @@ impl Readers {
     /// More where the disk is far.
     pub fn start(
         reader: &DiskReader,
-        queue: &Arc<Queue>,
-        judge: &Arc<Judge<Op, Answer, Errno>>,
-        on_request: Option<&OnRequest>,
+        queue: &Arc<DiskQueue>,
+        judge: &Arc<Judge<DiskOp, DiskAnswer, Errno>>,
+        on_request: Option<&OnDiskRequest>,
     ) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let wanted = reader.threads().unwrap_or((cores + 1).clamp(2, 4));
@@ -72,16 +72,16 @@ impl Readers {
     }
 }
 
-fn as_read(op: &Op) -> Option<(u64, usize)> {
+fn as_read(op: &DiskOp) -> Option<(u64, usize)> {
     match *op {
-        Op::Read { offset, len } => Some((offset, len as usize)),
+        DiskOp::Read { offset, len } => Some((offset, len as usize)),
         _ => None,
     }
 }
 
 /// Answers reads in batches; `judge` gets the outcome of each batch.
 pub fn answer(
-    mut reads: Vec<(u64, usize, Slot)>,
+    mut reads: Vec<(u64, usize, DiskSlot)>,
     mut read: impl FnMut(&[(u64, usize)]) -> Result<Vec<Vec<u8>>>,
     mut judge: impl FnMut(Option<&oblivio_volume::Error>),
 ) {
@@ -94,7 +94,7 @@ pub fn answer(
         match answers {
             Ok(answers) => {
                 for ((.., slot), data) in batch.into_iter().zip(answers) {
-                    slot.answer(Ok(Answer::Data(data)));
+                    slot.answer(Ok(DiskAnswer::Data(data)));
                 }
             }
             Err(error) => {
@@ -107,9 +107,9 @@ pub fn answer(
 }
 
 /// How many of these reads make a batch.
-fn first_batch(reads: &[(u64, usize, Slot)]) -> usize {
+fn first_batch(reads: &[(u64, usize, DiskSlot)]) -> usize {
     let mut bytes = 0;
-    let fits = |&(_, len, _): &&(u64, usize, Slot)| {
+    let fits = |&(_, len, _): &&(u64, usize, DiskSlot)| {
         bytes += *len as u64;
         bytes <= READ_BYTES
     };

@@ -34,7 +34,7 @@ impl ToClient for Conn {
 }
 
 /// A reply.
-pub struct Reply {
+pub struct DiskReply {
     pub head: Vec<u8>,
     pub data: Vec<u8>,
     /// Bytes that it returns to the budget once sent.
@@ -44,7 +44,7 @@ pub struct Reply {
 /// Queues replies; any thread may use it.
 pub struct Outbox<W> {
     to: Arc<Mutex<Sending<W>>>,
-    line: Sender<Reply>,
+    line: Sender<DiskReply>,
     budget: Arc<Budget>,
 }
 
@@ -75,7 +75,7 @@ impl<W: ToClient> Outbox<W> {
     }
 
     /// Sends a reply, now or later.
-    pub fn send(&self, mut reply: Reply) {
+    pub fn send(&self, mut reply: DiskReply) {
         // After a long request waking a thread costs little, and saves this one the call.
         if reply.bytes <= SMALL {
             reply.head.append(&mut reply.data);
@@ -117,13 +117,13 @@ fn lock<W>(to: &Mutex<Sending<W>>) -> MutexGuard<'_, Sending<W>> {
 }
 
 fn write_replies<W: ToClient>(
-    replies: &Receiver<Reply>,
+    replies: &Receiver<DiskReply>,
     to: &Mutex<Sending<W>>,
     budget: &Budget,
     close: impl Fn(),
 ) {
     let mut broken = false;
-    while let Ok(Reply { head, data, bytes }) = replies.recv() {
+    while let Ok(DiskReply { head, data, bytes }) = replies.recv() {
         if !broken {
             broken = lock(to).write(&head, &data).is_err();
             if broken {
@@ -178,9 +178,9 @@ mod tests {
         }
     }
 
-    fn reply(text: &str) -> Reply {
+    fn reply(text: &str) -> DiskReply {
         let (head, data) = text.split_at(1);
-        Reply { head: head.into(), data: data.into(), bytes: text.len() }
+        DiskReply { head: head.into(), data: data.into(), bytes: text.len() }
     }
 
     #[test]

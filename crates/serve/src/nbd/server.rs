@@ -5,7 +5,9 @@
 //! together be served in any order; a read that came after the answer to a write sees the write.
 
 use super::readers::{self, Readers};
-use super::request::{Answer, OnRequest, Op, Queue, Request, Slot, errno_of, tell};
+use super::request::{
+    DiskAnswer, DiskOp, DiskQueue, DiskRequest, DiskSlot, OnDiskRequest, errno_of, tell,
+};
 use super::wire::Errno;
 use crate::error::Result;
 use crate::queue::Pulse;
@@ -29,7 +31,7 @@ const ADVICE: &str = "nothing more is read or written until the disk is served a
                       then";
 
 /// The parameters of serving a disk.
-pub struct Options {
+pub struct DiskOptions {
     /// Whether changes are refused.
     pub read_only: bool,
     /// The longest time between a change and its commit.
@@ -39,7 +41,7 @@ pub struct Options {
     /// How long a request waits for a store that makes no progress.
     pub timeout: Duration,
     /// Observes each request, to show what ordinary encryption would reveal.
-    pub on_request: Option<OnRequest>,
+    pub on_request: Option<OnDiskRequest>,
     /// Grows while the store makes progress.
     pub pulse: Pulse,
 }
@@ -48,38 +50,38 @@ pub struct Options {
 ///
 /// # Errors
 /// No thread is to be had.
-pub fn start(disk: Disk, options: Options) -> Result<(Arc<Queue>, Running)> {
-    let Options { commit_every, paced, timeout, on_request, pulse, read_only: _ } = options;
-    let queue = Arc::new(Queue::new(timeout, pulse));
-    let settings = Settings { commit_every, paced, on_request };
-    let server = Server::new(disk, Arc::clone(&queue), settings);
+pub fn start(disk: Disk, options: DiskOptions) -> Result<(Arc<DiskQueue>, Running)> {
+    let DiskOptions { commit_every, paced, timeout, on_request, pulse, read_only: _ } = options;
+    let queue = Arc::new(DiskQueue::new(timeout, pulse));
+    let settings = DiskSettings { commit_every, paced, on_request };
+    let server = DiskServer::new(disk, Arc::clone(&queue), settings);
     let running = Running::start(&queue, move || server.run())?;
     Ok((queue, running))
 }
 
 /// The server's parameters.
-pub struct Settings {
+pub struct DiskSettings {
     pub commit_every: Duration,
     /// Whether the volume works at a pace.
     pub paced: bool,
-    pub on_request: Option<OnRequest>,
+    pub on_request: Option<OnDiskRequest>,
 }
 
 /// The server and its state between requests.
-pub struct Server {
+pub struct DiskServer {
     disk: Disk,
-    queue: Arc<Queue>,
-    upkeep: Upkeep<Op, Answer, Errno>,
-    on_request: Option<OnRequest>,
+    queue: Arc<DiskQueue>,
+    upkeep: Upkeep<DiskOp, DiskAnswer, Errno>,
+    on_request: Option<OnDiskRequest>,
 }
 
-impl Server {
-    pub fn new(disk: Disk, queue: Arc<Queue>, settings: Settings) -> Self {
-        let Settings { commit_every, paced, on_request } = settings;
+impl DiskServer {
+    pub fn new(disk: Disk, queue: Arc<DiskQueue>, settings: DiskSettings) -> Self {
+        let DiskSettings { commit_every, paced, on_request } = settings;
         // A disk learns when programs sync.
         let habits = Habits { commit_every, settle: None, paced, advice: ADVICE };
         let upkeep = Upkeep::new(Arc::clone(&queue), habits);
-        Server { disk, queue, upkeep, on_request }
+        DiskServer { disk, queue, upkeep, on_request }
     }
 
     /// Serves until the queue is closed, then commits and gives the volume back.
@@ -100,21 +102,21 @@ impl Server {
         ended
     }
 
-    fn serve(&mut self, batch: Vec<Request>) {
+    fn serve(&mut self, batch: Vec<DiskRequest>) {
         let (mut reads, mut durable) = (Vec::new(), Vec::new());
-        for Request { op, slot } in batch {
+        for DiskRequest { op, slot } in batch {
             // The client already got an error for it.
             if slot.answered() {
                 continue;
             }
             tell(self.on_request.as_ref(), self.disk.size(), &op);
             match op {
-                Op::Read { offset, len } => reads.push((offset, len as usize, slot)),
-                Op::Flush => durable.push(slot),
-                Op::Status { offset, len, one } => {
+                DiskOp::Read { offset, len } => reads.push((offset, len as usize, slot)),
+                DiskOp::Flush => durable.push(slot),
+                DiskOp::Status { offset, len, one } => {
                     let most = if one { 1 } else { MOST_EXTENTS };
                     let extents = self.disk.extents(offset, u64::from(len), most);
-                    slot.answer(extents.map(Answer::Extents).map_err(|error| errno_of(&error)));
+                    slot.answer(extents.map(DiskAnswer::Extents).map_err(|error| errno_of(&error)));
                 }
                 op => self.change(&op, slot, &mut durable),
             }
@@ -126,12 +128,12 @@ impl Server {
     }
 
     /// Makes a change. A request that wants it durable waits for the commit.
-    fn change(&mut self, op: &Op, slot: Slot, durable: &mut Vec<Slot>) {
+    fn change(&mut self, op: &DiskOp, slot: DiskSlot, durable: &mut Vec<DiskSlot>) {
         let (done, waits, bytes) = match op {
-            Op::Write { offset, data, durable } => {
+            DiskOp::Write { offset, data, durable } => {
                 (self.disk.write(*offset, data), *durable, data.len() as u64)
             }
-            Op::Zeroes { offset, len, stay, only_fast, durable } => {
+            DiskOp::Zeroes { offset, len, stay, only_fast, durable } => {
                 if *only_fast && (*stay || !self.disk.zeroes_fast(*offset, u64::from(*len))) {
                     slot.answer(Err(Errno::NotSupported));
                     return;
@@ -144,10 +146,10 @@ impl Server {
                 let bytes = if *stay { len } else { CHANGE_BYTES };
                 (self.disk.write_zeroes(*offset, len, *stay), *durable, bytes)
             }
-            Op::Trim { offset, len, durable } => {
+            DiskOp::Trim { offset, len, durable } => {
                 (self.disk.trim(*offset, u64::from(*len)), *durable, CHANGE_BYTES)
             }
-            Op::Read { .. } | Op::Status { .. } | Op::Flush => return,
+            DiskOp::Read { .. } | DiskOp::Status { .. } | DiskOp::Flush => return,
         };
         let done = done.and_then(|()| self.disk.end_operation());
         self.upkeep.judge(done.as_ref().err());
@@ -157,7 +159,7 @@ impl Server {
                 if waits {
                     durable.push(slot);
                 } else {
-                    slot.answer(Ok(Answer::Done));
+                    slot.answer(Ok(DiskAnswer::Done));
                 }
             }
             Err(error) => {
@@ -167,7 +169,7 @@ impl Server {
     }
 
     /// Writes the first part of long zeros; the rest waits.
-    fn long_zeroes(&mut self, offset: u64, len: u32, durable: bool, slot: Slot) {
+    fn long_zeroes(&mut self, offset: u64, len: u32, durable: bool, slot: DiskSlot) {
         let done = self.disk.write_zeroes(offset, u64::from(ZERO_BYTES), true);
         let done = done.and_then(|()| self.disk.end_operation());
         self.upkeep.judge(done.as_ref().err());
@@ -177,12 +179,12 @@ impl Server {
         }
         self.upkeep.changed(u64::from(ZERO_BYTES));
         let (offset, len) = (offset + u64::from(ZERO_BYTES), len - ZERO_BYTES);
-        let op = Op::Zeroes { offset, len, stay: true, only_fast: false, durable };
-        self.upkeep.put_off(Request { op, slot });
+        let op = DiskOp::Zeroes { offset, len, stay: true, only_fast: false, durable };
+        self.upkeep.put_off(DiskRequest { op, slot });
     }
 
     /// Answers all these reads in as few batches as possible.
-    fn read(&mut self, reads: Vec<(u64, usize, Slot)>) {
+    fn read(&mut self, reads: Vec<(u64, usize, DiskSlot)>) {
         let (disk, upkeep) = (&mut self.disk, &self.upkeep);
         let read = |ranges: &[_]| {
             let answers = disk.read_many(ranges)?;
@@ -192,11 +194,11 @@ impl Server {
     }
 
     /// One commit for all that want one. It covers all connections.
-    fn make_durable(&mut self, waiting: Vec<Slot>) {
+    fn make_durable(&mut self, waiting: Vec<DiskSlot>) {
         let committed = self.upkeep.commit(&mut self.disk);
         let errno = committed.err().map(|error| errno_of(&error));
         for slot in waiting {
-            slot.answer(errno.map_or(Ok(Answer::Done), Err));
+            slot.answer(errno.map_or(Ok(DiskAnswer::Done), Err));
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use super::listen::{Conn, Listener};
 use super::negotiation::{Export, choose, negotiate, until_tls};
-use super::request::Queue;
-use super::server::{Options, start};
+use super::request::DiskQueue;
+use super::server::{DiskOptions, start};
 use super::tls::{self, Hurried};
 use super::transmission::transmit;
 use crate::error::Result;
 use crate::log;
 use crate::server::Running;
-use crate::strangers::Strangers;
+use crate::strangers::AcceptedConnections;
 use oblivio_volume::disk::Disk;
 use rustls::ServerConfig;
 use std::collections::HashMap;
@@ -34,14 +34,14 @@ const BREATH: Duration = Duration::from_millis(100);
 struct Clients {
     /// Those that can use the disk.
     open: Mutex<HashMap<u64, Conn>>,
-    strangers: Strangers<Conn>,
+    strangers: AcceptedConnections<Conn>,
     stopping: AtomicBool,
 }
 
 impl Default for Clients {
     fn default() -> Self {
         let (open, stopping) = (Mutex::default(), AtomicBool::new(false));
-        Self { open, strangers: Strangers::new(MOST_STRANGERS), stopping }
+        Self { open, strangers: AcceptedConnections::new(MOST_STRANGERS), stopping }
     }
 }
 
@@ -89,8 +89,8 @@ impl Clients {
 }
 
 /// A disk being served.
-pub struct Serving {
-    pub(super) queue: Arc<Queue>,
+pub struct DiskServing {
+    pub(super) queue: Arc<DiskQueue>,
     clients: Arc<Clients>,
     listener: Arc<Listener>,
     server: Running,
@@ -98,14 +98,14 @@ pub struct Serving {
 
 /// The handle to end it, while another thread waits for the end.
 #[derive(Clone)]
-pub struct Ending {
-    pub queue: Arc<Queue>,
+pub struct DiskEnding {
+    pub queue: Arc<DiskQueue>,
     clients: Arc<Clients>,
     listener: Arc<Listener>,
 }
 
 /// Serves a disk on threads of its own.
-pub fn serve(disk: Disk, listener: Listener, options: Options) -> Result<Serving> {
+pub fn serve(disk: Disk, listener: Listener, options: DiskOptions) -> Result<DiskServing> {
     let export = Export {
         size: disk.size(),
         block_bytes: disk.block_bytes(),
@@ -114,16 +114,16 @@ pub fn serve(disk: Disk, listener: Listener, options: Options) -> Result<Serving
     };
     let (queue, server) = start(disk, options)?;
     let (clients, listener) = (Arc::new(Clients::default()), Arc::new(listener));
-    let serving = Serving { queue, clients, listener, server };
+    let serving = DiskServing { queue, clients, listener, server };
     let ending = serving.ending();
     thread::Builder::new().name("nbd clients".into()).spawn(move || ending.accept(export))?;
     Ok(serving)
 }
 
-impl Serving {
+impl DiskServing {
     /// The handle that can end it.
-    pub fn ending(&self) -> Ending {
-        Ending {
+    pub fn ending(&self) -> DiskEnding {
+        DiskEnding {
             queue: Arc::clone(&self.queue),
             clients: Arc::clone(&self.clients),
             listener: Arc::clone(&self.listener),
@@ -139,7 +139,7 @@ impl Serving {
     }
 }
 
-impl Ending {
+impl DiskEnding {
     /// Accepts no more clients and no more requests; pending ones are still answered.
     pub fn begin(&self) {
         self.clients.stopping.store(true, Ordering::SeqCst);
@@ -172,7 +172,7 @@ impl Ending {
 
     fn admit(&self, conn: Conn, export: Export) -> io::Result<()> {
         let id = self.clients.enter(&conn);
-        let Ending { queue, clients, listener } = self.clone();
+        let DiskEnding { queue, clients, listener } = self.clone();
         let spawned = thread::Builder::new().name("nbd client".into()).spawn(move || {
             let welcome = || clients.welcome(id);
             let ended = attend(&conn, export, listener.tls(), welcome, &queue);
@@ -199,7 +199,7 @@ fn attend(
     export: Export,
     tls: Option<&Arc<ServerConfig>>,
     welcome: impl FnOnce() -> io::Result<()>,
-    queue: &Queue,
+    queue: &DiskQueue,
 ) -> io::Result<()> {
     let whole = conn.clone();
     let close = move || whole.shutdown(Shutdown::Both);

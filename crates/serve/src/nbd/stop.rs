@@ -3,7 +3,7 @@
 //! The first signal accepts no more requests, answers the waiting ones, and commits. The second
 //! one, or ten seconds without progress of the store, ends at any price.
 
-use super::session::{Ending, Serving};
+use super::session::{DiskEnding, DiskServing};
 use crate::ending::{AskToEnd, GRACE};
 use crate::error::{Error, Result, Unsafe};
 use std::io;
@@ -24,7 +24,10 @@ enum Event {
 ///
 /// # Errors
 /// The server failed, or was given up.
-pub fn until_ended(serving: Serving, hear: impl FnOnce(AskToEnd) -> io::Result<()>) -> Result<()> {
+pub fn until_ended(
+    serving: DiskServing,
+    hear: impl FnOnce(AskToEnd) -> io::Result<()>,
+) -> Result<()> {
     let ending = serving.ending();
     let (tell, events) = channel();
     let signal = tell.clone();
@@ -35,7 +38,7 @@ pub fn until_ended(serving: Serving, hear: impl FnOnce(AskToEnd) -> io::Result<(
     watch(&ending, &events)
 }
 
-fn watch(ending: &Ending, events: &Receiver<Event>) -> Result<()> {
+fn watch(ending: &DiskEnding, events: &Receiver<Event>) -> Result<()> {
     let mut since: Option<Instant> = None;
     loop {
         let pause = if since.is_some() { OFTEN } else { Duration::from_secs(3600) };
@@ -67,7 +70,7 @@ fn watch(ending: &Ending, events: &Receiver<Event>) -> Result<()> {
 }
 
 /// The store does not answer; all waiting requests get an error.
-fn give_up(ending: &Ending) -> Result<()> {
+fn give_up(ending: &DiskEnding) -> Result<()> {
     ending.queue.kill();
     ending.leave_clients();
     Err(Error::GivenUp(Unsafe::Unflushed))

@@ -30,7 +30,7 @@ struct Sending {
 }
 
 /// The receiving direction.
-pub struct Reader {
+pub struct TlsReader {
     line: Arc<Line>,
     conn: Hurried,
     raw: Box<[u8]>,
@@ -39,13 +39,13 @@ pub struct Reader {
 }
 
 /// The sending direction.
-pub struct Writer(Arc<Line>);
+pub struct TlsWriter(Arc<Line>);
 
 /// Ends TLS in order when both directions have ended.
 pub struct Goodbye(Arc<Line>);
 
 /// Both directions at once, for the negotiation.
-pub struct Both<'l>(pub &'l mut Reader, pub &'l mut Writer);
+pub struct Both<'l>(pub &'l mut TlsReader, pub &'l mut TlsWriter);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -61,7 +61,7 @@ pub fn accept(
     conn: &Conn,
     config: &Arc<ServerConfig>,
     until: Instant,
-) -> io::Result<(Reader, Writer, Goodbye)> {
+) -> io::Result<(TlsReader, TlsWriter, Goodbye)> {
     let mut tls = ServerConnection::new(Arc::clone(config)).map_err(refused)?;
     let mut hurried = Hurried::new(conn, until);
     while tls.is_handshaking() {
@@ -73,8 +73,8 @@ pub fn accept(
     let sending = Sending { conn: hurried.clone(), out: Vec::new() };
     let line = Arc::new(Line { tls: Mutex::new(tls), sending: Mutex::new(sending) });
     let raw = vec![0; RAW_BYTES].into_boxed_slice();
-    let reader = Reader { line: Arc::clone(&line), conn: hurried, raw, left: 0..0 };
-    Ok((reader, Writer(Arc::clone(&line)), Goodbye(line)))
+    let reader = TlsReader { line: Arc::clone(&line), conn: hurried, raw, left: 0..0 };
+    Ok((reader, TlsWriter(Arc::clone(&line)), Goodbye(line)))
 }
 
 fn refused(why: impl std::fmt::Display) -> io::Error {
@@ -113,7 +113,7 @@ impl Sending {
     }
 }
 
-impl Read for Reader {
+impl Read for TlsReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut tls = lock(&self.line.tls);
@@ -142,7 +142,7 @@ impl Read for Reader {
     }
 }
 
-impl Write for Writer {
+impl Write for TlsWriter {
     /// Sends some of these bytes; the system has them on return.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut sending = lock(&self.0.sending);
@@ -160,7 +160,7 @@ impl Write for Writer {
 }
 
 /// Ciphertext must be sent in order, so it may have to wait.
-impl replies::ToClient for Writer {}
+impl replies::ToClient for TlsWriter {}
 
 impl Goodbye {
     /// Tells the client that nothing more comes.
@@ -169,7 +169,7 @@ impl Goodbye {
     }
 }
 
-impl Reader {
+impl TlsReader {
     /// Whether the client has shown an acceptable certificate.
     pub fn is_known(&self) -> bool {
         lock(&self.line.tls).peer_certificates().is_some()

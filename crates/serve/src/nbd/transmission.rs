@@ -4,13 +4,13 @@
 //! requests under way are bounded: one that asks for much and reads nothing holds up only itself.
 
 use super::negotiation::{ALLOCATION_ID, Agreed, Export};
-use super::replies::{Outbox, Reply, ToClient};
-use super::request::{Answer, Op, Queue, Replier, checked};
+use super::replies::{DiskReply, Outbox, ToClient};
+use super::request::{DiskAnswer, DiskOp, DiskQueue, DiskReplier, checked};
 use super::wire::{
-    Errno, Header, chunk, command, error_chunk, only_chunk, read_array, simple_reply, state,
+    Errno, RequestHeader, chunk, command, error_chunk, only_chunk, read_array, simple_reply, state,
 };
 use oblivio_store::Budget;
-use oblivio_volume::disk::Extent;
+use oblivio_volume::disk::DiskExtent;
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub fn transmit<R: Read, W: ToClient>(
     to: W,
     close: impl Fn() + Send + 'static,
     (export, agreed): (Export, Agreed),
-    queue: &Queue,
+    queue: &DiskQueue,
 ) -> io::Result<()> {
     let budget =
         Arc::new(Budget::new(MOST_REQUESTS, if export.little { LITTLE_BYTES } else { MOST_BYTES }));
@@ -47,7 +47,7 @@ pub fn transmit<R: Read, W: ToClient>(
 struct Session<'q, W> {
     export: Export,
     agreed: Agreed,
-    queue: &'q Queue,
+    queue: &'q DiskQueue,
     outbox: Arc<Outbox<W>>,
     budget: Arc<Budget>,
 }
@@ -63,7 +63,7 @@ impl<W: ToClient> Session<'_, W> {
         }
     }
 
-    fn request(&self, header: &Header, from: &mut impl Read) -> io::Result<()> {
+    fn request(&self, header: &RequestHeader, from: &mut impl Read) -> io::Result<()> {
         let op = checked(header, &self.export, self.agreed);
         let bytes = match (&op, header.command) {
             (Ok(_), command::READ | command::WRITE) => header.len as usize,
@@ -72,10 +72,10 @@ impl<W: ToClient> Session<'_, W> {
         self.budget.take(bytes);
         let replier = self.replier(*header, bytes);
         let op = match op {
-            Ok(Op::Write { offset, durable, .. }) => {
+            Ok(DiskOp::Write { offset, durable, .. }) => {
                 let mut data = vec![0; bytes];
                 from.read_exact(&mut data)?;
-                Op::Write { offset, data, durable }
+                DiskOp::Write { offset, data, durable }
             }
             Ok(op) => op,
             Err(errno) => {
@@ -94,17 +94,17 @@ impl<W: ToClient> Session<'_, W> {
         Ok(())
     }
 
-    fn replier(&self, header: Header, bytes: usize) -> Replier {
+    fn replier(&self, header: RequestHeader, bytes: usize) -> DiskReplier {
         let (outbox, agreed) = (Arc::clone(&self.outbox), self.agreed);
         Box::new(move |result| {
             let (head, data) = encode(&header, agreed, result);
-            outbox.send(Reply { head, data, bytes });
+            outbox.send(DiskReply { head, data, bytes });
         })
     }
 }
 
 /// The next request; `None` if the client has gone between two.
-fn next_header(from: &mut impl Read) -> io::Result<Option<Header>> {
+fn next_header(from: &mut impl Read) -> io::Result<Option<RequestHeader>> {
     let mut first = [0; 1];
     loop {
         match from.read(&mut first) {
@@ -114,17 +114,21 @@ fn next_header(from: &mut impl Read) -> io::Result<Option<Header>> {
             Err(error) => return Err(error),
         }
     }
-    let rest: [u8; Header::BYTES - 1] = read_array(from)?;
-    let mut bytes = [first[0]; Header::BYTES];
+    let rest: [u8; RequestHeader::BYTES - 1] = read_array(from)?;
+    let mut bytes = [first[0]; RequestHeader::BYTES];
     bytes[1..].copy_from_slice(&rest);
-    let header = Header::parse(&bytes).ok_or_else(|| {
+    let header = RequestHeader::parse(&bytes).ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidData, "a request does not begin as requests do")
     })?;
     Ok(Some(header))
 }
 
 /// A reply as bytes: its head, and the data after it.
-fn encode(header: &Header, agreed: Agreed, result: Result<Answer, Errno>) -> (Vec<u8>, Vec<u8>) {
+fn encode(
+    header: &RequestHeader,
+    agreed: Agreed,
+    result: Result<DiskAnswer, Errno>,
+) -> (Vec<u8>, Vec<u8>) {
     let cookie = header.cookie;
     match result {
         Err(errno) if agreed.structured => {
@@ -132,23 +136,23 @@ fn encode(header: &Header, agreed: Agreed, result: Result<Answer, Errno>) -> (Ve
         }
         Err(errno) => (simple_reply(Some(errno), cookie), Vec::new()),
         // A chunk of data holds at least one byte.
-        Ok(Answer::Data(data)) if agreed.structured && data.is_empty() => {
+        Ok(DiskAnswer::Data(data)) if agreed.structured && data.is_empty() => {
             (only_chunk(chunk::NONE, cookie, &[], 0), data)
         }
-        Ok(Answer::Data(data)) if agreed.structured => {
+        Ok(DiskAnswer::Data(data)) if agreed.structured => {
             let offset = header.offset.to_be_bytes();
             (only_chunk(chunk::OFFSET_DATA, cookie, &offset, data.len()), data)
         }
-        Ok(Answer::Data(data)) => (simple_reply(None, cookie), data),
-        Ok(Answer::Extents(extents)) => {
+        Ok(DiskAnswer::Data(data)) => (simple_reply(None, cookie), data),
+        Ok(DiskAnswer::Extents(extents)) => {
             (only_chunk(chunk::BLOCK_STATUS, cookie, &status(&extents), 0), Vec::new())
         }
-        Ok(Answer::Done) => (simple_reply(None, cookie), Vec::new()),
+        Ok(DiskAnswer::Done) => (simple_reply(None, cookie), Vec::new()),
     }
 }
 
 /// The reply about extents: an absent one is a hole and reads as zeros.
-fn status(extents: &[Extent]) -> Vec<u8> {
+fn status(extents: &[DiskExtent]) -> Vec<u8> {
     let mut payload = ALLOCATION_ID.to_be_bytes().to_vec();
     for extent in extents {
         // No request is longer, so no extent is.

@@ -117,7 +117,7 @@ pub enum Errno {
 
 /// A request's header; a write's bytes follow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct RequestHeader {
     pub flags: u16,
     pub command: u16,
     /// Identifies the request in its reply.
@@ -126,7 +126,7 @@ pub struct Header {
     pub len: u32,
 }
 
-impl Header {
+impl RequestHeader {
     pub const BYTES: usize = 28;
 
     /// `None` if it does not begin like a request.

@@ -1,8 +1,8 @@
 //! A disk served by the process that uses it, over any blocks of that process.
 
-use super::listen::{Listener, Place};
-use super::server::Options;
-use super::session::{Serving, serve};
+use super::listen::{ListenPlace, Listener};
+use super::server::DiskOptions;
+use super::session::{DiskServing, serve};
 use crate::ending::GRACE;
 use crate::error::Result;
 use crate::queue::Pulse;
@@ -19,8 +19,8 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 const OFTEN: Duration = Duration::from_millis(5);
 
 /// A disk being served.
-pub struct Served {
-    serving: Serving,
+pub struct DiskWithin {
+    serving: DiskServing,
 }
 
 /// Serves blocks as a disk on a socket, as `oblivio nbd` does: the disk that they hold, or a new
@@ -28,13 +28,13 @@ pub struct Served {
 ///
 /// # Errors
 /// Those of the blocks; something else is at the socket's path.
-pub fn nbd_within(blocks: Box<dyn BlockSpace>, size: u64, socket: &Path) -> Result<Served> {
+pub fn nbd_within(blocks: Box<dyn BlockSpace>, size: u64, socket: &Path) -> Result<DiskWithin> {
     let disk = match size_in(blocks.root())? {
         Some(_) => Disk::open(blocks)?,
         None => Disk::format(blocks, size)?,
     };
-    let listener = Listener::open(&Place::socket(socket)?)?;
-    let options = Options {
+    let listener = Listener::open(&ListenPlace::socket(socket)?)?;
+    let options = DiskOptions {
         read_only: false,
         commit_every: COMMIT_EVERY,
         paced: false,
@@ -42,10 +42,10 @@ pub fn nbd_within(blocks: Box<dyn BlockSpace>, size: u64, socket: &Path) -> Resu
         on_request: None,
         pulse: Pulse::default(),
     };
-    Ok(Served { serving: serve(disk, listener, options)? })
+    Ok(DiskWithin { serving: serve(disk, listener, options)? })
 }
 
-impl Served {
+impl DiskWithin {
     /// Accepts no more requests, and returns when everything is committed.
     ///
     /// # Errors
@@ -66,8 +66,8 @@ impl Served {
 mod tests {
     use super::*;
     use crate::nbd::wire::{
-        Header, OPTION_MAGIC, REQUEST_MAGIC, SIMPLE_REPLY_MAGIC, command, flag, handshake, option,
-        read_array,
+        OPTION_MAGIC, REQUEST_MAGIC, RequestHeader, SIMPLE_REPLY_MAGIC, command, flag, handshake,
+        option, read_array,
     };
     use anyhow::Result;
     use oblivio_crypto::{KdfParams, Passphrase};
@@ -95,7 +95,7 @@ mod tests {
     }
 
     fn ask(stream: &mut UnixStream, flags: u16, command: u16, data: &[u8]) -> io::Result<()> {
-        let mut request = Vec::with_capacity(Header::BYTES + data.len());
+        let mut request = Vec::with_capacity(RequestHeader::BYTES + data.len());
         request.extend_from_slice(&REQUEST_MAGIC.to_be_bytes());
         request.extend_from_slice(&flags.to_be_bytes());
         request.extend_from_slice(&command.to_be_bytes());

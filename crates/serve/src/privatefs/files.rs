@@ -1,8 +1,8 @@
 //! What the kernel's requests do with names and files.
 
-use super::kernel::Kernel;
+use super::kernel::SharedKernel;
 use super::locking;
-use crate::fuse::{Allocation, Answer, Listed, O_APPEND, O_EXCL, Place, Served, done};
+use crate::fuse::{Allocation, FileAnswer, ListedName, NamePlace, O_APPEND, O_EXCL, Served, done};
 use fuser::FopenFlags;
 use oblivio_privatefs::{Attr, Error, Ino, NewNode, NodeAttr, Owner, Result as FsResult};
 
@@ -14,28 +14,28 @@ fn numbered(node: NodeAttr, ino: Ino) -> Attr {
     Attr { ino, ..node.attr }
 }
 
-impl Kernel {
+impl SharedKernel {
     pub(super) fn entry(
         &self,
-        at: &Place,
+        at: &NamePlace,
         work: impl FnOnce(Owner, &[u8]) -> FsResult<NodeAttr>,
     ) -> Served {
         let parent = self.id(at.parent)?;
         let found = work(parent, &at.name)?;
         let ino = self.ids.learned(&found, parent, &at.name);
-        Ok(Answer::Entry(Some(numbered(found, ino))))
+        Ok(FileAnswer::Entry(Some(numbered(found, ino))))
     }
 
     pub(super) fn attr(&self, ino: Ino, work: impl FnOnce(Owner) -> FsResult<NodeAttr>) -> Served {
-        Ok(Answer::Attr(numbered(work(self.id(ino)?)?, ino)))
+        Ok(FileAnswer::Attr(numbered(work(self.id(ino)?)?, ino)))
     }
 
-    pub(super) fn create(&self, at: &Place, node: NewNode, flags: i32) -> Served {
+    pub(super) fn create(&self, at: &NamePlace, node: NewNode, flags: i32) -> Served {
         let parent = self.id(at.parent)?;
         let made = self.make_file(parent, &at.name, node, flags & O_EXCL != 0)?;
         let ino = self.ids.learned(&made, parent, &at.name);
         let open = self.opened(ino, flags, &made);
-        Ok(Answer::Created(numbered(made, ino), self.fs.handle(), open))
+        Ok(FileAnswer::Created(numbered(made, ino), self.fs.handle(), open))
     }
 
     fn make_file(
@@ -60,7 +60,7 @@ impl Kernel {
 
     pub(super) fn open(&self, ino: Ino, flags: i32) -> Served {
         let found = self.fs.open(self.id(ino)?)?;
-        Ok(Answer::Opened(self.fs.handle(), self.opened(ino, flags, &found)))
+        Ok(FileAnswer::Opened(self.fs.handle(), self.opened(ino, flags, &found)))
     }
 
     /// Appends go to the true end, which the kernel does not know: none of its pages.
@@ -113,15 +113,15 @@ impl Kernel {
         let id = self.id(ino)?;
         let mut listed = Vec::new();
         if after < 1 {
-            listed.push(Listed::dots(1, b".", ino));
+            listed.push(ListedName::dots(1, b".", ino));
         }
         if after < 2 {
-            listed.push(Listed::dots(2, b"..", self.ids.number(self.fs.parent(id)?)));
+            listed.push(ListedName::dots(2, b"..", self.ids.number(self.fs.parent(id)?)));
         }
         listed.extend(self.fs.list(id, after, LISTED)?.into_iter().map(|entry| {
             let (ino, kind) = (self.ids.number(entry.id), entry.kind);
-            Listed { cookie: entry.cookie, name: entry.name, ino, kind, attr: None }
+            ListedName { cookie: entry.cookie, name: entry.name, ino, kind, attr: None }
         }));
-        Ok(Answer::Listing(listed))
+        Ok(FileAnswer::Listing(listed))
     }
 }

@@ -3,11 +3,11 @@
 use super::ids::Ids;
 use super::locking::{self, F_UNLCK};
 use super::notify::Pages;
-use super::options::Options;
+use super::options::SharedMountOptions;
 use crate::fuse::convert::now;
 use crate::fuse::{
-    Answer, Caller, Fail, Files, KernelReply, LockRequest, Manner, O_APPEND, Op, Served, Statfs,
-    done, xattr,
+    Caller, Fail, FileAnswer, FileOp, KernelFiles, KernelReply, LockRequest, Manner, O_APPEND,
+    Served, Statfs, done, xattr,
 };
 use fuser::{Errno, FopenFlags, InitFlags};
 use oblivio_privatefs::{Ino, NewNode, Owner, PrivateFs, Space, XattrMode};
@@ -17,7 +17,7 @@ use std::time::Duration;
 const RELAXED_TTL: Duration = Duration::from_secs(1);
 
 /// The connection to the kernel.
-pub struct Kernel {
+pub struct SharedKernel {
     pub fs: Arc<PrivateFs>,
     pub ids: Arc<Ids>,
     pages: Arc<Pages>,
@@ -26,8 +26,8 @@ pub struct Kernel {
     local_locks: bool,
 }
 
-impl Kernel {
-    pub fn new(fs: Arc<PrivateFs>, pages: Arc<Pages>, options: &Options) -> Self {
+impl SharedKernel {
+    pub fn new(fs: Arc<PrivateFs>, pages: Arc<Pages>, options: &SharedMountOptions) -> Self {
         let ids = Arc::clone(&pages.ids);
         let block_bytes = u32::try_from(fs.block_bytes()).unwrap_or(u32::MAX);
         let ttl = if options.strict { Duration::ZERO } else { RELAXED_TTL };
@@ -40,7 +40,7 @@ impl Kernel {
     }
 }
 
-impl Files for Kernel {
+impl KernelFiles for SharedKernel {
     type Data<'r> = &'r [u8];
 
     /// Not that the kernel keeps written data for itself: then lengths and times of files would be
@@ -55,9 +55,9 @@ impl Files for Kernel {
         }
     }
 
-    fn carry_out(&self, op: Op<&[u8]>, reply: KernelReply) {
+    fn carry_out(&self, op: FileOp<&[u8]>, reply: KernelReply) {
         match op {
-            Op::SetLock { lock, waits } => self.set_lock(lock, waits, reply),
+            FileOp::SetLock { lock, waits } => self.set_lock(lock, waits, reply),
             op => reply.answer(self.served(op).map_err(|fail| fail.errno()), self.manner),
         }
     }
@@ -67,50 +67,52 @@ impl Files for Kernel {
     }
 }
 
-impl Kernel {
-    fn served(&self, op: Op<&[u8]>) -> Served {
+impl SharedKernel {
+    fn served(&self, op: FileOp<&[u8]>) -> Served {
         let fs = &self.fs;
         match op {
-            Op::Lookup(at) => self.entry(&at, |parent, name| fs.lookup(parent, name)),
-            Op::MkNod { at, kind, mode, rdev, caller } => {
+            FileOp::Lookup(at) => self.entry(&at, |parent, name| fs.lookup(parent, name)),
+            FileOp::MkNod { at, kind, mode, rdev, caller } => {
                 let node = node(mode, caller);
                 self.entry(&at, |parent, name| fs.mknod(parent, name, kind, rdev, node))
             }
-            Op::MkDir { at, mode, caller } => {
+            FileOp::MkDir { at, mode, caller } => {
                 self.entry(&at, |parent, name| fs.mkdir(parent, name, node(mode, caller)))
             }
-            Op::SymLink { at, target, caller } => {
+            FileOp::SymLink { at, target, caller } => {
                 let node = node(0o777, caller);
                 self.entry(&at, |parent, name| fs.symlink(parent, name, &target, node))
             }
-            Op::Create { at, mode, flags, caller } => self.create(&at, node(mode, caller), flags),
-            Op::Link { ino, at } => {
+            FileOp::Create { at, mode, flags, caller } => {
+                self.create(&at, node(mode, caller), flags)
+            }
+            FileOp::Link { ino, at } => {
                 let id = self.id(ino)?;
                 self.entry(&at, |parent, name| fs.link(id, parent, name))
             }
-            Op::Unlink(at) => done(fs.unlink(self.id(at.parent)?, &at.name)),
-            Op::RmDir(at) => done(fs.rmdir(self.id(at.parent)?, &at.name)),
-            Op::Rename { whiteout: Some(_), .. } => Err(Errno::EINVAL.into()),
-            Op::Rename { from, to, mode, .. } => {
+            FileOp::Unlink(at) => done(fs.unlink(self.id(at.parent)?, &at.name)),
+            FileOp::RmDir(at) => done(fs.rmdir(self.id(at.parent)?, &at.name)),
+            FileOp::Rename { whiteout: Some(_), .. } => Err(Errno::EINVAL.into()),
+            FileOp::Rename { from, to, mode, .. } => {
                 let to = (self.id(to.parent)?, &to.name[..]);
                 done(fs.rename((self.id(from.parent)?, &from.name), to, mode))
             }
-            Op::ReadDir { ino, cookie, .. } => self.list(ino, cookie),
-            Op::ReadLink { ino } => Ok(Answer::Data(fs.read_link(self.id(ino)?)?)),
+            FileOp::ReadDir { ino, cookie, .. } => self.list(ino, cookie),
+            FileOp::ReadLink { ino } => Ok(FileAnswer::Data(fs.read_link(self.id(ino)?)?)),
             // A listing goes by cookies alone.
-            Op::OpenDir { .. } => Ok(Answer::Opened(0, FopenFlags::empty())),
-            Op::ReleaseDir { .. } | Op::Forget { .. } => Ok(Answer::Done),
-            Op::StatFs => Ok(Answer::Statfs(statfs(fs.space()?, self.manner.block_bytes))),
-            Op::GetXattr { ino, name, size } => self.get_xattr(ino, &name, size),
-            Op::ListXattr { ino, size, .. } => {
+            FileOp::OpenDir { .. } => Ok(FileAnswer::Opened(0, FopenFlags::empty())),
+            FileOp::ReleaseDir { .. } | FileOp::Forget { .. } => Ok(FileAnswer::Done),
+            FileOp::StatFs => Ok(FileAnswer::Statfs(statfs(fs.space()?, self.manner.block_bytes))),
+            FileOp::GetXattr { ino, name, size } => self.get_xattr(ino, &name, size),
+            FileOp::ListXattr { ino, size, .. } => {
                 let names = fs.xattr_names(self.id(ino)?)?;
                 Ok(xattr::sized(xattr::names(names), size)?)
             }
-            Op::SetXattr { ino, name, value, flags } => {
+            FileOp::SetXattr { ino, name, value, flags } => {
                 let (id, mode) = (self.id(ino)?, xattr::mode(flags).unwrap_or(XattrMode::Set));
                 done(fs.set_xattr(id, known(&name)?, &value, mode))
             }
-            Op::RemoveXattr { ino, name } => {
+            FileOp::RemoveXattr { ino, name } => {
                 let id = self.id(ino)?;
                 done(fs.remove_xattr(id, known(&name)?))
             }
@@ -118,38 +120,38 @@ impl Kernel {
         }
     }
 
-    fn served_on_file(&self, op: Op<&[u8]>) -> Served {
+    fn served_on_file(&self, op: FileOp<&[u8]>) -> Served {
         let fs = &self.fs;
         match op {
-            Op::GetAttr { ino, .. } => self.attr(ino, |id| fs.attr(id)),
-            Op::SetAttr { ino, fh, change, .. } => self.attr(ino, |id| {
+            FileOp::GetAttr { ino, .. } => self.attr(ino, |id| fs.attr(id)),
+            FileOp::SetAttr { ino, fh, change, .. } => self.attr(ino, |id| {
                 if let Some(fh) = fh.filter(|_| change.size.is_some()) {
                     fs.check_handle(id, fh)?;
                 }
                 fs.set_attr(id, change)
             }),
-            Op::Open { ino, flags, .. } => self.open(ino, flags),
-            Op::Read { ino, fh, offset, len } => {
+            FileOp::Open { ino, flags, .. } => self.open(ino, flags),
+            FileOp::Read { ino, fh, offset, len } => {
                 let id = self.held(ino, fh)?;
-                Ok(Answer::Data(fs.read(id, offset, len as usize)?))
+                Ok(FileAnswer::Data(fs.read(id, offset, len as usize)?))
             }
-            Op::Write { ino, fh, offset, data, cached, flags, .. } => {
+            FileOp::Write { ino, fh, offset, data, cached, flags, .. } => {
                 let id = self.held(ino, fh)?;
                 // What comes from the kernel's pages has a place of its own.
                 match flags & O_APPEND != 0 && !cached {
                     true => fs.append(id, data).map(drop)?,
                     false => fs.write(id, offset, data)?,
                 }
-                Ok(Answer::Written(data.len() as u32))
+                Ok(FileAnswer::Written(data.len() as u32))
             }
-            Op::Allocate { ino, fh, offset, len, how, keep_size, .. } => {
+            FileOp::Allocate { ino, fh, offset, len, how, keep_size, .. } => {
                 self.allocate(self.held(ino, fh)?, (offset, len), how, keep_size)
             }
-            Op::Flush { ino, fh, owner } => self.flush(ino, fh, owner),
-            Op::Release { ino, owner, .. } => self.release(ino, owner),
-            Op::Sync { ino, fh: Some(fh) } => done(fs.fsync(self.held(ino, fh)?)),
-            Op::Sync { ino, .. } => done(fs.fsync(self.id(ino)?)),
-            Op::GetLock(lock) => locking::get(fs, self.id(lock.ino)?, &lock),
+            FileOp::Flush { ino, fh, owner } => self.flush(ino, fh, owner),
+            FileOp::Release { ino, owner, .. } => self.release(ino, owner),
+            FileOp::Sync { ino, fh: Some(fh) } => done(fs.fsync(self.held(ino, fh)?)),
+            FileOp::Sync { ino, .. } => done(fs.fsync(self.id(ino)?)),
+            FileOp::GetLock(lock) => locking::get(fs, self.id(lock.ino)?, &lock),
             // A search for holes is the kernel's own affair: it takes the file for one piece.
             _ => Err(Errno::ENOSYS.into()),
         }
@@ -179,7 +181,7 @@ impl Kernel {
             F_UNLCK => self.id(lock.ino).map_err(Fail::from),
             _ => self.held(lock.ino, lock.fh),
         };
-        let reply = locking::Reply { reply, manner: self.manner };
+        let reply = locking::LockReply { reply, manner: self.manner };
         match id {
             Ok(id) => locking::set(&self.fs, &self.pages, (id, lock), waits, reply),
             Err(fail) => reply.outcome(Err(fail)),

@@ -5,7 +5,7 @@
 //! itself.
 
 use super::notify::Pages;
-use crate::fuse::{Answer, KernelReply, LockRequest, Manner, Served, done};
+use crate::fuse::{FileAnswer, KernelReply, LockRequest, Manner, Served, done};
 use crate::threads::spawn;
 use fuser::Errno;
 use oblivio_privatefs::{Error, Lock, LockKind, LockOwner as Holder, NodeAttr, Owner, PrivateFs};
@@ -27,12 +27,12 @@ pub fn holder(owner: u64) -> Holder {
 }
 
 /// Where the outcome of a request goes.
-pub struct Reply {
+pub struct LockReply {
     pub reply: KernelReply,
     pub manner: Manner,
 }
 
-impl Reply {
+impl LockReply {
     pub fn outcome(self, served: Served) {
         self.reply.answer(served.map_err(|fail| fail.errno()), self.manner);
     }
@@ -51,18 +51,24 @@ fn wanted(asked: &LockRequest) -> Option<Lock> {
 pub fn get(fs: &PrivateFs, id: Owner, asked: &LockRequest) -> Served {
     let lock = wanted(asked).ok_or(Errno::EINVAL)?;
     Ok(match fs.lock_in_the_way(id, holder(asked.owner), lock)? {
-        None => Answer::Lock { range: asked.range, kind: F_UNLCK, pid: 0 },
+        None => FileAnswer::Lock { range: asked.range, kind: F_UNLCK, pid: 0 },
         Some(held) => {
             let kind = if held.kind == LockKind::Exclusive { F_WRLCK } else { F_RDLCK };
-            Answer::Lock { range: (held.start, held.end), kind, pid: held.pid }
+            FileAnswer::Lock { range: (held.start, held.end), kind, pid: held.pid }
         }
     })
 }
 
 /// A file and what is asked about a lock of it.
-pub type Asked = (Owner, LockRequest);
+pub type LockQuestion = (Owner, LockRequest);
 
-pub fn set(fs: &Arc<PrivateFs>, pages: &Arc<Pages>, (id, asked): Asked, waits: bool, reply: Reply) {
+pub fn set(
+    fs: &Arc<PrivateFs>,
+    pages: &Arc<Pages>,
+    (id, asked): LockQuestion,
+    waits: bool,
+    reply: LockReply,
+) {
     let Some(lock) = wanted(&asked) else {
         let given_back = fs.unlock(id, holder(asked.owner), asked.range);
         return reply.outcome(done(given_back));
@@ -74,7 +80,7 @@ pub fn set(fs: &Arc<PrivateFs>, pages: &Arc<Pages>, (id, asked): Asked, waits: b
             let pages = Arc::clone(pages);
             let forgetting = spawn("lock", move || {
                 pages.forget(asked.ino);
-                reply.outcome(Ok(Answer::Done));
+                reply.outcome(Ok(FileAnswer::Done));
             });
             drop(forgetting);
         }
@@ -83,13 +89,13 @@ pub fn set(fs: &Arc<PrivateFs>, pages: &Arc<Pages>, (id, asked): Asked, waits: b
 }
 
 /// Who gets a lock sees what the one before wrote, as with NFS.
-fn take(fs: &PrivateFs, (id, asked): Asked, lock: Lock) -> Result<NodeAttr, Error> {
+fn take(fs: &PrivateFs, (id, asked): LockQuestion, lock: Lock) -> Result<NodeAttr, Error> {
     fs.lock(id, holder(asked.owner), lock)?;
     fs.attr_now(id)
 }
 
 /// On a thread of its own: those that serve the kernel must stay free for who unlocks.
-fn wait(fs: &Arc<PrivateFs>, pages: &Arc<Pages>, of: Asked, lock: Lock, reply: Reply) {
+fn wait(fs: &Arc<PrivateFs>, pages: &Arc<Pages>, of: LockQuestion, lock: Lock, reply: LockReply) {
     let (fs, pages) = (Arc::clone(fs), Arc::clone(pages));
     let waiting = spawn("lock", move || {
         let mut pause = FIRST_PAUSE;
@@ -103,7 +109,7 @@ fn wait(fs: &Arc<PrivateFs>, pages: &Arc<Pages>, of: Asked, lock: Lock, reply: R
                     if !pages.are_of(of.1.ino, &node) {
                         pages.forget(of.1.ino);
                     }
-                    return reply.outcome(Ok(Answer::Done));
+                    return reply.outcome(Ok(FileAnswer::Done));
                 }
             }
         }

@@ -15,6 +15,6 @@ mod options;
 mod session;
 mod told;
 
-pub use options::Options;
-pub use session::{Mounted, serve};
+pub use options::SharedMountOptions;
+pub use session::{SharedMount, serve};
 pub use told::told;

@@ -2,9 +2,9 @@
 //! could wait for itself.
 
 use super::ids::Ids;
-use super::options::Stop;
+use super::options::MountStop;
 use fuser::{INodeNo, Notifier};
-use oblivio_privatefs::{NodeAttr, Notice, Owner, PrivateFs};
+use oblivio_privatefs::{CacheNotice, NodeAttr, Owner, PrivateFs};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock};
@@ -36,18 +36,18 @@ impl Pages {
     }
 }
 
-pub fn run(fs: &PrivateFs, ids: &Ids, notifier: &Notifier, stop: &Stop) {
+pub fn run(fs: &PrivateFs, ids: &Ids, notifier: &Notifier, stop: &MountStop) {
     let (mut everything, mut forgot) = (false, None::<Instant>);
     while !stop.wait(EVERY) {
         for notice in fs.take_notices() {
             match notice {
-                Notice::Inode(id) | Notice::Blocks(id) => {
+                CacheNotice::Inode(id) | CacheNotice::Blocks(id) => {
                     inode(ids, notifier, id);
-                    if matches!(notice, Notice::Blocks(_)) {
+                    if matches!(notice, CacheNotice::Blocks(_)) {
                         names(ids, notifier, id);
                     }
                 }
-                Notice::Everything => everything = true,
+                CacheNotice::Everything => everything = true,
             }
         }
         if everything && forgot.is_none_or(|at| at.elapsed() >= EVERYTHING) {

@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The parameters of a mount.
-pub struct Options {
+pub struct SharedMountOptions {
     /// What the system shows of it.
     pub look: Look,
     /// Whether the kernel answers nothing from its own memory.
@@ -16,7 +16,7 @@ pub struct Options {
     pub local_locks: bool,
 }
 
-impl Default for Options {
+impl Default for SharedMountOptions {
     fn default() -> Self {
         Self {
             look: Look { source: "oblivio".into(), ..Look::default() },
@@ -29,12 +29,12 @@ impl Default for Options {
 
 /// Says to threads that the mount has ended.
 #[derive(Default)]
-pub struct Stop {
+pub struct MountStop {
     ended: Mutex<bool>,
     woken: Condvar,
 }
 
-impl Stop {
+impl MountStop {
     /// Waits so long; whether the mount has ended.
     pub fn wait(&self, long: Duration) -> bool {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,9 +1,9 @@
 //! A mount: its threads, and how it ends.
 
 use super::ids::Ids;
-use super::kernel::Kernel;
+use super::kernel::SharedKernel;
 use super::notify;
-use super::options::{Options, Stop};
+use super::options::{MountStop, SharedMountOptions};
 use crate::error::{Error, Result};
 use crate::fuse;
 use crate::log;
@@ -18,10 +18,10 @@ use std::thread::JoinHandle;
 const THREADS: usize = 16;
 
 /// An active mount. It ends when anybody unmounts the directory.
-pub struct Mounted {
+pub struct SharedMount {
     dir: PathBuf,
     fs: Arc<PrivateFs>,
-    stop: Arc<Stop>,
+    stop: Arc<MountStop>,
     threads: Vec<JoinHandle<()>>,
     kernel: JoinHandle<std::io::Result<()>>,
 }
@@ -31,7 +31,7 @@ pub struct Mounted {
 ///
 /// # Errors
 /// That of the system if it refuses the mount.
-pub fn serve(fs: Arc<PrivateFs>, dir: &Path, options: &Options) -> Result<Mounted> {
+pub fn serve(fs: Arc<PrivateFs>, dir: &Path, options: &SharedMountOptions) -> Result<SharedMount> {
     if let Err(error) = fs.clean_up() {
         log::note(&format!("files of ended sessions stay: {error}"));
     }
@@ -40,12 +40,12 @@ pub fn serve(fs: Arc<PrivateFs>, dir: &Path, options: &Options) -> Result<Mounte
     let device = attach::attach(&dir, &options.look)?;
     let ids = Arc::new(Ids::default());
     let pages = Arc::new(notify::Pages { ids: Arc::clone(&ids), notifier: OnceLock::new() });
-    let kernel = Kernel::new(Arc::clone(&fs), Arc::clone(&pages), options);
+    let kernel = SharedKernel::new(Arc::clone(&fs), Arc::clone(&pages), options);
     let session =
         fuse::session(kernel, device, THREADS).inspect_err(|_| drop(attach::detach(&dir, true)))?;
     let notifier = session.notifier();
     let _ = pages.notifier.set(notifier.clone());
-    let stop = Arc::new(Stop::default());
+    let stop = Arc::new(MountStop::default());
     let kernel = spawn("kernel", move || session.run())?;
     let mut threads = Vec::new();
     let (of, until) = (Arc::clone(&fs), Arc::clone(&stop));
@@ -58,10 +58,10 @@ pub fn serve(fs: Arc<PrivateFs>, dir: &Path, options: &Options) -> Result<Mounte
         }
     })?);
     attach::tune(&dir);
-    Ok(Mounted { dir, fs, stop, threads, kernel })
+    Ok(SharedMount { dir, fs, stop, threads, kernel })
 }
 
-impl Mounted {
+impl SharedMount {
     /// Waits until the mount has ended and everything is written.
     ///
     /// # Errors

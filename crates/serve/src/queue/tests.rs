@@ -14,8 +14,8 @@ impl Refusal for Refused {
 }
 
 /// Requests are their own weight; those of 0 are for the server.
-fn queue() -> Queue<u64, (), Refused> {
-    Queue::new(Duration::from_secs(3600), Pulse::default())
+fn queue() -> RequestQueue<u64, (), Refused> {
+    RequestQueue::new(Duration::from_secs(3600), Pulse::default())
 }
 
 fn weigh(op: &u64) -> Option<u64> {
@@ -79,7 +79,7 @@ fn what_waits_is_given_up_when_nothing_finished_for_the_limit() {
 
 #[test]
 fn the_clock_wakes_up_for_what_comes_after_a_long_silence() {
-    let queue = Queue::<u64, (), Refused>::new(Duration::from_millis(4), Pulse::default());
+    let queue = RequestQueue::<u64, (), Refused>::new(Duration::from_millis(4), Pulse::default());
     std::thread::scope(|scope| {
         scope.spawn(|| queue.watch(|_| ()));
         for _ in 0..3 {

@@ -8,7 +8,7 @@ mod running;
 
 pub use crate::judge::Judge;
 use crate::log;
-use crate::queue::{Queue, Refusal, Request, Taken};
+use crate::queue::{Refusal, Request, RequestQueue, Taken};
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::FileSystem;
 use oblivio_volume::{CHANGE_BYTES, Commits, Error, Result};
@@ -85,7 +85,7 @@ pub struct Habits {
 
 /// A server's state between requests, for the volume's sake.
 pub struct Upkeep<Op, A, E> {
-    queue: Arc<Queue<Op, A, E>>,
+    queue: Arc<RequestQueue<Op, A, E>>,
     habits: Habits,
     commits: Commits,
     judge: Arc<Judge<Op, A, E>>,
@@ -98,7 +98,7 @@ pub struct Upkeep<Op, A, E> {
 }
 
 impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
-    pub fn new(queue: Arc<Queue<Op, A, E>>, habits: Habits) -> Self {
+    pub fn new(queue: Arc<RequestQueue<Op, A, E>>, habits: Habits) -> Self {
         let now = Instant::now();
         let commits = Commits::after_bytes(COMMIT_BYTES);
         let commits = commits.or_every(habits.commit_every, habits.settle, now);
@@ -218,7 +218,7 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::Slot;
+    use crate::queue::AnswerSlot;
 
     #[derive(Clone, Copy, Debug)]
     struct Refused;
@@ -256,15 +256,15 @@ mod tests {
         }
     }
 
-    fn upkeep(queue: &Arc<Queue<(), (), Refused>>, paced: bool) -> Upkeep<(), (), Refused> {
+    fn upkeep(queue: &Arc<RequestQueue<(), (), Refused>>, paced: bool) -> Upkeep<(), (), Refused> {
         let commit_every = Duration::from_secs(3600);
         let habits = Habits { commit_every, settle: None, paced, advice: "" };
         Upkeep::new(Arc::clone(queue), habits)
     }
 
     /// One request waits, and no more will come.
-    fn queue() -> Arc<Queue<(), (), Refused>> {
-        let queue = Queue::new(Duration::from_secs(20), crate::queue::Pulse::default());
+    fn queue() -> Arc<RequestQueue<(), (), Refused>> {
+        let queue = RequestQueue::new(Duration::from_secs(20), crate::queue::Pulse::default());
         queue.push((), Box::new(|_| ()));
         queue.close();
         Arc::new(queue)
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(counts.commits, 3);
         assert!(upkeep.judge.failure().contains("the store"), "{}", upkeep.judge.failure());
         counts.full = false;
-        upkeep.put_off(Request { op: (), slot: Slot::new(Box::new(|_| ())) });
+        upkeep.put_off(Request { op: (), slot: AnswerSlot::new(Box::new(|_| ())) });
         assert!(upkeep.next(&mut counts).is_some());
         assert_eq!((upkeep.commits.waiting(), upkeep.judge.failure().as_str()), (0, ""));
         upkeep.changed(1);

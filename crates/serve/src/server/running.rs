@@ -2,7 +2,7 @@
 
 use crate::error::{self, Error};
 use crate::log;
-use crate::queue::{Queue, Refusal};
+use crate::queue::{Refusal, RequestQueue};
 use crate::threads::spawn;
 use oblivio_volume::Result;
 use std::io;
@@ -18,7 +18,7 @@ impl Running {
     /// # Errors
     /// Those of the system.
     pub fn start<Op, A, E>(
-        queue: &Arc<Queue<Op, A, E>>,
+        queue: &Arc<RequestQueue<Op, A, E>>,
         serve: impl FnOnce() -> Result<()> + Send + 'static,
     ) -> io::Result<Self>
     where
@@ -57,7 +57,7 @@ impl Running {
     }
 }
 
-struct End<Op, A, E: Refusal>(Arc<Queue<Op, A, E>>);
+struct End<Op, A, E: Refusal>(Arc<RequestQueue<Op, A, E>>);
 
 impl<Op, A, E: Refusal> Drop for End<Op, A, E> {
     fn drop(&mut self) {

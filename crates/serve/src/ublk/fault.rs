@@ -5,7 +5,7 @@ use std::io;
 
 /// Why there is no block device.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
+pub enum UblkFault {
     /// The driver is not loaded.
     #[error("this system has no {}", CONTROL)]
     NoDriver,

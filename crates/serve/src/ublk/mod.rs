@@ -7,8 +7,8 @@ mod fault;
 mod session;
 mod stop;
 
-pub use fault::Fault;
-pub use session::{Serving, serve};
+pub use fault::UblkFault;
+pub use session::{UblkServing, serve};
 pub use stop::until_ended;
 
 use crate::error::Result;
@@ -22,6 +22,6 @@ use std::path::Path;
 pub fn check_driver() -> Result<()> {
     match Path::new(CONTROL).exists() {
         true => Ok(()),
-        false => Err(Fault::NoDriver.into()),
+        false => Err(UblkFault::NoDriver.into()),
     }
 }

@@ -1,12 +1,12 @@
 //! A served block device: its threads, and the mapping of its requests.
 
-use super::fault::Fault;
+use super::fault::UblkFault;
 use crate::error::{Doing, Error, Result};
-use crate::nbd::Options;
-use crate::nbd::request::{Answer, Op, Queue};
+use crate::nbd::DiskOptions;
+use crate::nbd::request::{DiskAnswer, DiskOp, DiskQueue};
 use crate::nbd::server::start;
 use crate::server::Running;
-use oblivio_ublk::{self as ublk, Answers, Device, Parameters};
+use oblivio_ublk::{self as ublk, Answers, Device, DeviceParameters};
 use oblivio_volume::disk::Disk;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
@@ -15,15 +15,15 @@ use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 
 /// A disk being served.
-pub struct Serving {
-    pub(super) queue: Arc<Queue>,
+pub struct UblkServing {
+    pub(super) queue: Arc<DiskQueue>,
     pub(super) device: Arc<Device>,
     /// The kernel's requests; the thread ends when the device is stopped.
     pub(super) requests: JoinHandle<io::Result<()>>,
     pub(super) server: Running,
 }
 
-impl Serving {
+impl UblkServing {
     /// The device's path.
     pub fn path(&self) -> PathBuf {
         self.device.path()
@@ -32,7 +32,7 @@ impl Serving {
 
 /// Makes the device and serves it on threads of its own. `block_size` is its smallest read or write
 /// in bytes; `None` for 4096, if the size allows it.
-pub fn serve(disk: Disk, block_size: Option<u32>, options: Options) -> Result<Serving> {
+pub fn serve(disk: Disk, block_size: Option<u32>, options: DiskOptions) -> Result<UblkServing> {
     let parameters = parameters(&disk, block_size, options.read_only)?;
     let device = Arc::new(Device::add(&parameters).map_err(explain)?);
     let (kernel, answers) = match device.queue() {
@@ -59,7 +59,7 @@ pub fn serve(disk: Disk, block_size: Option<u32>, options: Options) -> Result<Se
     })?;
     // Both senders live until they have sent.
     match first.recv().unwrap_or_else(|_| First::Ended(String::new())) {
-        First::Started(Ok(())) => Ok(Serving { queue, device, requests, server }),
+        First::Started(Ok(())) => Ok(UblkServing { queue, device, requests, server }),
         First::Started(Err(error)) => {
             queue.kill();
             if device.stop().is_ok() && joined(requests).is_ok() {
@@ -69,7 +69,7 @@ pub fn serve(disk: Disk, block_size: Option<u32>, options: Options) -> Result<Se
         }
         First::Ended(why) => {
             queue.kill();
-            Err(Fault::NoAnswers(why).into())
+            Err(UblkFault::NoAnswers(why).into())
         }
     }
 }
@@ -82,15 +82,15 @@ enum First {
 }
 
 /// Puts a request of the kernel into the server's queue.
-fn ask(queue: &Queue, answers: &Answers, request: ublk::Request) {
+fn ask(queue: &DiskQueue, answers: &Answers, request: ublk::UblkRequest) {
     let answers = answers.clone();
-    let ublk::Request { tag, op } = request;
+    let ublk::UblkRequest { tag, op } = request;
     queue.push(
         op_of(op),
         Box::new(move |answer| {
             let result = match answer {
-                Ok(Answer::Data(data)) => Ok(data),
-                Ok(Answer::Done | Answer::Extents(_)) => Ok(Vec::new()),
+                Ok(DiskAnswer::Data(data)) => Ok(data),
+                Ok(DiskAnswer::Done | DiskAnswer::Extents(_)) => Ok(Vec::new()),
                 // The protocol's numbers are Linux's.
                 Err(errno) => Err(errno as i32),
             };
@@ -99,14 +99,14 @@ fn ask(queue: &Queue, answers: &Answers, request: ublk::Request) {
     );
 }
 
-fn op_of(op: ublk::Op) -> Op {
+fn op_of(op: ublk::UblkOp) -> DiskOp {
     match op {
-        ublk::Op::Read { offset, len } => Op::Read { offset, len },
-        ublk::Op::Write { offset, data, durable } => Op::Write { offset, data, durable },
-        ublk::Op::Flush => Op::Flush,
-        ublk::Op::Discard { offset, len } => Op::Trim { offset, len, durable: false },
-        ublk::Op::Zeroes { offset, len, stay, durable } => {
-            Op::Zeroes { offset, len, stay, only_fast: false, durable }
+        ublk::UblkOp::Read { offset, len } => DiskOp::Read { offset, len },
+        ublk::UblkOp::Write { offset, data, durable } => DiskOp::Write { offset, data, durable },
+        ublk::UblkOp::Flush => DiskOp::Flush,
+        ublk::UblkOp::Discard { offset, len } => DiskOp::Trim { offset, len, durable: false },
+        ublk::UblkOp::Zeroes { offset, len, stay, durable } => {
+            DiskOp::Zeroes { offset, len, stay, only_fast: false, durable }
         }
     }
 }
@@ -120,11 +120,11 @@ pub fn joined(thread: JoinHandle<io::Result<()>>) -> Result<()> {
 }
 
 /// The device's parameters.
-fn parameters(disk: &Disk, wanted: Option<u32>, read_only: bool) -> Result<Parameters> {
+fn parameters(disk: &Disk, wanted: Option<u32>, read_only: bool) -> Result<DeviceParameters> {
     let (size, block) = (disk.size(), disk.block_bytes());
     let logical = match wanted {
         Some(bytes) if !(512..=4096).contains(&bytes) || !bytes.is_power_of_two() => {
-            return Err(Fault::BlockSize.into());
+            return Err(UblkFault::BlockSize.into());
         }
         Some(bytes) => bytes,
         None => [4096, 2048, 1024]
@@ -133,18 +133,18 @@ fn parameters(disk: &Disk, wanted: Option<u32>, read_only: bool) -> Result<Param
             .unwrap_or(512),
     };
     if size % u64::from(logical) != 0 {
-        return Err(Fault::Uneven(logical).into());
+        return Err(UblkFault::Uneven(logical).into());
     }
     // A write costs whole blocks of the volume, and programs should know their size.
     let best = u32::try_from(block.next_power_of_two()).unwrap_or(1 << 20).clamp(logical, 1 << 20);
-    Ok(Parameters { size, logical_block: logical, best_block: best, read_only })
+    Ok(DeviceParameters { size, logical_block: logical, best_block: best, read_only })
 }
 
 /// The driver's or the system's error, in our words.
 fn explain(source: io::Error) -> Error {
     match source.kind() {
-        ErrorKind::NotFound => Fault::NoDriver.into(),
-        ErrorKind::PermissionDenied => Fault::Forbidden(source).into(),
+        ErrorKind::NotFound => UblkFault::NoDriver.into(),
+        ErrorKind::PermissionDenied => UblkFault::Forbidden(source).into(),
         _ => Error::System { doing: "the block device could not be made".into(), source },
     }
 }

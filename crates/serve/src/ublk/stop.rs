@@ -4,11 +4,11 @@
 //! mounted device is removed when it is unmounted. The second signal, or ten seconds without
 //! progress of the store, ends at any price.
 
-use super::session::{Serving, joined};
+use super::session::{UblkServing, joined};
 use crate::ending::{AskToEnd, GRACE};
 use crate::error::{Error, Result, Unsafe};
 use crate::log;
-use crate::nbd::request::Queue;
+use crate::nbd::request::DiskQueue;
 use oblivio_ublk::Device;
 use std::io;
 use std::sync::Arc;
@@ -44,8 +44,11 @@ enum Phase {
 ///
 /// # Errors
 /// The server or the driver failed, or the server was given up.
-pub fn until_ended(serving: Serving, hear: impl FnOnce(AskToEnd) -> io::Result<()>) -> Result<()> {
-    let Serving { queue, device, requests, server } = serving;
+pub fn until_ended(
+    serving: UblkServing,
+    hear: impl FnOnce(AskToEnd) -> io::Result<()>,
+) -> Result<()> {
+    let UblkServing { queue, device, requests, server } = serving;
     let (tell, events) = channel();
     let signal = tell.clone();
     hear(Box::new(move || drop(signal.send(Event::Signal))))?;
@@ -96,7 +99,7 @@ fn leave(device: &Arc<Device>, events: &Receiver<Event>, mut unanswered: bool) -
 
 /// Runs until everything has ended; `unanswered` says whether the kernel gets no more answers.
 fn watch(
-    queue: &Queue,
+    queue: &DiskQueue,
     device: &Arc<Device>,
     events: &Receiver<Event>,
     unanswered: &mut bool,
@@ -151,7 +154,7 @@ fn take_away(device: &Arc<Device>) -> Result<Phase> {
 }
 
 /// The store does not answer; all waiting requests get an error.
-fn give_up(queue: &Queue) -> Result<()> {
+fn give_up(queue: &DiskQueue) -> Result<()> {
     queue.kill();
     Err(Error::GivenUp(Unsafe::Unflushed))
 }

@@ -16,13 +16,13 @@ const MOST_PLACES: usize = 512;
 /// One message of the feed, and one of the page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Event {
+pub enum WatchEvent {
     /// The first message of a connection.
     Hello { version: u32, command: String, pid: u32 },
     /// The volume's facts.
     Facts(Facts),
     /// One batch as the store saw it.
-    Shown(Batch),
+    Shown(DrawnBatch),
     /// Writes made at once, to a volume that hides writes.
     Written(Written),
     /// The same request as ordinary encryption would show it.
@@ -39,7 +39,7 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     pub block_bytes: u64,
-    pub holds: Holds,
+    pub holds: WatchedUse,
     #[serde(flatten)]
     pub engine: EngineFacts,
 }
@@ -47,7 +47,7 @@ pub struct Facts {
 /// What a volume holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Holds {
+pub enum WatchedUse {
     /// A file system.
     Files,
     /// A disk.
@@ -66,20 +66,20 @@ pub enum EngineFacts {
     Sequential {
         capacity_bytes: u64,
         /// The parts of the store, end to end.
-        parts: Vec<Part>,
+        parts: Vec<StorePart>,
     },
 }
 
 /// A part of the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct StorePart {
     pub name: String,
     pub bytes: u64,
 }
 
 /// A [`Shown`] with its time, thinned for drawing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Batch {
+pub struct DrawnBatch {
     /// Milliseconds since 1970.
     pub at: u64,
     pub depth: u32,
@@ -94,7 +94,7 @@ pub struct Batch {
     pub places_written: Vec<u64>,
 }
 
-impl Batch {
+impl DrawnBatch {
     pub fn of(shown: &Shown) -> Self {
         Self {
             at: now(),
@@ -190,7 +190,7 @@ pub fn now() -> u64 {
 }
 
 /// Writes one event as a frame, in one piece.
-pub fn write(to: &mut impl Write, event: &Event) -> io::Result<()> {
+pub fn write(to: &mut impl Write, event: &WatchEvent) -> io::Result<()> {
     let mut frame = vec![0; 4];
     serde_json::to_writer(&mut frame, event)?;
     let len = u32::try_from(frame.len() - 4).ok().filter(|&len| len <= MOST_BYTES);
@@ -200,7 +200,7 @@ pub fn write(to: &mut impl Write, event: &Event) -> io::Result<()> {
 }
 
 /// Reads one event; `None` at the end of the feed.
-pub fn read(from: &mut impl Read) -> io::Result<Option<Event>> {
+pub fn read(from: &mut impl Read) -> io::Result<Option<WatchEvent>> {
     let mut len = [0; 4];
     match from.read(&mut len)? {
         0 => return Ok(None),
@@ -235,17 +235,21 @@ mod tests {
     #[test]
     fn what_is_written_is_read() -> io::Result<()> {
         let tree = EngineFacts::Tree { bucket_bytes: 2, size_class_bytes: u64::MAX, depth: 3 };
-        let parts = vec![Part { name: "log".into(), bytes: u64::MAX }];
+        let parts = vec![StorePart { name: "log".into(), bytes: u64::MAX }];
         let sequential = EngineFacts::Sequential { capacity_bytes: 4, parts };
         let events = [
-            Event::Hello { version: VERSION, command: "put".into(), pid: 7 },
-            Event::Facts(Facts { block_bytes: 1, holds: Holds::Files, engine: tree }),
-            Event::Facts(Facts { block_bytes: 1, holds: Holds::Disk, engine: sequential }),
-            Event::Shown(Batch::of(&shown(3))),
-            Event::Written(Written::of(&[(0, 4096), (1 << 60, 1)], None)),
-            Event::Written(Written::of(&[], Some(9))),
-            Event::Ordinary { at: 5, event: OrdinaryEvent::read(1, 2, 3, 4) },
-            Event::Dropped { count: 9 },
+            WatchEvent::Hello { version: VERSION, command: "put".into(), pid: 7 },
+            WatchEvent::Facts(Facts { block_bytes: 1, holds: WatchedUse::Files, engine: tree }),
+            WatchEvent::Facts(Facts {
+                block_bytes: 1,
+                holds: WatchedUse::Disk,
+                engine: sequential,
+            }),
+            WatchEvent::Shown(DrawnBatch::of(&shown(3))),
+            WatchEvent::Written(Written::of(&[(0, 4096), (1 << 60, 1)], None)),
+            WatchEvent::Written(Written::of(&[], Some(9))),
+            WatchEvent::Ordinary { at: 5, event: OrdinaryEvent::read(1, 2, 3, 4) },
+            WatchEvent::Dropped { count: 9 },
         ];
         let mut wire = Vec::new();
         events.iter().try_for_each(|event| write(&mut wire, event))?;
@@ -262,19 +266,19 @@ mod tests {
         let mut all = shown(100_000);
         all.places_read.iter_mut().for_each(|place| *place |= 1 << 63);
         all.places_written = all.places_read.clone();
-        let batch = Batch::of(&all);
+        let batch = DrawnBatch::of(&all);
         assert_eq!(batch.places_read.len(), MOST_PLACES);
         assert_eq!(batch.reads, 100_000);
-        write(&mut io::sink(), &Event::Shown(batch))?;
+        write(&mut io::sink(), &WatchEvent::Shown(batch))?;
         let all = Written::of(&vec![(u64::MAX, 1 << 50); 9999], Some(u64::MAX));
         assert_eq!((all.places.len(), all.writes), (MOST_PLACES, 9999));
-        write(&mut io::sink(), &Event::Written(all))
+        write(&mut io::sink(), &WatchEvent::Written(all))
     }
 
     #[test]
     fn anything_else_is_refused() -> io::Result<()> {
         let mut good = Vec::new();
-        write(&mut good, &Event::Dropped { count: 9 })?;
+        write(&mut good, &WatchEvent::Dropped { count: 9 })?;
         for cut in 1..good.len() {
             assert!(read(&mut &good[..cut]).is_err(), "{cut}");
         }

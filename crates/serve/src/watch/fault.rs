@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Why a volume is not watched.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
+pub enum WatchFault {
     /// Other users can enter the folder of the sockets.
     #[error("others can enter {}", .0.display())]
     OpenFolder(PathBuf),

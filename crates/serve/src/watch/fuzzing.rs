@@ -1,6 +1,6 @@
 //! Feeds and requests from memory instead of a socket.
 
-use super::door::{Door, Verdict};
+use super::access::{DoorVerdict, PageDoor};
 use super::event;
 use super::http::read_request;
 use super::hub::Hub;
@@ -32,9 +32,11 @@ pub fn feed(mut said: &[u8]) -> (Vec<u8>, Vec<String>) {
 /// See [`crate::fuzzing::watch_request`].
 pub fn request(mut said: &[u8], (token, port): (&str, u16)) -> Asked {
     match read_request(&mut said) {
-        Ok(Some(request)) => match Door::known(token, port).judge(&request) {
-            Verdict::Page | Verdict::Stream => Asked::LetIn,
-            Verdict::Forbidden | Verdict::NotFound | Verdict::WrongMethod => Asked::Refused,
+        Ok(Some(request)) => match PageDoor::known(token, port).judge(&request) {
+            DoorVerdict::Page | DoorVerdict::Stream => Asked::LetIn,
+            DoorVerdict::Forbidden | DoorVerdict::NotFound | DoorVerdict::WrongMethod => {
+                Asked::Refused
+            }
         },
         _ => Asked::Nonsense,
     }

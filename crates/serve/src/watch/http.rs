@@ -1,9 +1,9 @@
 //! The page's server: one small document and one stream of events, for this computer alone.
 
-use super::door::{self, Door, Request, Verdict};
+use super::access::{self, DoorVerdict, PageDoor, PageRequest};
 use super::hub::Hub;
-use super::page::Page;
-use crate::strangers::Strangers;
+use super::page::VolumePage;
+use crate::strangers::AcceptedConnections;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -26,14 +26,14 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 /// The parts of an answer.
 #[derive(Debug)]
 pub struct Site {
-    pub door: Door,
-    pub page: Page,
+    pub door: PageDoor,
+    pub page: VolumePage,
     pub hub: Arc<Hub>,
 }
 
 /// Serves for as long as this process lives.
 pub fn serve(listener: &TcpListener, site: &Arc<Site>) {
-    let (open, strangers) = (AtomicUsize::new(0), Strangers::new(MOST_STRANGERS));
+    let (open, strangers) = (AtomicUsize::new(0), AcceptedConnections::new(MOST_STRANGERS));
     let inside = Arc::new(Inside { open, strangers });
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
@@ -64,7 +64,7 @@ pub fn serve(listener: &TcpListener, site: &Arc<Site>) {
 struct Inside {
     /// Connections with a valid token.
     open: AtomicUsize,
-    strangers: Strangers<Arc<TcpStream>>,
+    strangers: AcceptedConnections<Arc<TcpStream>>,
 }
 
 /// Counts a connection while it lives.
@@ -98,23 +98,25 @@ fn answer(site: &Site, inside: &Inside, number: u64, stream: &TcpStream) -> io::
     };
     let verdict = site.door.judge(&request);
     let known = match verdict {
-        Verdict::Page | Verdict::Stream => {
+        DoorVerdict::Page | DoorVerdict::Stream => {
             inside.strangers.leave(number);
             Guard::enter(&inside.open)
         }
         _ => None,
     };
     match (verdict, known) {
-        (Verdict::Page, Some(_known)) => {
-            let nonce = door::random();
+        (DoorVerdict::Page, Some(_known)) => {
+            let nonce = access::random();
             let body = site.page.with_nonce(&nonce);
-            send(&mut &*stream, "200 OK", "text/html", &door::policy(&nonce), &body)
+            send(&mut &*stream, "200 OK", "text/html", &access::policy(&nonce), &body)
         }
-        (Verdict::Stream, Some(_known)) => events(&mut &*stream, &site.hub),
-        (Verdict::Page | Verdict::Stream, None) => refuse(&mut &*stream, "503 Service Unavailable"),
-        (Verdict::Forbidden, _) => refuse(&mut &*stream, "403 Forbidden"),
-        (Verdict::NotFound, _) => refuse(&mut &*stream, "404 Not Found"),
-        (Verdict::WrongMethod, _) => refuse(&mut &*stream, "405 Method Not Allowed"),
+        (DoorVerdict::Stream, Some(_known)) => events(&mut &*stream, &site.hub),
+        (DoorVerdict::Page | DoorVerdict::Stream, None) => {
+            refuse(&mut &*stream, "503 Service Unavailable")
+        }
+        (DoorVerdict::Forbidden, _) => refuse(&mut &*stream, "403 Forbidden"),
+        (DoorVerdict::NotFound, _) => refuse(&mut &*stream, "404 Not Found"),
+        (DoorVerdict::WrongMethod, _) => refuse(&mut &*stream, "405 Method Not Allowed"),
     }
 }
 
@@ -129,7 +131,7 @@ impl<P: FnMut() -> io::Result<Duration>> Read for Hurried<'_, P> {
 }
 
 /// Reads a request up to its empty line; `None` if it is invalid.
-pub(super) fn read_request(stream: &mut impl Read) -> io::Result<Option<Request>> {
+pub(super) fn read_request(stream: &mut impl Read) -> io::Result<Option<PageRequest>> {
     let mut head = Vec::new();
     let mut piece = [0; 2048];
     loop {
@@ -144,7 +146,7 @@ pub(super) fn read_request(stream: &mut impl Read) -> io::Result<Option<Request>
 }
 
 /// `None` for an incomplete head.
-fn parse(head: &[u8]) -> Result<Option<Request>, httparse::Error> {
+fn parse(head: &[u8]) -> Result<Option<PageRequest>, httparse::Error> {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);
     if request.parse(head)?.is_partial() {
@@ -156,11 +158,11 @@ fn parse(head: &[u8]) -> Result<Option<Request>, httparse::Error> {
         (Some(host), None) => std::str::from_utf8(host.value).ok().map(str::to_owned),
         _ => None,
     };
-    Ok(Some(Request { method: method.into(), path: path.into(), host }))
+    Ok(Some(PageRequest { method: method.into(), path: path.into(), host }))
 }
 
 fn refuse(stream: &mut impl Write, status: &str) -> io::Result<()> {
-    send(stream, status, "text/plain", door::NOTHING, status)
+    send(stream, status, "text/plain", access::NOTHING, status)
 }
 
 fn send(
@@ -174,7 +176,7 @@ fn send(
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {len}\r\n\
          Connection: close\r\nContent-Security-Policy: {policy}\r\n{}\r\n",
-        door::HEADERS
+        access::HEADERS
     );
     stream.write_all(&[head.as_bytes(), body.as_bytes()].concat())
 }
@@ -185,8 +187,8 @@ fn events(stream: &mut impl Write, hub: &Hub) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\
          Connection: close\r\nContent-Security-Policy: {}\r\n{}\r\nretry: 1000\n\n",
-        door::NOTHING,
-        door::HEADERS
+        access::NOTHING,
+        access::HEADERS
     );
     stream.write_all(head.as_bytes())?;
     let mut send = |message: &str| stream.write_all(format!("data: {message}\n\n").as_bytes());
@@ -206,7 +208,7 @@ fn events(stream: &mut impl Write, hub: &Hub) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Option<Request> {
+    fn read(text: &str) -> Option<PageRequest> {
         read_request(&mut text.as_bytes()).expect("no failure of a slice")
     }
 
@@ -234,8 +236,8 @@ mod tests {
     fn connections_that_say_nothing_keep_nobody_out() -> io::Result<()> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
-        let door = Door::known("token", address.port());
-        let page = Page::new("vault", "id", "tree");
+        let door = PageDoor::known("token", address.port());
+        let page = VolumePage::new("vault", "id", "tree");
         let site = Arc::new(Site { door, page, hub: Arc::default() });
         thread::spawn(move || serve(&listener, &site));
         let idle = (0..MOST_STRANGERS + 20).map(|_| TcpStream::connect(address));

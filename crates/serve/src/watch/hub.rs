@@ -1,6 +1,6 @@
 //! The watcher's state, and its messages to the pages.
 
-use super::event::{self, Event, VERSION};
+use super::event::{self, VERSION, WatchEvent};
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufReader, ErrorKind};
@@ -31,7 +31,7 @@ struct State {
     facts: Option<Message>,
     users: BTreeMap<u64, User>,
     next: u64,
-    stored: Stored,
+    stored: ObjectLengths,
 }
 
 /// The queue to one page, and how much the page has missed.
@@ -46,7 +46,7 @@ impl PageQueue {
     fn tell(&mut self, message: &Message) -> bool {
         let sent = match self.missed {
             0 => self.messages.try_send(Arc::clone(message)),
-            count => self.messages.try_send(text(&Event::Dropped { count })).and_then(|()| {
+            count => self.messages.try_send(text(&WatchEvent::Dropped { count })).and_then(|()| {
                 self.missed = 0;
                 self.messages.try_send(Arc::clone(message))
             }),
@@ -71,7 +71,7 @@ struct User {
 
 /// The lengths of the store's objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stored {
+pub struct ObjectLengths {
     pub all: u64,
     pub slab: u64,
 }
@@ -121,7 +121,7 @@ impl Hub {
     }
 
     /// Notes the stored bytes.
-    pub fn stored(&self, stored: Stored) {
+    pub fn stored(&self, stored: ObjectLengths) {
         let mut state = self.state();
         if state.stored != stored {
             state.stored = stored;
@@ -129,10 +129,10 @@ impl Hub {
         }
     }
 
-    pub fn event(&self, event: &Event) {
+    pub fn event(&self, event: &WatchEvent) {
         let message = text(event);
         let mut state = self.state();
-        if matches!(event, Event::Facts(_)) {
+        if matches!(event, WatchEvent::Facts(_)) {
             state.facts = Some(Arc::clone(&message));
         } else {
             if state.recent.len() == RECENT {
@@ -191,11 +191,13 @@ pub fn listen(listener: &UnixListener, hub: &Arc<Hub>) {
 fn hear(hub: &Hub, number: u64, stream: UnixStream) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     match event::read(&mut stream)? {
-        Some(Event::Hello { version: VERSION, command, pid }) => hub.name(number, command, pid),
+        Some(WatchEvent::Hello { version: VERSION, command, pid }) => {
+            hub.name(number, command, pid)
+        }
         _ => return Err(io::Error::new(ErrorKind::InvalidData, "another version")),
     }
     while let Some(event) = event::read(&mut stream)? {
-        if !matches!(event, Event::Hello { .. }) {
+        if !matches!(event, WatchEvent::Hello { .. }) {
             hub.event(&event);
         }
     }
@@ -220,7 +222,7 @@ mod tests {
     }
 
     fn hello(stream: &mut UnixStream, version: u32) -> io::Result<()> {
-        event::write(stream, &Event::Hello { version, command: "put".into(), pid: 7 })
+        event::write(stream, &WatchEvent::Hello { version, command: "put".into(), pid: 7 })
     }
 
     fn next(messages: &Receiver<Message>) -> Result<Message> {
@@ -244,7 +246,7 @@ mod tests {
         let mut newer = UnixStream::connect(&path)?;
         hello(&mut newer, VERSION + 1)?;
         next(&messages)?;
-        event::write(&mut good, &Event::Ordinary { at: 1, event: OrdinaryEvent::create(77) })?;
+        event::write(&mut good, &WatchEvent::Ordinary { at: 1, event: OrdinaryEvent::create(77) })?;
         assert!(next(&messages)?.contains(r#""file":77"#));
         drop(good);
         assert!(next(&messages)?.contains(r#""users":[]"#));
@@ -256,18 +258,18 @@ mod tests {
         let hub = Hub::default();
         let (_, still) = hub.page();
         for count in 0..2 * WAITING as u64 {
-            hub.event(&Event::Dropped { count });
+            hub.event(&WatchEvent::Dropped { count });
         }
         let (first, _) = hub.page();
         assert_eq!(first.len(), 1 + RECENT);
         assert!(first.last().context("a message")?.contains(&format!("{}", 2 * WAITING - 1)));
         assert_eq!(still.try_iter().count(), WAITING);
         // On its next read it learns how much it has missed.
-        hub.event(&Event::Dropped { count: 0 });
-        let missed = text(&Event::Dropped { count: WAITING as u64 });
+        hub.event(&WatchEvent::Dropped { count: 0 });
+        let missed = text(&WatchEvent::Dropped { count: WAITING as u64 });
         assert_eq!(still.try_iter().next(), Some(missed));
         drop(still);
-        hub.event(&Event::Dropped { count: 0 });
+        hub.event(&WatchEvent::Dropped { count: 0 });
         assert_eq!(hub.state().pages.len(), 0);
         Ok(())
     }

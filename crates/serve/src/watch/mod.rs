@@ -3,32 +3,32 @@
 //! The working command ([`Publisher`]) reports over a socket (`meeting`, `event`); the watcher
 //! forwards the events (`hub`) to the pages it serves (`http`, `door`, `page`).
 
-mod door;
+mod access;
 mod event;
 mod fault;
 pub(crate) mod fuzzing;
 mod http;
 mod hub;
-mod meeting;
 mod page;
 mod places;
 mod publisher;
+mod rendezvous;
 mod written;
 
-pub use event::{Holds, OrdinaryEvent};
-pub use fault::Fault;
-pub use meeting::{Meeting, end};
+pub use event::{OrdinaryEvent, WatchedUse};
+pub use fault::WatchFault;
 pub use publisher::Publisher;
+pub use rendezvous::{Meeting, end};
 pub use written::watched;
 
 use crate::error::Result;
 use crate::threads::spawn;
-use door::Door;
+use access::PageDoor;
 use http::Site;
-use hub::{Hub, Stored};
+use hub::{Hub, ObjectLengths};
 use oblivio_store::{AnyStore, Held};
 use oblivio_volume::PublicHeader;
-use page::Page;
+use page::VolumePage;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;
@@ -49,10 +49,10 @@ pub fn serve(
     header: &PublicHeader,
     name: &str,
 ) -> Result<String> {
-    let door = Door::new(listener.local_addr()?.port());
+    let door = PageDoor::new(listener.local_addr()?.port());
     let url = door.url();
     let hub = Arc::new(Hub::default());
-    let page = Page::new(name, &header.volume.to_string(), header.engine.name);
+    let page = VolumePage::new(name, &header.volume.to_string(), header.engine.name);
     let site = Arc::new(Site { door, page, hub: Arc::clone(&hub) });
     spawn("pages", move || http::serve(&listener, &site))?;
     let of_feeds = Arc::clone(&hub);
@@ -73,7 +73,7 @@ fn measure(store: &AnyStore, hub: &Hub) {
             let all = objects.iter().map(|(_, len)| len).sum();
             let slab = objects.iter().filter(|(name, _)| name.starts_with("slab"));
             let slab = slab.map(|(_, len)| len).sum();
-            hub.stored(Stored { all, slab });
+            hub.stored(ObjectLengths { all, slab });
         }
         thread::sleep(LOOK_EVERY);
     }

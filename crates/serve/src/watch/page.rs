@@ -16,9 +16,9 @@ const NONCE: &str = "@NONCE@";
 
 /// The page of one volume.
 #[derive(Debug)]
-pub struct Page(String);
+pub struct VolumePage(String);
 
-impl Page {
+impl VolumePage {
     /// `name` is the user's name of the volume, `identity` its own.
     pub fn new(name: &str, identity: &str, engine: &str) -> Self {
         let html = HTML
@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn a_name_is_no_markup() {
-        let page = Page::new("<script nonce=@NONCE@>'\"&", "0102", "tree").with_nonce("n0nce");
+        let page =
+            VolumePage::new("<script nonce=@NONCE@>'\"&", "0102", "tree").with_nonce("n0nce");
         assert!(page.contains("&lt;script nonce=&#64;NONCE&#64;&gt;&#39;&quot;&amp;"));
         assert_eq!(page.matches("<script").count(), 1);
         assert_eq!(page.matches("n0nce").count(), 2);
@@ -69,7 +70,7 @@ mod tests {
 
     #[test]
     fn nothing_comes_from_elsewhere() {
-        let page = Page::new("vault", "0102", "sequential");
+        let page = VolumePage::new("vault", "0102", "sequential");
         for word in ["http:", "https:", "src=", "url(", "@import", "innerHTML", "eval("] {
             assert!(!page.0.contains(word), "{word}");
         }

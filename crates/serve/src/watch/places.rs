@@ -1,6 +1,6 @@
 //! Places of writes in a store that hides writes, and the flushes that they are of.
 
-use crate::watch::event::{Part, Written};
+use crate::watch::event::{StorePart, Written};
 use oblivio_volume::report::flushes::Flushes;
 
 /// The objects of the store laid end to end, and the writes seen there.
@@ -24,8 +24,8 @@ impl Places {
         object: &'static str,
         levels: &[(String, u64)],
         flushes: Flushes,
-    ) -> Vec<Part> {
-        let part = |(name, bytes): &(String, u64)| Part { name: name.clone(), bytes: *bytes };
+    ) -> Vec<StorePart> {
+        let part = |(name, bytes): &(String, u64)| StorePart { name: name.clone(), bytes: *bytes };
         let parts = self.objects.iter().flat_map(|its| match its.0 == object {
             true => levels.iter().map(part).collect(),
             false => vec![part(its)],

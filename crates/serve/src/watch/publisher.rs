@@ -4,9 +4,11 @@
 //! socket. Events go through a bounded queue to a thread that does the waiting; events that do not
 //! fit are counted and dropped. Without a watcher nothing is kept.
 
-use super::event::{self, Batch, EngineFacts, Event, Facts, Holds, OrdinaryEvent, VERSION};
-use super::meeting;
+use super::event::{
+    self, DrawnBatch, EngineFacts, Facts, OrdinaryEvent, VERSION, WatchEvent, WatchedUse,
+};
 use super::places::Places;
+use super::rendezvous;
 use oblivio_volume::report::Picture;
 use oblivio_volume::{OnShown, Shown, VolumeInfo};
 use std::fmt;
@@ -56,7 +58,7 @@ impl Publisher {
     }
 
     /// Sets the volume's facts; kept for later watchers.
-    pub fn describe(&self, info: &VolumeInfo, holds: Holds) {
+    pub fn describe(&self, info: &VolumeInfo, holds: WatchedUse) {
         self.with(|line| {
             let block_bytes = info.block_bytes as u64;
             let engine = match info.report.picture.as_ref() {
@@ -71,7 +73,7 @@ impl Publisher {
             };
             let facts = Facts { block_bytes, holds, engine };
             line.facts = Some(facts.clone());
-            line.tell(|| Event::Facts(facts));
+            line.tell(|| WatchEvent::Facts(facts));
         });
     }
 
@@ -79,7 +81,7 @@ impl Publisher {
     pub fn shown(&self, shown: &Shown) {
         // The page draws paths.
         if !shown.leaves.is_empty() {
-            self.with(|line| line.tell(|| Event::Shown(Batch::of(shown))));
+            self.with(|line| line.tell(|| WatchEvent::Shown(DrawnBatch::of(shown))));
         }
     }
 
@@ -89,14 +91,14 @@ impl Publisher {
             // Flushes are counted for later watchers, too.
             let written = line.places.see(writes);
             if written.writes > 0 {
-                line.tell(|| Event::Written(written));
+                line.tell(|| WatchEvent::Written(written));
             }
         });
     }
 
     /// Reports one request as ordinary encryption would show it, with the current time.
     pub fn ordinary(&self, event: OrdinaryEvent) {
-        self.with(|line| line.tell(|| Event::Ordinary { at: event::now(), event }));
+        self.with(|line| line.tell(|| WatchEvent::Ordinary { at: event::now(), event }));
     }
 
     /// The callback of the volume after each batch.
@@ -126,14 +128,14 @@ struct Line {
 }
 
 struct Open {
-    queue: SyncSender<Event>,
+    queue: SyncSender<WatchEvent>,
     /// Disconnected when the thread has ended.
     done: Receiver<()>,
 }
 
 impl Line {
     /// `make` runs only if there is a watcher.
-    fn tell(&mut self, make: impl FnOnce() -> Event) {
+    fn tell(&mut self, make: impl FnOnce() -> WatchEvent) {
         if self.is_open() {
             self.send(make());
         }
@@ -147,7 +149,7 @@ impl Line {
             return false;
         }
         self.looked = Some(Instant::now());
-        if meeting::is_there(&self.socket) {
+        if rendezvous::is_there(&self.socket) {
             self.connect();
         }
         self.open.is_some()
@@ -156,9 +158,9 @@ impl Line {
     /// Even connecting can wait, so the thread does that too. Its first messages are made here.
     fn connect(&mut self) {
         let (command, pid) = (self.command.clone(), std::process::id());
-        let hello = Event::Hello { version: VERSION, command, pid };
-        let first: Vec<Event> =
-            [hello].into_iter().chain(self.facts.clone().map(Event::Facts)).collect();
+        let hello = WatchEvent::Hello { version: VERSION, command, pid };
+        let first: Vec<WatchEvent> =
+            [hello].into_iter().chain(self.facts.clone().map(WatchEvent::Facts)).collect();
         let (queue, events) = mpsc::sync_channel(QUEUE);
         let (alive, done) = mpsc::channel::<()>();
         let (socket, patience) = (self.socket.clone(), self.patience);
@@ -172,11 +174,11 @@ impl Line {
         self.open = thread.is_ok().then_some(Open { queue, done });
     }
 
-    fn send(&mut self, event: Event) {
+    fn send(&mut self, event: WatchEvent) {
         let Some(open) = &self.open else { return };
         let sent = match self.dropped {
             0 => open.queue.try_send(event),
-            count => open.queue.try_send(Event::Dropped { count }).and_then(|()| {
+            count => open.queue.try_send(WatchEvent::Dropped { count }).and_then(|()| {
                 self.dropped = 0;
                 open.queue.try_send(event)
             }),
@@ -205,8 +207,8 @@ impl Drop for Line {
 fn carry(
     socket: &PathBuf,
     patience: Duration,
-    first: Vec<Event>,
-    events: &Receiver<Event>,
+    first: Vec<WatchEvent>,
+    events: &Receiver<WatchEvent>,
 ) -> io::Result<()> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_write_timeout(Some(patience))?;
@@ -216,7 +218,7 @@ fn carry(
 
 #[cfg(test)]
 mod tests {
-    use super::super::meeting::Meeting;
+    use super::super::rendezvous::Meeting;
     use super::*;
     use anyhow::{Context, Result};
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -269,9 +271,9 @@ mod tests {
         drop(publisher);
         let (mut stream, _) = meeting.listener.accept()?;
         let hello = event::read(&mut stream)?.context("a first event")?;
-        assert!(matches!(hello, Event::Hello { version: VERSION, .. }), "{hello:?}");
+        assert!(matches!(hello, WatchEvent::Hello { version: VERSION, .. }), "{hello:?}");
         let next = event::read(&mut stream)?;
-        assert!(matches!(next, Some(Event::Ordinary { event, .. }) if event == read()));
+        assert!(matches!(next, Some(WatchEvent::Ordinary { event, .. }) if event == read()));
         assert_eq!(event::read(&mut stream)?, None);
         Ok(())
     }
@@ -309,8 +311,8 @@ mod tests {
             let (mut stream, _) = meeting.listener.accept()?;
             while let Some(event) = event::read(&mut stream)? {
                 let (at, count) = match event {
-                    Event::Shown(_) | Event::Ordinary { .. } => (0, 1),
-                    Event::Dropped { count } => (1, count),
+                    WatchEvent::Shown(_) | WatchEvent::Ordinary { .. } => (0, 1),
+                    WatchEvent::Dropped { count } => (1, count),
                     _ => continue,
                 };
                 counts[at].fetch_add(count, Ordering::SeqCst);
@@ -339,7 +341,7 @@ mod tests {
         let publisher = publisher_at(meeting.path().to_owned());
         publisher.ordinary(read());
         drop(meeting.listener.accept()?);
-        meeting::end(meeting.path());
+        rendezvous::end(meeting.path());
         drop(meeting);
         let (begun, mut is_open) = (Instant::now(), true);
         while is_open {

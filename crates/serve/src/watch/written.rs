@@ -3,7 +3,9 @@
 
 use super::places::Places;
 use super::publisher::Publisher;
-use oblivio_store::{Answer, AnyStore, Call, Held, Layer, Objects, Result, WriteAt, layered};
+use oblivio_store::{
+    AnyStore, Held, Layer, Objects, Result, StoreAnswer, StoreCall, WriteAt, layered,
+};
 use std::iter::once;
 use std::sync::Arc;
 
@@ -29,18 +31,20 @@ impl<S: Objects + ?Sized> Layer for WatchedStore<S> {
         &self.inner
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         let answer = call.on(&*self.inner)?;
         let seen = |offset, data: &[u8]| (offset, data.len() as u64);
         match call {
-            Call::Write(writes) => {
+            StoreCall::Write(writes) => {
                 let seen = |it: &WriteAt<'_>| seen(it.offset, it.data);
                 self.publisher.written(writes.iter().map(|it| (it.object, seen(it))));
             }
-            Call::WriteDurable(it) => {
+            StoreCall::WriteDurable(it) => {
                 self.publisher.written(once((it.object, seen(it.offset, it.data))));
             }
-            Call::Put(object, data, _) => self.publisher.written(once((*object, seen(0, data)))),
+            StoreCall::Put(object, data, _) => {
+                self.publisher.written(once((*object, seen(0, data))))
+            }
             _ => {}
         }
         Ok(answer)

@@ -2,8 +2,8 @@
 
 use oblivio_crypto::{Entropy, OsEntropy};
 use oblivio_privatefs::testing::Memory;
-use oblivio_privatefs::{Environment, NewNode, Options as ClientOptions, PrivateFs};
-use oblivio_serve::privatefs::{Mounted, Options, serve};
+use oblivio_privatefs::{ClientEnvironment, FsOptions as ClientOptions, NewNode, PrivateFs};
+use oblivio_serve::privatefs::{SharedMount, SharedMountOptions, serve};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
@@ -18,12 +18,12 @@ use tempfile::TempDir;
 struct Stage {
     memory: Arc<Memory>,
     dirs: Vec<TempDir>,
-    mounts: Vec<Mounted>,
+    mounts: Vec<SharedMount>,
 }
 
 /// This computer's clock, and fresh randomness.
-fn environment() -> Environment {
-    Environment {
+fn environment() -> ClientEnvironment {
+    ClientEnvironment {
         now: Box::new(|| SystemTime::now().into()),
         random: Box::new(|| {
             let mut bytes = [0; 16];
@@ -52,7 +52,7 @@ impl Stage {
         let memory = Memory::new(4096);
         let dirs: Vec<TempDir> = (0..count).map(|_| tempfile::tempdir().unwrap()).collect();
         let mounts = dirs.iter().zip(1..).map(|(dir, number)| {
-            let options = Options { strict, ..Options::default() };
+            let options = SharedMountOptions { strict, ..SharedMountOptions::default() };
             serve(client(&memory, number, strict), dir.path(), &options).unwrap()
         });
         let mounts = mounts.collect();
@@ -265,7 +265,7 @@ fn a_command_of_the_environment_works_in_a_mount() {
     let memory = Memory::new(4096);
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let mut options = Options::default();
+    let mut options = SharedMountOptions::default();
     (options.look.suid, options.look.dev, options.look.allow_other) = (true, true, true);
     let mounted = serve(client(&memory, 1, false), dir.path(), &options).unwrap();
     let status = Command::new("sh").args(["-c", &command]).current_dir(dir.path()).status();

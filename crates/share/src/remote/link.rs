@@ -3,12 +3,12 @@
 
 use super::posts::Posts;
 use crate::address::Token;
-use crate::frame::{Frame, Kind, MOST_FIRST_FRAME, MOST_FRAME};
+use crate::frame::{Frame, FrameKind, MOST_FIRST_FRAME, MOST_FRAME};
 use crate::identity;
-use crate::line::{self, Reader, Writer};
+use crate::line::{self, LineReader, LineWriter};
 use crate::message::{Hello, Lane, VERSION, call_frame, pack, read_failure, read_reply};
 use crate::stream::Stream;
-use oblivio_store::share::{Call, Reply, Result, ShareError};
+use oblivio_store::share::{Result, ShareCall, ShareError, ShareReply};
 use rustls::ClientConfig;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Write};
@@ -23,7 +23,7 @@ pub type Dialing = Box<dyn Fn(&Token, Duration) -> io::Result<Stream> + Send + S
 
 struct Replies {
     /// Who waits for a reply, by the number of the call.
-    waiting: BTreeMap<u64, Sender<Result<Reply>>>,
+    waiting: BTreeMap<u64, Sender<Result<ShareReply>>>,
     /// Why the line ended.
     ended: Option<ErrorKind>,
 }
@@ -36,7 +36,7 @@ impl Replies {
 
 /// A connection.
 pub struct Link {
-    line: Writer,
+    line: LineWriter,
     replies: Arc<Mutex<Replies>>,
     posts: Arc<Posts>,
 }
@@ -56,7 +56,7 @@ pub(crate) fn greet(
     config: &Arc<ClientConfig>,
     lane: Lane,
     until: Instant,
-) -> Result<(Reader, Writer)> {
+) -> Result<(LineReader, LineWriter)> {
     let made = line::connect(stream, config, identity::server_name(), until);
     let (mut reader, line) = made.map_err(|error| match error.kind() {
         ErrorKind::InvalidData => {
@@ -66,13 +66,13 @@ pub(crate) fn greet(
     })?;
     let volume = token.address.volume.clone();
     let hello = Hello { version: VERSION, volume, secret: *token.secret, lane };
-    Frame { kind: Kind::Hello, number: 0, head: pack(&hello), body: Vec::new() }
+    Frame { kind: FrameKind::Hello, number: 0, head: pack(&hello), body: Vec::new() }
         .write(&mut line.clone())
         .map_err(broken)?;
     let frame = Frame::read(&mut reader, MOST_FIRST_FRAME).map_err(broken)?;
     match frame.ok_or_else(|| broken(ErrorKind::UnexpectedEof.into()))? {
-        Frame { kind: Kind::Welcome, .. } => {}
-        Frame { kind: Kind::Failure, head, .. } => return Err(read_failure(&head)),
+        Frame { kind: FrameKind::Welcome, .. } => {}
+        Frame { kind: FrameKind::Failure, head, .. } => return Err(read_failure(&head)),
         _ => return Err(ShareError::Denied("it does not greet as a server does".into())),
     }
     reader.take_your_time().map_err(broken)?;
@@ -113,7 +113,7 @@ impl Link {
         self.line.cut();
     }
 
-    fn send(&self, number: u64, call: &Call<'_>) -> Result<()> {
+    fn send(&self, number: u64, call: &ShareCall<'_>) -> Result<()> {
         let sent = self.line.clone().write_all(&call_frame(number, call).encode());
         sent.map_err(|error| {
             self.line.cut();
@@ -122,8 +122,8 @@ impl Link {
     }
 
     /// Makes a call, and waits for its reply at most this long. What takes longer ends the line.
-    pub fn call(&self, call: &Call<'_>, within: Duration) -> Result<Reply> {
-        let (sender, receiver): (_, Receiver<Result<Reply>>) = channel();
+    pub fn call(&self, call: &ShareCall<'_>, within: Duration) -> Result<ShareReply> {
+        let (sender, receiver): (_, Receiver<Result<ShareReply>>) = channel();
         let number = self.posts.number();
         {
             let mut replies = lock(&self.replies);
@@ -141,7 +141,7 @@ impl Link {
     }
 
     /// Makes a call of the posts: nobody waits for its reply.
-    pub fn post(&self, number: u64, call: &Call<'_>) -> Result<()> {
+    pub fn post(&self, number: u64, call: &ShareCall<'_>) -> Result<()> {
         lock(&self.replies).expect_line()?;
         self.send(number, call)
     }
@@ -167,7 +167,12 @@ pub fn dial(token: &Token, within: Duration) -> io::Result<Stream> {
 }
 
 /// Hands replies to those who wait, and others to the posts, until the line ends.
-fn take_replies(replies: &Mutex<Replies>, posts: &Posts, mut reader: Reader, line: &Writer) {
+fn take_replies(
+    replies: &Mutex<Replies>,
+    posts: &Posts,
+    mut reader: LineReader,
+    line: &LineWriter,
+) {
     let why = loop {
         match Frame::read(&mut reader, MOST_FRAME) {
             Ok(Some(frame)) => {

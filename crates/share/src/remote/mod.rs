@@ -18,8 +18,8 @@ use crate::stream::Stream;
 #[cfg(test)]
 pub(crate) use link::greet;
 use link::{Dialing, Link};
-use oblivio_store::share::{Ask, Call, Reply, Result, Share, ShareError};
-use posts::{Piece, Post, Posts, Record};
+use oblivio_store::share::{Result, SealedAsk, Share, ShareCall, ShareError, ShareReply};
+use posts::{Post, PostedPiece, PostedRecord, Posts};
 use rustls::ClientConfig;
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -39,14 +39,14 @@ const LOOKING: Duration = Duration::from_millis(50);
 
 /// How patient a client is.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct LinePatience {
     /// How long a reply may take, beyond what the call waits for.
     pub reply: Duration,
     /// How long a call is tried again while the server cannot be reached.
     pub outage: Duration,
 }
 
-impl Default for Patience {
+impl Default for LinePatience {
     fn default() -> Self {
         Self { reply: Duration::from_secs(20), outage: Duration::from_secs(30) }
     }
@@ -60,7 +60,7 @@ pub struct RemoteShare {
     token: Token,
     config: Arc<ClientConfig>,
     dial: Dialing,
-    patience: Patience,
+    patience: LinePatience,
     lines: [Mutex<Option<Arc<Link>>>; 2],
     posts: Arc<Posts>,
 }
@@ -69,14 +69,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn lane_of(call: &Call<'_>) -> Lane {
+fn lane_of(call: &ShareCall<'_>) -> Lane {
     match call {
-        Call::Slots { .. }
-        | Call::Upload { .. }
-        | Call::Finish { .. }
-        | Call::Save { .. }
-        | Call::Records { .. }
-        | Call::ReadCheckpoint { .. } => Lane::Bulk,
+        ShareCall::Slots { .. }
+        | ShareCall::Upload { .. }
+        | ShareCall::Finish { .. }
+        | ShareCall::Save { .. }
+        | ShareCall::Records { .. }
+        | ShareCall::ReadCheckpoint { .. } => Lane::Bulk,
         _ => Lane::Foreground,
     }
 }
@@ -86,7 +86,7 @@ impl RemoteShare {
     ///
     /// # Errors
     /// When TLS cannot be used.
-    pub fn new(token: Token, patience: Patience) -> ServerResult<Self> {
+    pub fn new(token: Token, patience: LinePatience) -> ServerResult<Self> {
         Self::by(token, patience, Box::new(link::dial))
     }
 
@@ -95,11 +95,11 @@ impl RemoteShare {
     ///
     /// # Errors
     /// As for [`Self::new`].
-    pub fn over(token: Token, patience: Patience, dial: Dial) -> ServerResult<Self> {
+    pub fn over(token: Token, patience: LinePatience, dial: Dial) -> ServerResult<Self> {
         Self::by(token, patience, Box::new(move |_, _| dial().map(Stream::from)))
     }
 
-    fn by(token: Token, patience: Patience, dial: Dialing) -> ServerResult<Self> {
+    fn by(token: Token, patience: LinePatience, dial: Dialing) -> ServerResult<Self> {
         let config = identity::pinned(token.fingerprint)?;
         let (lines, posts) = (Default::default(), Arc::new(Posts::new()));
         Ok(Self { token, config, dial, patience, lines, posts })
@@ -132,12 +132,12 @@ impl RemoteShare {
         sent: &Unacknowledged<K, T>,
         key: (K, usize),
         what: T,
-    ) -> Result<Reply> {
+    ) -> Result<ShareReply> {
         let number = self.posts.number();
         let what = sent.begin(number, key, what);
         // On a line that is made now, it has been sent already; once more changes nothing.
         match self.link(lane).and_then(|link| link.post(number, &what.call())) {
-            Ok(()) | Err(ShareError::Line(_)) => Ok(Reply::Done),
+            Ok(()) | Err(ShareError::Line(_)) => Ok(ShareReply::Done),
             Err(error) => {
                 sent.end(number, &mut None);
                 Err(error)
@@ -167,15 +167,15 @@ impl RemoteShare {
     }
 
     /// Sends asks. If the server refuses them, the next call says so.
-    fn ask(&self, asks: &[Ask]) -> Result<Reply> {
+    fn ask(&self, asks: &[SealedAsk]) -> Result<ShareReply> {
         if let Some(error) = self.posts.asks.refusal(&()) {
             return Err(error);
         }
         if asks.is_empty() {
-            return Ok(Reply::Done);
+            return Ok(ShareReply::Done);
         }
         if !self.posts.asks.has_room(asks.len()) {
-            return self.persist(&Call::Ask(asks));
+            return self.persist(&ShareCall::Ask(asks));
         }
         // While the server is away, whoever asks hears so, and asks again.
         self.link(Lane::Foreground)?;
@@ -183,7 +183,7 @@ impl RemoteShare {
     }
 
     /// Sends a record. Whoever waits until it is durable hears why it was refused.
-    fn append(&self, record: Record) -> Result<Reply> {
+    fn append(&self, record: PostedRecord) -> Result<ShareReply> {
         let number = record.number;
         self.wait_for_room(Lane::Foreground, &self.posts.records, 1)?;
         // What was said of an earlier one of this number does not count any more.
@@ -192,14 +192,14 @@ impl RemoteShare {
     }
 
     /// Sends a piece. The end of its object says whether it is stored.
-    fn upload(&self, piece: Piece) -> Result<Reply> {
+    fn upload(&self, piece: PostedPiece) -> Result<ShareReply> {
         let (object, size) = (piece.object, piece.bytes.len());
         self.wait_for_room(Lane::Bulk, &self.posts.pieces, size)?;
         self.send(Lane::Bulk, &self.posts.pieces, (object, size), piece)
     }
 
     /// Makes a call until it is made.
-    fn persist(&self, call: &Call<'_>) -> Result<Reply> {
+    fn persist(&self, call: &ShareCall<'_>) -> Result<ShareReply> {
         let begin = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
@@ -207,7 +207,7 @@ impl RemoteShare {
             let done = self.link(lane_of(call)).and_then(|link| link.call(call, within));
             // These do something else when they are made twice: the caller looks what became of
             // them.
-            let once = matches!(call, Call::PutParameters { .. } | Call::Claim { .. });
+            let once = matches!(call, ShareCall::PutParameters { .. } | ShareCall::Claim { .. });
             match done {
                 Err(ShareError::Line(error)) => {
                     if once || begin.elapsed() + pause > self.patience.outage {
@@ -232,26 +232,26 @@ impl Share for RemoteShare {
         number(&secret_hash(&self.token.secret))
     }
 
-    fn call(&self, call: Call<'_>) -> Result<Reply> {
+    fn call(&self, call: ShareCall<'_>) -> Result<ShareReply> {
         match call {
-            Call::Ask(asks) => self.ask(asks),
-            Call::Append { term, number, entry } => {
-                self.append(Record { term, number, entry: entry.clone() })
+            ShareCall::Ask(asks) => self.ask(asks),
+            ShareCall::Append { term, number, entry } => {
+                self.append(PostedRecord { term, number, entry: entry.clone() })
             }
-            Call::Durable { number, .. } | Call::Sums { number, .. } => {
+            ShareCall::Durable { number, .. } | ShareCall::Sums { number, .. } => {
                 // Its record's reply came first.
                 let done = self.persist(&call);
                 self.posts.records.refusal(&number).map_or(done, Err)
             }
-            Call::Upload { term, object, offset, piece } => {
-                self.upload(Piece { term, object, offset, bytes: piece.into() })
+            ShareCall::Upload { term, object, offset, piece } => {
+                self.upload(PostedPiece { term, object, offset, bytes: piece.into() })
             }
-            Call::Finish { object, .. } => {
+            ShareCall::Finish { object, .. } => {
                 // The replies of its pieces came first.
                 let done = self.persist(&call);
                 self.posts.pieces.refusal(&object).map_or(done, Err)
             }
-            Call::Claim { .. } => {
+            ShareCall::Claim { .. } => {
                 // Another scribe's are of no use.
                 self.posts.records.forget(|_| true);
                 self.posts.pieces.forget(|_| true);

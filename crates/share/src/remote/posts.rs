@@ -1,7 +1,9 @@
 //! [`Posts`]: the calls for whose replies nobody waits, of both lines.
 
 use super::unacknowledged::Unacknowledged;
-use oblivio_store::share::{Ask, Call, Entry, Number, Object, ShareError, Term};
+use oblivio_store::share::{
+    HistoryEntry, Number, Object, ScribeTerm, SealedAsk, ShareCall, ShareError,
+};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The most records that are sent and not accepted yet.
@@ -14,49 +16,49 @@ const MOST_PIECE_BYTES: usize = 8 << 20;
 /// What goes out without waiting for the reply to what was sent before.
 pub trait Post {
     /// Its call.
-    fn call(&self) -> Call<'_>;
+    fn call(&self) -> ShareCall<'_>;
 }
 
 /// A record of the history.
-pub struct Record {
-    pub term: Term,
+pub struct PostedRecord {
+    pub term: ScribeTerm,
     pub number: Number,
-    pub entry: Entry,
+    pub entry: HistoryEntry,
 }
 
-impl Post for Record {
-    fn call(&self) -> Call<'_> {
-        Call::Append { term: self.term, number: self.number, entry: &self.entry }
+impl Post for PostedRecord {
+    fn call(&self) -> ShareCall<'_> {
+        ShareCall::Append { term: self.term, number: self.number, entry: &self.entry }
     }
 }
 
-impl Post for Vec<Ask> {
-    fn call(&self) -> Call<'_> {
-        Call::Ask(self)
+impl Post for Vec<SealedAsk> {
+    fn call(&self) -> ShareCall<'_> {
+        ShareCall::Ask(self)
     }
 }
 
 /// A piece of a table or a state.
-pub struct Piece {
-    pub term: Term,
+pub struct PostedPiece {
+    pub term: ScribeTerm,
     pub object: Object,
     pub offset: u64,
     pub bytes: Vec<u8>,
 }
 
-impl Post for Piece {
-    fn call(&self) -> Call<'_> {
+impl Post for PostedPiece {
+    fn call(&self) -> ShareCall<'_> {
         let Self { term, object, offset, ref bytes } = *self;
-        Call::Upload { term, object, offset, piece: bytes }
+        ShareCall::Upload { term, object, offset, piece: bytes }
     }
 }
 
 /// The numbers of all calls, and those for whose replies nobody waits.
 pub struct Posts {
     next: AtomicU64,
-    pub records: Unacknowledged<Number, Record>,
-    pub asks: Unacknowledged<(), Vec<Ask>>,
-    pub pieces: Unacknowledged<Object, Piece>,
+    pub records: Unacknowledged<Number, PostedRecord>,
+    pub asks: Unacknowledged<(), Vec<SealedAsk>>,
+    pub pieces: Unacknowledged<Object, PostedPiece>,
 }
 
 impl Posts {

@@ -5,9 +5,9 @@ use super::notices::Notices;
 use super::objects::Objects;
 use super::request_queue::RequestQueue;
 use oblivio_store::share::{
-    Answer, AskId, Entry, Fetch, MOST_ANSWERS, MOST_ASK_BYTES, MOST_ENTRY_BYTES, MOST_FETCHES,
-    MOST_READ_BYTES, MOST_SPOTS, Number, Result, Seq, Session, ShareError, Show, Spot, Switch,
-    TableId, Tell, encode,
+    AskId, AskNumber, ClientSession, Fetch, HistoryEntry, MOST_ANSWERS, MOST_ASK_BYTES,
+    MOST_ENTRY_BYTES, MOST_FETCHES, MOST_READ_BYTES, MOST_SPOTS, Number, Result, SealedAnswer,
+    SealedShow, SealedSwitch, SealedTell, ServerSpot, ServerTable, ShareError, encode,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -42,19 +42,21 @@ pub(super) struct HistoryIndex {
 
 /// What a show must be the same in when it is repeated: all but the asks, whose bytes come along
 /// with it or not.
-fn digest(entry: &Entry) -> [u8; 32] {
+fn digest(entry: &HistoryEntry) -> [u8; 32] {
     let bytes = match entry {
-        Entry::Show(show) => encode(&Entry::Show(Show { own: Vec::new(), ..show.clone() })),
+        HistoryEntry::Show(show) => {
+            encode(&HistoryEntry::Show(SealedShow { own: Vec::new(), ..show.clone() }))
+        }
         _ => encode(entry),
     };
     *blake3::hash(&bytes).as_bytes()
 }
 
 /// Where the answers of an encoded `Tell` stand: their asks, offsets and lengths.
-fn answer_places(encoded: &[u8], tell: &Tell) -> Vec<(AskId, u32, u32)> {
+fn answer_places(encoded: &[u8], tell: &SealedTell) -> Vec<(AskId, u32, u32)> {
     let answers: usize = tell.answers.iter().map(|answer| answer.sealed.len()).sum();
     let mut at = encoded.len().saturating_sub(answers) as u32;
-    let place = |answer: &Answer| {
+    let place = |answer: &SealedAnswer| {
         let len = answer.sealed.len() as u32;
         at += len;
         (answer.id, at - len, len)
@@ -62,8 +64,8 @@ fn answer_places(encoded: &[u8], tell: &Tell) -> Vec<(AskId, u32, u32)> {
     tell.answers.iter().map(place).collect()
 }
 
-fn all_of(session: Session, from: Seq) -> std::ops::RangeInclusive<AskId> {
-    AskId { session, seq: from }..=AskId { session, seq: Seq(u64::MAX) }
+fn all_of(session: ClientSession, from: AskNumber) -> std::ops::RangeInclusive<AskId> {
+    AskId { session, seq: from }..=AskId { session, seq: AskNumber(u64::MAX) }
 }
 
 impl HistoryIndex {
@@ -90,7 +92,7 @@ impl HistoryIndex {
     }
 
     /// Whether this record is there already; an error if another one is, or if it is not the next.
-    pub fn is_repeat(&self, number: Number, entry: &Entry) -> Result<bool> {
+    pub fn is_repeat(&self, number: Number, entry: &HistoryEntry) -> Result<bool> {
         if number >= self.next() {
             return if number == self.next() {
                 Ok(false)
@@ -108,12 +110,12 @@ impl HistoryIndex {
     }
 
     /// Whether a new record may be appended.
-    pub fn check(&self, entry: &Entry, queue: &RequestQueue, slot_bytes: u32) -> Result<()> {
+    pub fn check(&self, entry: &HistoryEntry, queue: &RequestQueue, slot_bytes: u32) -> Result<()> {
         match entry {
-            Entry::Show(show) => self.check_show(show, queue, slot_bytes),
-            Entry::Tell(tell) => self.check_tell(tell),
-            Entry::Switch(switch) => self.check_switch(switch),
-            Entry::Note(_) => Ok(()),
+            HistoryEntry::Show(show) => self.check_show(show, queue, slot_bytes),
+            HistoryEntry::Tell(tell) => self.check_tell(tell),
+            HistoryEntry::Switch(switch) => self.check_switch(switch),
+            HistoryEntry::Note(_) => Ok(()),
         }?;
         match entry.sealed().len() > MOST_ENTRY_BYTES / 2 {
             true => Err(ShareError::invalid("the record is too long")),
@@ -121,7 +123,7 @@ impl HistoryIndex {
         }
     }
 
-    fn check_show(&self, show: &Show, queue: &RequestQueue, slot_bytes: u32) -> Result<()> {
+    fn check_show(&self, show: &SealedShow, queue: &RequestQueue, slot_bytes: u32) -> Result<()> {
         if self.batches.len() >= MOST_UNANSWERED {
             return Err(ShareError::Busy);
         }
@@ -158,14 +160,14 @@ impl HistoryIndex {
         Ok(())
     }
 
-    fn check_spots(&self, spots: &[Spot], slot_bytes: u32) -> Result<()> {
+    fn check_spots(&self, spots: &[ServerSpot], slot_bytes: u32) -> Result<()> {
         if spots.len() > MOST_SPOTS {
             return Err(ShareError::invalid("an ask shows too many slots"));
         }
         spots.iter().try_for_each(|spot| self.objects.check_slot(*spot, slot_bytes))
     }
 
-    fn check_tell(&self, tell: &Tell) -> Result<()> {
+    fn check_tell(&self, tell: &SealedTell) -> Result<()> {
         let batch = self.batches.get(&tell.batch).filter(|batch| batch.told.is_none());
         let batch = batch.ok_or(ShareError::invalid("no such batch without answers"))?;
         let asked = batch.fetches.iter().map(|fetch| fetch.ask);
@@ -181,7 +183,7 @@ impl HistoryIndex {
         }
     }
 
-    fn check_switch(&self, switch: &Switch) -> Result<()> {
+    fn check_switch(&self, switch: &SealedSwitch) -> Result<()> {
         if switch.replaced.len() > MOST_SPOTS {
             return Err(ShareError::invalid("too many tables at once"));
         }
@@ -193,16 +195,16 @@ impl HistoryIndex {
     }
 
     /// Takes a new record into the index. `encoded` has the asks of a batch.
-    pub fn take(&mut self, entry: &Entry, encoded: &[u8]) {
+    pub fn take(&mut self, entry: &HistoryEntry, encoded: &[u8]) {
         let number = self.next();
         self.digests.push_back(digest(entry));
         match entry {
-            Entry::Show(show) => {
+            HistoryEntry::Show(show) => {
                 self.ordered.extend(show.fetches.iter().map(|fetch| (fetch.ask, number)));
                 let batch = Batch { fetches: Arc::new(show.fetches.clone()), told: None };
                 self.batches.insert(number, batch);
             }
-            Entry::Tell(tell) => {
+            HistoryEntry::Tell(tell) => {
                 // Of a batch that is gone, only the answers are kept.
                 if let Some(batch) = self.batches.get_mut(&tell.batch) {
                     batch.told = Some(number);
@@ -213,13 +215,13 @@ impl HistoryIndex {
                     places.map(|(id, offset, len)| (id, AnswerPlace { number, offset, len })),
                 );
             }
-            Entry::Switch(switch) => self.objects.switch(number, switch),
-            Entry::Note(_) => {}
+            HistoryEntry::Switch(switch) => self.objects.switch(number, switch),
+            HistoryEntry::Note(_) => {}
         }
     }
 
     /// Takes a record of the last start's, whose effect the catalog has.
-    pub fn take_applied(&mut self, entry: &Entry) {
+    pub fn take_applied(&mut self, entry: &HistoryEntry) {
         self.digests.push_back(digest(entry));
     }
 
@@ -231,7 +233,7 @@ impl HistoryIndex {
     }
 
     /// Records before this one are durable. Returns tables that nobody needs any more.
-    pub fn durable(&mut self, before: Number) -> Vec<TableId> {
+    pub fn durable(&mut self, before: Number) -> Vec<ServerTable> {
         self.batches.retain(|_, batch| batch.told.is_none_or(|told| told >= before));
         if !self.objects.has_replaced() {
             return Vec::new();
@@ -241,13 +243,13 @@ impl HistoryIndex {
     }
 
     /// Tables that a batch reads whose answers are not durable.
-    pub fn needed(&self) -> BTreeSet<TableId> {
+    pub fn needed(&self) -> BTreeSet<ServerTable> {
         let fetches = self.batches.values().flat_map(|batch| batch.fetches.iter());
         fetches.flat_map(|fetch| &fetch.spots).map(|spot| spot.table).collect()
     }
 
     /// Answers of a session, in order.
-    pub fn answers(&self, session: Session, from: Seq) -> Vec<(AskId, AnswerPlace)> {
+    pub fn answers(&self, session: ClientSession, from: AskNumber) -> Vec<(AskId, AnswerPlace)> {
         let found = self.answered.range(all_of(session, from));
         let mut bytes = 0;
         let room = |it: &(&AskId, &AnswerPlace)| {
@@ -281,11 +283,11 @@ mod tests {
 
     #[test]
     fn the_places_of_answers_are_right() {
-        let id = |seq| AskId { session: Session(7 << 40), seq: Seq(seq) };
-        let answer = |seq| Answer { id: id(seq), sealed: vec![seq as u8; 3] };
+        let id = |seq| AskId { session: ClientSession(7 << 40), seq: AskNumber(seq) };
+        let answer = |seq| SealedAnswer { id: id(seq), sealed: vec![seq as u8; 3] };
         let (settle, notice, answers) = (vec![2; 30], vec![6; 7], vec![answer(2), answer(3)]);
-        let tell = Tell { batch: Number(9), settle, notice, answers };
-        let bytes = encode(&Entry::Tell(tell.clone()));
+        let tell = SealedTell { batch: Number(9), settle, notice, answers };
+        let bytes = encode(&HistoryEntry::Tell(tell.clone()));
         for ((id, at, len), answer) in answer_places(&bytes, &tell).into_iter().zip(&tell.answers) {
             assert_eq!(id, answer.id);
             assert_eq!(bytes[at as usize..][..len as usize], *answer.sealed);

@@ -1,16 +1,18 @@
 //! Where a shared volume keeps its bytes: the little that memory and a folder do differently.
 
-use oblivio_store::share::{Checkpoint, Number, Object, Parameters, Result, TableId, Term};
+use oblivio_store::share::{
+    Checkpoint, Number, Object, Result, ScribeTerm, ServerTable, ShareParameters,
+};
 use std::collections::BTreeMap;
 
 /// What stays small, and is changed as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Catalog {
-    pub term: Term,
-    pub parameters: Option<Parameters>,
+    pub term: ScribeTerm,
+    pub parameters: Option<ShareParameters>,
     pub quota: Option<u64>,
     /// The tables in use, with their lengths, as of the records before `applied`.
-    pub tables: BTreeMap<TableId, u64>,
+    pub tables: BTreeMap<ServerTable, u64>,
     pub applied: Number,
     pub checkpoint: Option<Checkpoint>,
     /// The first record that is kept.
@@ -22,15 +24,15 @@ pub(super) struct Catalog {
 /// A durable change of the catalog.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
-    Term(Term),
-    Parameters(Parameters),
+    Term(ScribeTerm),
+    Parameters(ShareParameters),
     Quota(Option<u64>),
     /// A table takes the place of others, by this record.
     Switch {
         number: Number,
-        table: TableId,
+        table: ServerTable,
         len: u64,
-        replaced: Vec<TableId>,
+        replaced: Vec<ServerTable>,
     },
     Checkpoint {
         checkpoint: Checkpoint,

@@ -2,7 +2,9 @@
 
 use super::keeper::{Catalog, Change, Keeper};
 use super::shared::Shared;
-use oblivio_store::share::{Call, Clock, Number, Object, Reply, Result, Share, ShareError};
+use oblivio_store::share::{
+    Number, Object, Result, Share, ShareCall, ShareClock, ShareError, ShareReply,
+};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +14,7 @@ pub struct MemoryShare(Shared<Memory>);
 impl MemoryShare {
     /// An empty one, whose leases follow this clock.
     #[must_use]
-    pub fn new(clock: Clock) -> Self {
+    pub fn new(clock: ShareClock) -> Self {
         Self(Shared::new(Memory::default(), Catalog::default(), clock))
     }
 
@@ -28,7 +30,7 @@ impl MemoryShare {
     /// no such table.
     pub fn tamper(
         &self,
-        table: oblivio_store::share::TableId,
+        table: oblivio_store::share::ServerTable,
         change: impl FnOnce(&mut Vec<u8>),
     ) -> bool {
         let mut held = self.0.keeper().held();
@@ -42,7 +44,7 @@ impl Share for MemoryShare {
         0
     }
 
-    fn call(&self, call: Call<'_>) -> Result<Reply> {
+    fn call(&self, call: ShareCall<'_>) -> Result<ShareReply> {
         self.0.call(call)
     }
 }

@@ -2,7 +2,7 @@
 //! sees that, and forgets all that it has in its caches.
 
 use super::limits::MOST_NOTICES;
-use oblivio_store::share::{MOST_ANSWERS, Notice, Number};
+use oblivio_store::share::{MOST_ANSWERS, Number, SealedNotice};
 use std::collections::VecDeque;
 
 /// The notices, by their records.
@@ -19,10 +19,10 @@ impl Notices {
     }
 
     /// Those of the records from this one on, and before that one.
-    pub fn of(&self, from: Number, before: Number) -> Vec<Notice> {
+    pub fn of(&self, from: Number, before: Number) -> Vec<SealedNotice> {
         let first = self.0.partition_point(|(number, _)| *number < from);
         let some = self.0.range(first..).take_while(|(number, _)| *number < before);
-        let notice = |(number, sealed): &(Number, Vec<u8>)| Notice {
+        let notice = |(number, sealed): &(Number, Vec<u8>)| SealedNotice {
             number: *number,
             sealed: sealed.clone(),
         };

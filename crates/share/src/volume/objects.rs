@@ -1,7 +1,9 @@
 //! Tables and checkpoints: which are being stored, which are in use, and which may go.
 
 use super::keeper::Change;
-use oblivio_store::share::{Number, Object, Result, ShareError, Spot, Switch, TableId};
+use oblivio_store::share::{
+    Number, Object, Result, SealedSwitch, ServerSpot, ServerTable, ShareError,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +56,7 @@ impl Objects {
     }
 
     /// Whether a slot is in a table that is in use.
-    pub fn check_slot(&self, spot: Spot, slot_bytes: u32) -> Result<()> {
+    pub fn check_slot(&self, spot: ServerSpot, slot_bytes: u32) -> Result<()> {
         let object = Object::Table(spot.table);
         let end = (u64::from(spot.slot) + 1) * u64::from(slot_bytes);
         let held = self.held.get(&object).filter(|held| held.state == State::Named);
@@ -65,8 +67,8 @@ impl Objects {
     }
 
     /// Whether a switch may be made.
-    pub fn check_switch(&self, switch: &Switch) -> Result<()> {
-        let has = |table: TableId, state| {
+    pub fn check_switch(&self, switch: &SealedSwitch) -> Result<()> {
+        let has = |table: ServerTable, state| {
             let held = self.held.get(&Object::Table(table));
             match held.is_some_and(|held| held.state == state) {
                 true => Ok(()),
@@ -78,8 +80,8 @@ impl Objects {
     }
 
     /// Makes a switch, which this record says.
-    pub fn switch(&mut self, number: Number, switch: &Switch) {
-        let mut set = |table: TableId, state| {
+    pub fn switch(&mut self, number: Number, switch: &SealedSwitch) {
+        let mut set = |table: ServerTable, state| {
             let held = self.held.get_mut(&Object::Table(table))?;
             held.state = state;
             Some(held.len)
@@ -107,7 +109,11 @@ impl Objects {
     }
 
     /// Removes tables that records before this one took out of use, and that are not needed.
-    pub fn take_replaced(&mut self, before: Number, needed: &BTreeSet<TableId>) -> Vec<TableId> {
+    pub fn take_replaced(
+        &mut self,
+        before: Number,
+        needed: &BTreeSet<ServerTable>,
+    ) -> Vec<ServerTable> {
         let is_gone = |(object, held): (&Object, &Held)| match (object, held.state) {
             (Object::Table(table), State::Replaced(number))
                 if number < before && !needed.contains(table) =>
@@ -116,14 +122,14 @@ impl Objects {
             }
             _ => None,
         };
-        let gone: Vec<TableId> = self.held.iter().filter_map(is_gone).collect();
+        let gone: Vec<ServerTable> = self.held.iter().filter_map(is_gone).collect();
         self.replaced -= gone.len();
         gone.iter().for_each(|table| self.remove(Object::Table(*table)));
         gone
     }
 
     /// Marks a table that only unanswered batches need, after a start.
-    pub fn is_replaced(&mut self, table: TableId) {
+    pub fn is_replaced(&mut self, table: ServerTable) {
         let held = self.held.get_mut(&Object::Table(table));
         if let Some(held) = held.filter(|held| held.state == State::Finished) {
             held.state = State::Replaced(Number(0));

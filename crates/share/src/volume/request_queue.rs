@@ -5,8 +5,8 @@
 
 use super::limits::{MOST_BYTES_OF_DEVICE, MOST_OF_DEVICE, MOST_PENDING_BYTES, MOST_REFUSED};
 use oblivio_store::share::{
-    Answer, Arrival, Ask, AskId, MOST_ANSWERS, MOST_OF_SESSION, MOST_PENDING, MOST_READ_BYTES,
-    Result, Seq, Session, ShareError,
+    Arrival, AskId, AskNumber, ClientSession, MOST_ANSWERS, MOST_OF_SESSION, MOST_PENDING,
+    MOST_READ_BYTES, Result, SealedAnswer, SealedAsk, ShareError,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 /// The asks.
 #[derive(Debug, Default)]
 pub(super) struct RequestQueue {
-    asks: BTreeMap<Arrival, Ask>,
+    asks: BTreeMap<Arrival, SealedAsk>,
     by_id: BTreeMap<AskId, Arrival>,
     next: Arrival,
     bytes: usize,
@@ -34,7 +34,8 @@ struct Load {
 
 /// All asks of a device.
 fn all_of(device: u16) -> RangeInclusive<AskId> {
-    let end = |random, seq| AskId { session: Session::of(device, random), seq: Seq(seq) };
+    let end =
+        |random, seq| AskId { session: ClientSession::of(device, random), seq: AskNumber(seq) };
     end(0, 0)..=end(u64::MAX, u64::MAX)
 }
 
@@ -49,12 +50,12 @@ impl RequestQueue {
     }
 
     /// Takes an ask, or the same one again.
-    pub fn take(&mut self, ask: &Ask) -> Result<()> {
+    pub fn take(&mut self, ask: &SealedAsk) -> Result<()> {
         if let Some(known) = self.get(ask.id) {
             return if known == ask { Ok(()) } else { Err(ShareError::OtherAsk(ask.id)) };
         }
         let session = ask.id.session;
-        let of = |seq| AskId { session, seq: Seq(seq) };
+        let of = |seq| AskId { session, seq: AskNumber(seq) };
         let waiting = self.by_id.range(of(0)..=of(u64::MAX)).take(MOST_OF_SESSION).count();
         let (device, bytes) = (session.device(), ask.sealed.len());
         let load = self.of_device.get(&device).copied().unwrap_or_default();
@@ -101,7 +102,7 @@ impl RequestQueue {
         self.refused_first.retain(|id| id.session.device() != device);
     }
 
-    pub fn get(&self, id: AskId) -> Option<&Ask> {
+    pub fn get(&self, id: AskId) -> Option<&SealedAsk> {
         self.by_id.get(&id).and_then(|at| self.asks.get(at))
     }
 
@@ -122,7 +123,7 @@ impl RequestQueue {
 
     /// Takes the answer to one that will be in no batch, and removes the ask. An empty answer is to
     /// an ask that did not open: nobody waits for it.
-    pub fn refuse(&mut self, answer: &Answer) {
+    pub fn refuse(&mut self, answer: &SealedAnswer) {
         self.remove(answer.id);
         if answer.sealed.is_empty() {
             return;
@@ -138,14 +139,14 @@ impl RequestQueue {
     }
 
     /// Answers to asks of a session that are in no batch.
-    pub fn refused(&self, session: Session, from: Seq) -> Vec<Answer> {
-        let range = AskId { session, seq: from }..=AskId { session, seq: Seq(u64::MAX) };
+    pub fn refused(&self, session: ClientSession, from: AskNumber) -> Vec<SealedAnswer> {
+        let range = AskId { session, seq: from }..=AskId { session, seq: AskNumber(u64::MAX) };
         let found = self.refused.range(range).take(MOST_ANSWERS);
-        found.map(|(id, sealed)| Answer { id: *id, sealed: sealed.clone() }).collect()
+        found.map(|(id, sealed)| SealedAnswer { id: *id, sealed: sealed.clone() }).collect()
     }
 
     /// Those that came at `from` or later, and where to go on.
-    pub fn since(&self, from: Arrival) -> (Vec<Ask>, Arrival) {
+    pub fn since(&self, from: Arrival) -> (Vec<SealedAsk>, Arrival) {
         let (mut asks, mut next, mut bytes) = (Vec::new(), from, 0);
         for (at, ask) in self.asks.range(from..).take(MOST_ANSWERS) {
             bytes += ask.sealed.len();
@@ -163,8 +164,11 @@ impl RequestQueue {
 mod tests {
     use super::*;
 
-    fn ask(session: u64, seq: u64, byte: u8) -> Ask {
-        Ask { id: AskId { session: Session(session), seq: Seq(seq) }, sealed: vec![byte; 4] }
+    fn ask(session: u64, seq: u64, byte: u8) -> SealedAsk {
+        SealedAsk {
+            id: AskId { session: ClientSession(session), seq: AskNumber(seq) },
+            sealed: vec![byte; 4],
+        }
     }
 
     #[test]
@@ -188,7 +192,7 @@ mod tests {
     /// one is served all the same, and feels its own bound only.
     #[test]
     fn who_has_most_makes_room() {
-        let of = |device, at: u64| ask(Session::of(device, at / 1024).0, at % 1024, 0);
+        let of = |device, at: u64| ask(ClientSession::of(device, at / 1024).0, at % 1024, 0);
         let mut queue = RequestQueue::default();
         for device in 1..=4 {
             (0..MOST_OF_DEVICE as u64).for_each(|at| queue.take(&of(device, at)).unwrap());

@@ -2,7 +2,7 @@
 
 use super::folder::{self, Folder, Tables};
 use super::shared::Shared;
-use oblivio_store::share::{Call, Clock, Reply, Result, Share};
+use oblivio_store::share::{Result, Share, ShareCall, ShareClock, ShareReply};
 use std::path::Path;
 
 /// A shared volume in a folder. One process has it at a time.
@@ -13,7 +13,7 @@ impl StoredShare {
     ///
     /// # Errors
     /// Those of storage; `Busy` as a store's error if another process has it.
-    pub fn open(dir: &Path, clock: Clock) -> Result<Self> {
+    pub fn open(dir: &Path, clock: ShareClock) -> Result<Self> {
         Self::with_segments(dir, clock, folder::SEGMENT_BYTES)
     }
 
@@ -21,7 +21,7 @@ impl StoredShare {
     ///
     /// # Errors
     /// As for [`Self::open`].
-    pub fn with_segments(dir: &Path, clock: Clock, segment_bytes: u64) -> Result<Self> {
+    pub fn with_segments(dir: &Path, clock: ShareClock, segment_bytes: u64) -> Result<Self> {
         Self::with(dir, clock, segment_bytes, None)
     }
 
@@ -30,11 +30,16 @@ impl StoredShare {
     ///
     /// # Errors
     /// As for [`Self::open`]; the store is another volume's, or lacks a table.
-    pub fn with_tables(dir: &Path, clock: Clock, tables: Tables) -> Result<Self> {
+    pub fn with_tables(dir: &Path, clock: ShareClock, tables: Tables) -> Result<Self> {
         Self::with(dir, clock, folder::SEGMENT_BYTES, Some(tables))
     }
 
-    fn with(dir: &Path, clock: Clock, segment_bytes: u64, tables: Option<Tables>) -> Result<Self> {
+    fn with(
+        dir: &Path,
+        clock: ShareClock,
+        segment_bytes: u64,
+        tables: Option<Tables>,
+    ) -> Result<Self> {
         let (keeper, kept) = Folder::open(dir, segment_bytes, tables)?;
         Shared::open(keeper, kept, clock).map(Self)
     }
@@ -83,7 +88,7 @@ impl Share for StoredShare {
         0
     }
 
-    fn call(&self, call: Call<'_>) -> Result<Reply> {
+    fn call(&self, call: ShareCall<'_>) -> Result<ShareReply> {
         self.0.call(call)
     }
 }

@@ -8,7 +8,8 @@ use crate::connection::refuse_foreign;
 use oblivio_share::StoredShare;
 use oblivio_share::{RemoteShare, Server, Token};
 use oblivio_store::share::{
-    Ask, AskId, Call, Entry, LEASE, Number, Reply, Seq, Session, Share, ShareError, Term,
+    AskId, AskNumber, ClientSession, HistoryEntry, LEASE, Number, ScribeTerm, SealedAsk, Share,
+    ShareCall, ShareError, ShareReply,
 };
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::{scaled, seed};
@@ -46,7 +47,7 @@ trait Place {
 struct Direct(Arc<StoredShare>, u16);
 
 impl Share for Direct {
-    fn call(&self, call: Call<'_>) -> Result<Reply, ShareError> {
+    fn call(&self, call: ShareCall<'_>) -> Result<ShareReply, ShareError> {
         refuse_foreign(self.1, &call)?;
         self.0.call(call)
     }
@@ -186,12 +187,12 @@ fn put_back(dir: &Path, wanted: &Files) {
 struct World<P> {
     place: P,
     dice: Dice,
-    term: Term,
+    term: ScribeTerm,
     next: Number,
     /// Records that are durable, each with the asks of its batch.
-    acknowledged: Vec<(Vec<u8>, Vec<Ask>)>,
+    acknowledged: Vec<(Vec<u8>, Vec<SealedAsk>)>,
     /// Asks of the honest ones in no batch yet.
-    open: Vec<(usize, Ask)>,
+    open: Vec<(usize, SealedAsk)>,
     told: Vec<(usize, AskId)>,
     seqs: [u64; 2],
     /// Sessions of the honest ones: each start has its own.
@@ -256,7 +257,7 @@ impl<P: Place> World<P> {
 
     fn note(&mut self) {
         let len = self.dice.below(200) as usize;
-        let entry = Entry::Note(self.dice.bytes(len));
+        let entry = HistoryEntry::Note(self.dice.bytes(len));
         let mut rig = self.rig();
         rig.add(&entry).expect("a record");
         self.next = rig.next;
@@ -277,27 +278,27 @@ impl<P: Place> World<P> {
         let (what, victim) = (self.dice.below(8), self.dice.below(2) as usize);
         let (small, many) = (self.dice.below(200), self.dice.percent(10));
         let target = self.place.device(victim).device();
-        let session = Session::of(target, self.session);
-        let seq = Seq(self.seqs[victim] + small % 3);
+        let session = ClientSession::of(target, self.session);
+        let seq = AskNumber(self.seqs[victim] + small % 3);
         let bad = self.place.device(BAD);
         match what {
             // The name of an ask that an honest one is about to make, and its answers.
             0 | 1 => {
                 let id = AskId { session, seq };
-                let taken = asked(bad, &[Ask { id, sealed: vec![9; 9] }]);
+                let taken = asked(bad, &[SealedAsk { id, sealed: vec![9; 9] }]);
                 assert!(matches!(taken, Err(ShareError::Denied(_))), "{taken:?}");
-                let looked = bad.answers(session, Seq(0), Duration::ZERO);
+                let looked = bad.answers(session, AskNumber(0), Duration::ZERO);
                 assert!(matches!(looked, Err(ShareError::Denied(_))), "{looked:?}");
             }
             2 | 3 => flood(bad, if many { FLOOD } else { 1 + small % 3 }),
             4 => {
-                let large = |at| Ask { sealed: vec![7; 100_000], ..ask(bad, 1000 + at, 0) };
+                let large = |at| SealedAsk { sealed: vec![7; 100_000], ..ask(bad, 1000 + at, 0) };
                 drop(asked(bad, &(0..small % 20).map(large).collect::<Vec<_>>()));
             }
             // As if it were the scribe.
             5 => {
-                let term = Term(self.term.0 + 1 + small);
-                let added = bad.append(term, self.next, &Entry::Note(vec![1]));
+                let term = ScribeTerm(self.term.0 + 1 + small);
+                let added = bad.append(term, self.next, &HistoryEntry::Note(vec![1]));
                 let durable = added.and_then(|()| bad.durable(term, self.next));
                 assert!(durable.is_err(), "a record of no scribe");
                 assert!(bad.sums(term, self.next).is_err());
@@ -392,24 +393,24 @@ impl<P: Place> World<P> {
 }
 
 /// Becomes the scribe, once the lease of the one before is over.
-fn lead(place: &impl Place) -> (Term, Number) {
+fn lead(place: &impl Place) -> (ScribeTerm, Number) {
     place.clock().pass(2 * LEASE);
     let rig = Rig::new(place.device(0)).expect("a scribe");
     (rig.term, rig.next)
 }
 
 /// Hands in asks, and waits for what the server says to them.
-fn asked(share: &dyn Share, asks: &[Ask]) -> Result<(), ShareError> {
+fn asked(share: &dyn Share, asks: &[SealedAsk]) -> Result<(), ShareError> {
     share.ask(asks)?;
     share.ask(&[])?;
-    share.answers(session_of(share, 1), Seq(0), Duration::ZERO).map(drop)?;
+    share.answers(session_of(share, 1), AskNumber(0), Duration::ZERO).map(drop)?;
     share.ask(&[])
 }
 
 /// Thousands of asks, until they are refused.
 fn flood(bad: &dyn Share, thousands: u64) {
     for first in 0..thousands {
-        let asks: Vec<Ask> = (0..1000).map(|at| ask(bad, first * 1000 + at, 0)).collect();
+        let asks: Vec<SealedAsk> = (0..1000).map(|at| ask(bad, first * 1000 + at, 0)).collect();
         if asked(bad, &asks).is_err() {
             return;
         }

@@ -1,8 +1,10 @@
 //! A real server process, killed at random moments under load: nothing that it acknowledged is
 //! missing, and it serves again. `just share-kills` makes it longer.
 
-use oblivio_share::{Address, Patience, RemoteShare, Server, Token, admit};
-use oblivio_store::share::{Ask, Entry, Number, Object, Seq, Share, ShareError, Spot, TableId};
+use oblivio_share::{LinePatience, RemoteShare, Server, ShareAddress, Token, admit};
+use oblivio_store::share::{
+    AskNumber, HistoryEntry, Number, Object, SealedAsk, ServerSpot, ServerTable, Share, ShareError,
+};
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::{scaled, seed};
 use oblivio_testkit::share::{Rig, ask_id, entry_of_asks, session_of};
@@ -61,7 +63,7 @@ fn start(folder: &Path) -> Process {
 fn token(folder: &Path) -> Token {
     let begin = Instant::now();
     loop {
-        let address = Address { host: "127.0.0.1".into(), port: 0, volume: "team".into() };
+        let address = ShareAddress { host: "127.0.0.1".into(), port: 0, volume: "team".into() };
         match admit(folder, "load", address) {
             Ok(mut token) => {
                 let port = std::fs::read_to_string(folder.with_extension("port")).unwrap();
@@ -79,7 +81,7 @@ fn token(folder: &Path) -> Token {
 struct Acknowledged {
     records: u64,
     /// The newest table.
-    table: Option<(TableId, Vec<u8>)>,
+    table: Option<(ServerTable, Vec<u8>)>,
     /// The sums of the newest batch, when it has no answers yet.
     sums: Option<(Number, Vec<u8>)>,
 }
@@ -108,12 +110,12 @@ fn round(
     let (share, term) = (rig.share, rig.term);
     let table = known.lock().unwrap().table.clone();
     if dice.percent(20) || table.is_none() {
-        let id = TableId(dice.next_u64());
+        let id = ServerTable(dice.next_u64());
         let bytes = rig.build(id, 64)?;
         let replaced = table.iter().map(|(id, _)| *id).collect();
         let (number, merged) = (rig.next, sealed_of(rig.next.0));
-        let switch = oblivio_store::share::Switch { merged, table: id, replaced };
-        share.append(term, number, &Entry::Switch(switch))?;
+        let switch = oblivio_store::share::SealedSwitch { merged, table: id, replaced };
+        share.append(term, number, &HistoryEntry::Switch(switch))?;
         share.durable(term, number)?;
         rig.next.0 += 1;
         let mut known = known.lock().unwrap();
@@ -122,8 +124,8 @@ fn round(
     }
     let (number, slot) = (rig.next, dice.below(64) as u32);
     let (id, _) = table.unwrap();
-    let asks = [(ask_id(share, 1, number.0), vec![Spot { table: id, slot }])];
-    let own = vec![Ask { id: asks[0].0, sealed: vec![number.0 as u8; 4608] }];
+    let asks = [(ask_id(share, 1, number.0), vec![ServerSpot { table: id, slot }])];
+    let own = vec![SealedAsk { id: asks[0].0, sealed: vec![number.0 as u8; 4608] }];
     let show = entry_of_asks(&sealed_of(number.0), own, &asks);
     let sums = share.show(term, number, &show)?;
     rig.next.0 += 1;
@@ -134,9 +136,9 @@ fn round(
     }
     assert_eq!(share.show(term, number, &show)?, sums, "a repeat shows the same");
     let told = rig.next;
-    let Entry::Tell(mut tell) = Rig::answers(number, &[asks[0].0]) else { unreachable!() };
+    let HistoryEntry::Tell(mut tell) = Rig::answers(number, &[asks[0].0]) else { unreachable!() };
     tell.settle = sealed_of(told.0);
-    share.append(term, told, &Entry::Tell(tell))?;
+    share.append(term, told, &HistoryEntry::Tell(tell))?;
     share.durable(term, told)?;
     rig.next.0 += 1;
     let mut known = known.lock().unwrap();
@@ -158,7 +160,7 @@ fn check(share: &dyn Share, known: &Acknowledged) {
             from += 1;
         }
     }
-    let answers = share.answers(session_of(share, 1), Seq(0), Duration::ZERO).unwrap();
+    let answers = share.answers(session_of(share, 1), AskNumber(0), Duration::ZERO).unwrap();
     for answer in answers {
         assert_eq!(answer.sealed, answer.id.seq.0.to_le_bytes());
     }
@@ -173,7 +175,7 @@ fn kills_lose_nothing_that_was_acknowledged() {
     let known = Mutex::new(Acknowledged::default());
     let over = AtomicBool::new(false);
     let mut server = start(&folder);
-    let share = RemoteShare::new(token(&folder), Patience::default()).unwrap();
+    let share = RemoteShare::new(token(&folder), LinePatience::default()).unwrap();
     let mut again = Vec::new();
     thread::scope(|scope| {
         let load = scope.spawn(|| {

@@ -1,10 +1,12 @@
 //! A server and its clients, over pairs of sockets; and some over ports.
 
 use oblivio_share::{
-    Address, Device, Granted, Patience, RemoteShare, Server, Token, Wish, admit, wish,
+    AdminRequest, Granted, KnownDevice, LinePatience, RemoteShare, Server, ShareAddress, Token,
+    admit, wish,
 };
 use oblivio_store::share::{
-    Arrival, Ask, Clock, Entry, Number, Object, Seq, Share, ShareError, Spot, TableId,
+    Arrival, AskNumber, HistoryEntry, Number, Object, SealedAsk, ServerSpot, ServerTable, Share,
+    ShareClock, ShareError,
 };
 use oblivio_testkit::campaign::{scaled, seed};
 use oblivio_testkit::share::{
@@ -45,7 +47,7 @@ impl Served {
     }
 
     /// Starts it again on its folder.
-    pub fn start(&mut self, clock: Clock) -> oblivio_share::Result<()> {
+    pub fn start(&mut self, clock: ShareClock) -> oblivio_share::Result<()> {
         let volumes = ["team".to_owned(), "other".to_owned()];
         self.server = Some(Server::within(self.dir.path(), &volumes, clock)?);
         Ok(())
@@ -75,14 +77,14 @@ impl Served {
 
     pub fn client_with(&self, token: Token) -> RemoteShare {
         if token.address.port != 0 {
-            return RemoteShare::new(token, Patience::default()).unwrap();
+            return RemoteShare::new(token, LinePatience::default()).unwrap();
         }
         let door = self.server().door();
         let dial = move || {
             let (ours, theirs) = UnixStream::pair()?;
             door.admit(theirs).map(|()| ours)
         };
-        RemoteShare::over(token, Patience::default(), Box::new(dial)).unwrap()
+        RemoteShare::over(token, LinePatience::default(), Box::new(dial)).unwrap()
     }
 }
 
@@ -92,24 +94,24 @@ impl Drop for Served {
     }
 }
 
-fn device(name: &str) -> Device {
-    Device { volume: "team".into(), name: name.into() }
+fn device(name: &str) -> KnownDevice {
+    KnownDevice { volume: "team".into(), name: name.into() }
 }
 
 fn token(dir: &Path, name: &str, port: u16) -> Token {
-    let address = Address { host: "127.0.0.1".into(), port, volume: "team".into() };
+    let address = ShareAddress { host: "127.0.0.1".into(), port, volume: "team".into() };
     let token = admit(dir, name, address).unwrap();
-    let address = Address { port, ..token.address };
+    let address = ShareAddress { port, ..token.address };
     Token { address, ..token }
 }
 
-pub fn ask(share: &dyn Share, session: u64, seq: u64) -> Ask {
-    Ask { id: ask_id(share, session, seq), sealed: vec![seq as u8; 100] }
+pub fn ask(share: &dyn Share, session: u64, seq: u64) -> SealedAsk {
+    SealedAsk { id: ask_id(share, session, seq), sealed: vec![seq as u8; 100] }
 }
 
 #[test]
 fn a_server_keeps_the_promises_of_the_port() {
-    let fresh = |clock: Clock| -> ShareOpener {
+    let fresh = |clock: ShareClock| -> ShareOpener {
         let served = Served::with(|dir, volumes| Server::within(dir, volumes, clock));
         let token = served.token("laptop");
         Box::new(move || Box::new(served.client_with(token.clone())))
@@ -124,9 +126,9 @@ fn meet(served: &Served) {
     const ASKS: u64 = 60;
     let (scribe, follower) = (served.client("scribe"), served.client("follower"));
     let rig = Rig::new(&scribe).unwrap();
-    rig.build(TableId(1), 4).unwrap();
+    rig.build(ServerTable(1), 4).unwrap();
     let mut rig = Rig { ..rig };
-    rig.switch(TableId(1), &[]).unwrap();
+    rig.switch(ServerTable(1), &[]).unwrap();
     thread::scope(|scope| {
         scope.spawn(|| {
             let (mut from, mut done) = (Arrival(0), 0);
@@ -136,7 +138,7 @@ fn meet(served: &Served) {
                 if asks.is_empty() {
                     continue;
                 }
-                let spots = || vec![Spot { table: TableId(1), slot: 2 }];
+                let spots = || vec![ServerSpot { table: ServerTable(1), slot: 2 }];
                 let ids: Vec<_> = asks.iter().map(|ask| ask.id).collect();
                 let fetches: Vec<_> = ids.iter().map(|id| (*id, spots())).collect();
                 let (batch, sums) = rig.show(&fetches).unwrap();
@@ -156,7 +158,7 @@ fn meet(served: &Served) {
                 loop {
                     let wait = Duration::from_secs(5);
                     let answers =
-                        follower.answers(session_of(&follower, 9), Seq(seq), wait).unwrap();
+                        follower.answers(session_of(&follower, 9), AskNumber(seq), wait).unwrap();
                     if let Some(answer) = answers.first() {
                         assert_eq!(answer.sealed, seq.to_le_bytes());
                         break;
@@ -190,7 +192,7 @@ fn records_keep_their_order_over_lines_that_break() {
     let scribe = served.client("scribe");
     let rig = Rig::new(&scribe).unwrap();
     for number in 0..200u64 {
-        let note = Entry::Note(number.to_le_bytes().to_vec());
+        let note = HistoryEntry::Note(number.to_le_bytes().to_vec());
         scribe.append(rig.term, Number(number), &note).unwrap();
         if number % 40 == 20 {
             served.server().cut_connections();
@@ -245,7 +247,7 @@ fn a_refused_record_says_why() {
     let served = Served::new();
     let scribe = served.client("scribe");
     let rig = Rig::new(&scribe).unwrap();
-    let note = Entry::Note(vec![1]);
+    let note = HistoryEntry::Note(vec![1]);
     scribe.append(rig.term, Number(5), &note).unwrap();
     let done = scribe.durable(rig.term, Number(5));
     assert!(matches!(done, Err(ShareError::Gap(Number(0)))), "{done:?}");
@@ -262,22 +264,25 @@ fn a_revoked_device_is_cut_off_at_once() {
     // Longer than the test is patient: what ends it is that the line is cut.
     let two = Arc::new(two);
     let (waits, (tell, told)) = (Arc::clone(&two), channel());
-    thread::spawn(move || tell.send(waits.answers(session_of(&waits, 2), Seq(0), 10 * LONG)));
+    thread::spawn(move || tell.send(waits.answers(session_of(&waits, 2), AskNumber(0), 10 * LONG)));
     // The server carries out calls that wait beside others. By now it has that one, or else it
     // refuses it when it comes.
     for _ in 0..20 {
         two.status().unwrap();
     }
-    let Granted::Status(volumes, true, _) = wish(served.dir.path(), &Wish::Status).unwrap() else {
+    let Granted::Status(volumes, true, _) = wish(served.dir.path(), &AdminRequest::Status).unwrap()
+    else {
         panic!()
     };
     let team = volumes.iter().find(|it| it.volume == "team").unwrap();
     assert!(team.connected.contains(&"two".to_owned()), "{team:?}");
-    wish(served.dir.path(), &Wish::Revoke(device("two"))).unwrap();
+    wish(served.dir.path(), &AdminRequest::Revoke(device("two"))).unwrap();
     let done = told.recv_timeout(LONG).unwrap();
     assert!(matches!(done, Err(ShareError::Denied(_))), "{done:?}");
     one.status().unwrap();
-    let Granted::Devices(left) = wish(served.dir.path(), &Wish::List).unwrap() else { panic!() };
+    let Granted::Devices(left) = wish(served.dir.path(), &AdminRequest::List).unwrap() else {
+        panic!()
+    };
     assert_eq!(left, [device("one")]);
 }
 
@@ -310,16 +315,16 @@ fn a_session_is_one_devices() {
     Rig::new(&one).unwrap();
     one.ask(&[ask(&one, 1, 0)]).unwrap();
     // The server has it before it replies to this.
-    one.answers(session_of(&one, 1), Seq(0), Duration::ZERO).unwrap();
+    one.answers(session_of(&one, 1), AskNumber(0), Duration::ZERO).unwrap();
     let refused = || {
         // Before anything else, after many others, and after a new start of the server.
         assert!(matches!(refused_ask(&two, &ask(&one, 1, 1)), ShareError::Denied(_)));
-        let answers = two.answers(session_of(&one, 1), Seq(0), Duration::ZERO);
+        let answers = two.answers(session_of(&one, 1), AskNumber(0), Duration::ZERO);
         assert!(matches!(answers, Err(ShareError::Denied(_))));
     };
     refused();
     for first in 0..80 {
-        let sessions: Vec<Ask> = (0..1000).map(|n| ask(&two, first * 1000 + n, 0)).collect();
+        let sessions: Vec<SealedAsk> = (0..1000).map(|n| ask(&two, first * 1000 + n, 0)).collect();
         let _ = two.ask(&sessions);
     }
     // The replies to those come before the one to this; the next call returns the first error.
@@ -327,7 +332,7 @@ fn a_session_is_one_devices() {
     while two.ask(&[]).is_err() {}
     refused();
     one.ask(&[ask(&one, 1, 1)]).unwrap();
-    one.answers(session_of(&one, 1), Seq(0), Duration::ZERO).unwrap();
+    one.answers(session_of(&one, 1), AskNumber(0), Duration::ZERO).unwrap();
 }
 
 #[test]
@@ -335,11 +340,11 @@ fn a_quota_of_a_server_that_runs_holds() {
     let served = Served::new();
     let one = served.client("one");
     Rig::new(&one).unwrap();
-    wish(served.dir.path(), &Wish::Quota("team".into(), Some(1))).unwrap();
+    wish(served.dir.path(), &AdminRequest::Quota("team".into(), Some(1))).unwrap();
     assert!(matches!(refused_ask(&one, &ask(&one, 1, 0)), ShareError::Quota));
-    wish(served.dir.path(), &Wish::Quota("team".into(), None)).unwrap();
+    wish(served.dir.path(), &AdminRequest::Quota("team".into(), None)).unwrap();
     one.ask(&[ask(&one, 1, 0)]).unwrap();
-    let nothing = wish(served.dir.path(), &Wish::Quota("nothing".into(), None));
+    let nothing = wish(served.dir.path(), &AdminRequest::Quota("nothing".into(), None));
     assert!(matches!(nothing, Err(oblivio_share::Error::NoVolume(_))));
 }
 
@@ -378,12 +383,12 @@ fn one_server_has_a_folder_and_a_later_one_all_of_it() {
     assert!(Server::start(dir, "127.0.0.1:0", &[]).is_err());
     let token = served.token("laptop");
     // The server that runs says on which port.
-    let by_host = admit(dir, "phone", Address::at("127.0.0.1", "team").unwrap()).unwrap();
+    let by_host = admit(dir, "phone", ShareAddress::at("127.0.0.1", "team").unwrap()).unwrap();
     assert_eq!(by_host.address, token.address);
-    wish(dir, &Wish::Revoke(device("phone"))).unwrap();
-    let client = RemoteShare::new(token.clone(), Patience::default()).unwrap();
+    wish(dir, &AdminRequest::Revoke(device("phone"))).unwrap();
+    let client = RemoteShare::new(token.clone(), LinePatience::default()).unwrap();
     let mut rig = Rig::new(&client).unwrap();
-    rig.add(&Entry::Note(vec![7; 9])).unwrap();
+    rig.add(&HistoryEntry::Note(vec![7; 9])).unwrap();
     drop(client);
     let mut served = served;
     let server = served.server.take().unwrap();
@@ -391,15 +396,15 @@ fn one_server_has_a_folder_and_a_later_one_all_of_it() {
     server.wait().unwrap();
     // Nothing runs: the same is done on the folder.
     let dir = served.dir.path();
-    let Granted::Devices(devices) = wish(dir, &Wish::List).unwrap() else { panic!() };
+    let Granted::Devices(devices) = wish(dir, &AdminRequest::List).unwrap() else { panic!() };
     assert_eq!(devices, [device("laptop")]);
-    let Granted::Status(_, runs, _) = wish(dir, &Wish::Status).unwrap() else { panic!() };
+    let Granted::Status(_, runs, _) = wish(dir, &AdminRequest::Status).unwrap() else { panic!() };
     assert!(!runs);
     let server = Server::start(dir, "127.0.0.1:0", &[]).unwrap();
     assert_eq!(server.fingerprint(), token.fingerprint, "it is who it was");
     let mut token = token;
     token.address.port = server.address().port();
-    let client = RemoteShare::new(token, Patience::default()).unwrap();
+    let client = RemoteShare::new(token, LinePatience::default()).unwrap();
     let records = client.records(Number(0), usize::MAX, Duration::ZERO).unwrap();
     assert_eq!(records[0].sealed, [7; 9]);
     drop(client);

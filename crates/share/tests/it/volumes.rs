@@ -1,7 +1,8 @@
 //! Every shared volume keeps the promises of the port: see `oblivio_testkit::share`.
 use oblivio_share::{MemoryShare, StoredShare, Tables};
 use oblivio_store::share::{
-    Ask, Clock, Entry, LEASE, Number, Object, Seq, Session, Share, ShareError, Spot, TableId,
+    AskNumber, ClientSession, HistoryEntry, LEASE, Number, Object, SealedAsk, ServerSpot,
+    ServerTable, Share, ShareClock, ShareError,
 };
 use oblivio_store::{Held, MemoryStore, Objects, PutMode, Store};
 use oblivio_testkit::eventually;
@@ -23,27 +24,27 @@ fn shared(share: impl Share + 'static) -> ShareOpener {
     Box::new(move || Box::new(Arc::clone(&share)))
 }
 
-fn memory(clock: Clock) -> ShareOpener {
+fn memory(clock: ShareClock) -> ShareOpener {
     shared(MemoryShare::new(clock))
 }
 
 /// With small files, so that there are many.
-fn stored(clock: Clock) -> ShareOpener {
+fn stored(clock: ShareClock) -> ShareOpener {
     let dir = tempfile::tempdir().unwrap();
     Box::new(move || Box::new(open(dir.path(), clock.clone())))
 }
 
-fn open(dir: &Path, clock: Clock) -> StoredShare {
+fn open(dir: &Path, clock: ShareClock) -> StoredShare {
     StoredShare::with_segments(dir, clock, 300).unwrap()
 }
 
 /// With tables in a store somewhere else, in small parts.
-fn open_elsewhere(dir: &Path, clock: Clock, store: Arc<dyn Store>) -> StoredShare {
+fn open_elsewhere(dir: &Path, clock: ShareClock, store: Arc<dyn Store>) -> StoredShare {
     let tables = Tables { store, random: [7; 16], part_bytes: 100 };
     StoredShare::with_tables(dir, clock, tables).unwrap()
 }
 
-fn elsewhere(clock: Clock) -> ShareOpener {
+fn elsewhere(clock: ShareClock) -> ShareOpener {
     let (dir, store) = (tempfile::tempdir().unwrap(), Arc::new(MemoryStore::new()));
     Box::new(move || Box::new(open_elsewhere(dir.path(), clock.clone(), store.clone())))
 }
@@ -68,7 +69,7 @@ fn volumes_in_folders() {
 
 #[test]
 fn layers() {
-    let recorded = |clock: Clock| shared(RecordShare::new(MemoryShare::new(clock)));
+    let recorded = |clock: ShareClock| shared(RecordShare::new(MemoryShare::new(clock)));
     suites(&recorded);
     suites(&|clock| shared(FaultShare::new(MemoryShare::new(clock))));
     suites(&|clock| {
@@ -81,17 +82,17 @@ fn layers() {
 fn the_recorder_sees_lengths_and_places() {
     let share = RecordShare::new(MemoryShare::new(TestClock::default().clock()));
     let mut rig = Rig::new(&share).unwrap();
-    rig.build(TableId(1), 2).unwrap();
-    rig.switch(TableId(1), &[]).unwrap();
+    rig.build(ServerTable(1), 2).unwrap();
+    rig.switch(ServerTable(1), &[]).unwrap();
     share.take();
     let id = ask_id(&share, 1, 0);
-    share.ask(&[Ask { id, sealed: vec![0; 33] }]).unwrap();
-    let spots = vec![Spot { table: TableId(1), slot: 1 }];
+    share.ask(&[SealedAsk { id, sealed: vec![0; 33] }]).unwrap();
+    let spots = vec![ServerSpot { table: ServerTable(1), slot: 1 }];
     let (batch, _) = rig.show(&[(id, spots.clone())]).unwrap();
     rig.tell(batch, &[id]).unwrap();
-    share.answers(Session(1), Seq(0), Duration::ZERO).unwrap();
+    share.answers(ClientSession(1), AskNumber(0), Duration::ZERO).unwrap();
     share.notices(Number(0), Duration::ZERO).unwrap();
-    assert!(share.append(rig.term, Number(99), &Entry::Note(vec![])).is_err());
+    assert!(share.append(rig.term, Number(99), &HistoryEntry::Note(vec![])).is_err());
     let seen = share.take();
     let fetches = vec![oblivio_store::share::Fetch { ask: id, spots }];
     let expected = [
@@ -100,7 +101,7 @@ fn the_recorder_sees_lengths_and_places() {
         Seen::Sums(batch),
         Seen::Tell { number: Number(2), batch, settle: 6, notice: 6, answers: vec![(id, 8)] },
         Seen::Other("durable"),
-        Seen::Answers(Session(1), vec![(id, 8)]),
+        Seen::Answers(ClientSession(1), vec![(id, 8)]),
         Seen::Notices(vec![(Number(2), 6)]),
         Seen::Note { number: Number(99), sealed: 0 },
         Seen::Failed,
@@ -113,7 +114,7 @@ fn a_lost_reply_changes_nothing() {
     for when in [When::Before, When::After] {
         let share = FaultShare::new(MemoryShare::new(TestClock::default().clock()));
         let rig = Rig::new(&share).unwrap();
-        let note = Entry::Note(vec![1]);
+        let note = HistoryEntry::Note(vec![1]);
         share.fail_in(0, when);
         let lost = share.append(rig.term, rig.next, &note);
         assert!(matches!(lost, Err(ShareError::Line(_))));
@@ -127,7 +128,7 @@ fn a_quota_refuses_growth_before_anything_is_shown() {
     let share = MemoryShare::new(TestClock::default().clock());
     let mut rig = Rig::new(&share).unwrap();
     let ids = [ask_id(&share, 1, 0), ask_id(&share, 1, 1)];
-    let asks = ids.map(|id| Ask { id, sealed: vec![0; 2000] });
+    let asks = ids.map(|id| SealedAsk { id, sealed: vec![0; 2000] });
     share.ask(&asks).unwrap();
     let (batch, _) = rig.show(&[(ids[0], vec![])]).unwrap();
     share.set_quota(Some(1000)).unwrap();
@@ -136,7 +137,7 @@ fn a_quota_refuses_growth_before_anything_is_shown() {
     assert!(matches!(rig.show(&[(ids[1], vec![])]), Err(ShareError::Quota)));
     rig.next = share.status().unwrap().next;
     assert_eq!(rig.next, Number(1), "nothing was stored");
-    let more = Ask { id: ask_id(&share, 1, 2), sealed: vec![] };
+    let more = SealedAsk { id: ask_id(&share, 1, 2), sealed: vec![] };
     assert!(matches!(share.ask(&[more]), Err(ShareError::Quota)));
     rig.tell(batch, &[ids[0]]).unwrap();
     share.set_quota(None).unwrap();
@@ -155,7 +156,7 @@ fn a_torn_end_is_set_aside() {
         let log = dir.path().join("log/0000000000000000");
         let mut ends = vec![std::fs::metadata(&log).unwrap().len()];
         for record in 0..4u8 {
-            rig.add(&Entry::Note(vec![record; 5])).unwrap();
+            rig.add(&HistoryEntry::Note(vec![record; 5])).unwrap();
             ends.push(std::fs::metadata(&log).unwrap().len());
         }
         ends
@@ -205,7 +206,7 @@ fn a_flipped_bit_destroys_nothing() {
         let share = StoredShare::open(dir.path(), clock.clock()).unwrap();
         let mut rig = Rig::new(&share).unwrap();
         for record in 0..12u8 {
-            rig.add(&Entry::Note(vec![record; 9])).unwrap();
+            rig.add(&HistoryEntry::Note(vec![record; 9])).unwrap();
         }
     }
     let (log, catalog) = (dir.path().join("log"), dir.path().join("catalog"));
@@ -244,8 +245,8 @@ fn a_volume_without_its_catalog_is_refused() {
     {
         let share = StoredShare::open(dir.path(), clock.clock()).unwrap();
         let mut rig = Rig::new(&share).unwrap();
-        rig.build(TableId(1), 2).unwrap();
-        rig.switch(TableId(1), &[]).unwrap();
+        rig.build(ServerTable(1), 2).unwrap();
+        rig.switch(ServerTable(1), &[]).unwrap();
     }
     for lost in [None, Some(&b""[..])] {
         std::fs::remove_file(dir.path().join("catalog")).unwrap();
@@ -264,10 +265,10 @@ fn damage_is_an_error() {
     {
         let share = open(dir.path(), clock.clock());
         let mut rig = Rig::new(&share).unwrap();
-        rig.build(TableId(1), 2).unwrap();
-        rig.switch(TableId(1), &[]).unwrap();
+        rig.build(ServerTable(1), 2).unwrap();
+        rig.switch(ServerTable(1), &[]).unwrap();
         for record in 0..20u8 {
-            rig.add(&Entry::Note(vec![record; 50])).unwrap();
+            rig.add(&HistoryEntry::Note(vec![record; 50])).unwrap();
         }
     }
     let mut logs: Vec<_> =
@@ -314,7 +315,7 @@ fn waits_are_shared() {
     std::thread::scope(|scope| {
         for number in 0..64 {
             let number = Number(number);
-            share.append(rig.term, number, &Entry::Note(vec![0; 100])).unwrap();
+            share.append(rig.term, number, &HistoryEntry::Note(vec![0; 100])).unwrap();
             let (share, term) = (&share, rig.term);
             scope.spawn(move || share.durable(term, number).unwrap());
         }
@@ -333,7 +334,7 @@ fn a_full_disk_is_an_error_and_no_damage() {
     let share = StoredShare::open(&dir, clock.clock()).unwrap();
     let mut rig = Rig::new(&share).unwrap();
     let id = ask_id(&share, 1, 0);
-    share.ask(&[Ask { id, sealed: vec![0; 100] }]).unwrap();
+    share.ask(&[SealedAsk { id, sealed: vec![0; 100] }]).unwrap();
     let (batch, _) = rig.show(&[(id, vec![])]).unwrap();
     let fill = |name: &str, bytes: usize| {
         std::fs::write(small.path().join(name), vec![1; bytes]).unwrap();
@@ -345,18 +346,18 @@ fn a_full_disk_is_an_error_and_no_damage() {
             "{done:?}"
         );
     };
-    full(share.ask(&[Ask { id: ask_id(&share, 1, 1), sealed: vec![] }]));
-    rig.build(TableId(1), 4).unwrap();
+    full(share.ask(&[SealedAsk { id: ask_id(&share, 1, 1), sealed: vec![] }]));
+    rig.build(ServerTable(1), 4).unwrap();
     fill("two", 54 << 20);
-    full(rig.build(TableId(2), 4).map(drop));
-    full(rig.add(&Entry::Note(vec![0; 100])).map(drop));
+    full(rig.build(ServerTable(2), 4).map(drop));
+    full(rig.add(&HistoryEntry::Note(vec![0; 100])).map(drop));
     std::fs::remove_file(small.path().join("two")).unwrap();
     rig.next = share.status().unwrap().next;
     rig.tell(batch, &[id]).unwrap();
-    rig.switch(TableId(1), &[]).unwrap();
+    rig.switch(ServerTable(1), &[]).unwrap();
     std::fs::remove_file(small.path().join("one")).unwrap();
-    rig.build(TableId(2), 4).unwrap();
-    share.ask(&[Ask { id: ask_id(&share, 1, 1), sealed: vec![] }]).unwrap();
+    rig.build(ServerTable(2), 4).unwrap();
+    share.ask(&[SealedAsk { id: ask_id(&share, 1, 1), sealed: vec![] }]).unwrap();
     drop(share);
     let share = StoredShare::open(&dir, clock.clock()).unwrap();
     assert_eq!(share.status().unwrap().next, Number(3));
@@ -375,18 +376,18 @@ fn pieces_go_at_a_start_and_tables_without_a_name_with_the_scribe() {
     let term = {
         let share = open(dir.path(), clock.clock());
         let rig = Rig::new(&share).unwrap();
-        rig.build(TableId(1), 2).unwrap();
-        share.upload(rig.term, Object::Table(TableId(2)), 0, &[0; 48]).unwrap();
+        rig.build(ServerTable(1), 2).unwrap();
+        share.upload(rig.term, Object::Table(ServerTable(2)), 0, &[0; 48]).unwrap();
         rig.term
     };
     assert_eq!(files(), ["t-0000000000000001", "t-0000000000000002.part"]);
     let share = open(dir.path(), clock.clock());
     assert_eq!(files(), ["t-0000000000000001"]);
-    let more = share.upload(term, Object::Table(TableId(2)), 48, &[0; 48]);
+    let more = share.upload(term, Object::Table(ServerTable(2)), 48, &[0; 48]);
     assert!(matches!(more, Err(ShareError::NoObject(_))), "a part is never continued");
     let mut rig = Rig { share: &share, term, next: Number(0) };
-    rig.build(TableId(3), 1).unwrap();
-    rig.switch(TableId(1), &[]).unwrap();
+    rig.build(ServerTable(3), 1).unwrap();
+    rig.switch(ServerTable(1), &[]).unwrap();
     share.release(term).unwrap();
     share.claim(term).unwrap();
     assert_eq!(files(), ["t-0000000000000001"], "nothing names the other one");
@@ -400,21 +401,21 @@ fn a_switch_that_the_catalog_lacks_is_made_at_the_next_start() {
     let (term, bytes) = {
         let share = open(dir.path(), clock.clock());
         let mut rig = Rig::new(&share).unwrap();
-        rig.build(TableId(1), 2).unwrap();
-        rig.switch(TableId(1), &[]).unwrap();
-        (rig.term, rig.build(TableId(2), 2).unwrap())
+        rig.build(ServerTable(1), 2).unwrap();
+        rig.switch(ServerTable(1), &[]).unwrap();
+        (rig.term, rig.build(ServerTable(2), 2).unwrap())
     };
     std::fs::copy(&catalog, &before).unwrap();
     {
         let share = open(dir.path(), clock.clock());
         let mut rig = Rig { share: &share, term, next: Number(1) };
-        rig.switch(TableId(2), &[]).unwrap();
+        rig.switch(ServerTable(2), &[]).unwrap();
     }
     for _ in 0..2 {
         std::fs::copy(&before, &catalog).unwrap();
         let share = open(dir.path(), clock.clock());
         assert_eq!(share.status().unwrap().tables, 2);
-        let spots = [0, 1].map(|slot| Spot { table: TableId(2), slot });
+        let spots = [0, 1].map(|slot| ServerSpot { table: ServerTable(2), slot });
         assert_eq!(share.slots(term, Number(2), &spots).unwrap(), bytes);
     }
 }
@@ -422,7 +423,8 @@ fn a_switch_that_the_catalog_lacks_is_made_at_the_next_start() {
 /// The table in use of a volume whose newest switch may not have been acknowledged.
 fn in_use(rig: &Rig<'_>, acknowledged: u64) -> oblivio_store::share::Result<u64> {
     for table in [acknowledged + 1, acknowledged] {
-        let spots: Vec<Spot> = (0..5).map(|slot| Spot { table: TableId(table), slot }).collect();
+        let spots: Vec<ServerSpot> =
+            (0..5).map(|slot| ServerSpot { table: ServerTable(table), slot }).collect();
         match rig.share.slots(rig.term, Number(0), &spots) {
             Err(ShareError::NoObject(_)) => {}
             found => {
@@ -442,9 +444,10 @@ fn build_tables(share: &dyn Share, done: &mut u64) -> oblivio_store::share::Resu
     *done = in_use(&rig, *done)?;
     while *done < 4 {
         let next = *done + 1;
-        rig.build(TableId(next), 5)?;
-        let replaced: Vec<TableId> = (*done > 0).then_some(TableId(*done)).into_iter().collect();
-        rig.switch(TableId(next), &replaced)?;
+        rig.build(ServerTable(next), 5)?;
+        let replaced: Vec<ServerTable> =
+            (*done > 0).then_some(ServerTable(*done)).into_iter().collect();
+        rig.switch(ServerTable(next), &replaced)?;
         *done = next;
         assert_eq!(in_use(&rig, next)?, next);
         rig.save(rig.next, rig.next, &[next as u8; 250])?;
@@ -502,7 +505,7 @@ fn an_outage_of_the_store_of_tables_is_an_error_and_no_loss() {
     let share = StoredShare::with_tables(dir.path(), clock.clock(), tables).unwrap();
     let mut rig = Rig::new(&share).unwrap();
     let away = || plan.fail_in(0, Fault { repeat: Repeat::FromThenOn, ..Fault::once() });
-    let object = Object::Table(TableId(1));
+    let object = Object::Table(ServerTable(1));
     let bytes = Dice::new(1).bytes(5 * SLOT);
     away();
     let failed = share.upload(rig.term, object, 0, &bytes);
@@ -513,11 +516,11 @@ fn an_outage_of_the_store_of_tables_is_an_error_and_no_loss() {
     assert!(share.finish(rig.term, object, bytes.len() as u64).is_err());
     plan.clear();
     share.finish(rig.term, object, bytes.len() as u64).unwrap();
-    rig.switch(TableId(1), &[]).unwrap();
+    rig.switch(ServerTable(1), &[]).unwrap();
     let id = ask_id(&share, 1, 0);
-    share.ask(&[Ask { id, sealed: vec![0; 9] }]).unwrap();
+    share.ask(&[SealedAsk { id, sealed: vec![0; 9] }]).unwrap();
     away();
-    let spots = vec![Spot { table: TableId(1), slot: 2 }];
+    let spots = vec![ServerSpot { table: ServerTable(1), slot: 2 }];
     assert!(matches!(rig.show(&[(id, spots.clone())]), Err(ShareError::Store(_))));
     // What needs no table goes on: the batch is in the history.
     assert_eq!(share.status().unwrap().next, Number(2));
@@ -537,7 +540,7 @@ fn another_first_piece_begins_a_table_anew() {
     let share = StoredShare::with_tables(dir.path(), clock.clock(), tables).unwrap();
     let rig = Rig::new(&share).unwrap();
     plan.fail_in(0, Fault::once());
-    share.upload(rig.term, Object::Table(TableId(1)), 0, &[9; 5 * SLOT]).unwrap_err();
+    share.upload(rig.term, Object::Table(ServerTable(1)), 0, &[9; 5 * SLOT]).unwrap_err();
     let mut done = 0;
     clock.pass(LEASE);
     build_tables(&share, &mut done).unwrap();
@@ -570,7 +573,7 @@ fn tables_elsewhere_are_never_mistaken() {
         clock.pass(LEASE);
         assert!(share.lacks_tables() && share.status().unwrap().tables == 1);
         let rig = Rig::new(&share).unwrap();
-        let spot = Spot { table: TableId(4), slot: 0 };
+        let spot = ServerSpot { table: ServerTable(4), slot: 0 };
         let error = share.slots(rig.term, Number(0), &[spot]).unwrap_err().to_string();
         assert!(error.contains("--tables"), "{error}");
     }

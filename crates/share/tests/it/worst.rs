@@ -3,12 +3,12 @@
 
 use super::server::{Served, ask};
 use crate::connections::MOST_OF_DEVICE;
-use crate::frame::{Kind, MOST_FRAME};
+use crate::frame::{FrameKind, MOST_FRAME};
 use crate::identity::pinned;
 use crate::message::Lane;
 use crate::remote::greet;
-use oblivio_share::{Error, Granted, RemoteShare, Server, VolumeStatus, Wish, wish};
-use oblivio_store::share::{Ask, Entry, Number, Seq, Share, ShareError};
+use oblivio_share::{AdminRequest, Error, Granted, RemoteShare, Server, VolumeStatus, wish};
+use oblivio_store::share::{AskNumber, HistoryEntry, Number, SealedAsk, Share, ShareError};
 use oblivio_testkit::eventually;
 use oblivio_testkit::share::{Rig, TestClock, session_of};
 use std::collections::VecDeque;
@@ -25,7 +25,8 @@ use std::time::{Duration, Instant};
 const LONG: Duration = Duration::from_secs(60);
 
 fn status(served: &Served) -> VolumeStatus {
-    let Granted::Status(mut volumes, true, _) = wish(served.dir.path(), &Wish::Status).unwrap()
+    let Granted::Status(mut volumes, true, _) =
+        wish(served.dir.path(), &AdminRequest::Status).unwrap()
     else {
         panic!("it runs")
     };
@@ -36,7 +37,7 @@ fn status(served: &Served) -> VolumeStatus {
 /// Sends asks of 80,000 sessions of the device. The server refuses most of them.
 fn flood(device: &RemoteShare) {
     for first in 0..80 {
-        let asks: Vec<Ask> = (0..1000).map(|n| ask(device, first * 1000 + n, 0)).collect();
+        let asks: Vec<SealedAsk> = (0..1000).map(|n| ask(device, first * 1000 + n, 0)).collect();
         match device.ask(&asks) {
             Ok(()) | Err(ShareError::Busy) => {}
             Err(error) => panic!("{error}"),
@@ -44,7 +45,7 @@ fn flood(device: &RemoteShare) {
     }
     // The server has them, or refused them, before it replies to this.
     let _ = device.ask(&[]);
-    device.answers(session_of(device, 0), Seq(0), Duration::ZERO).unwrap();
+    device.answers(session_of(device, 0), AskNumber(0), Duration::ZERO).unwrap();
 }
 
 #[test]
@@ -61,7 +62,7 @@ fn a_flood_of_asks_fills_its_own_share_only() {
     let id = ask(&one, 1, 0).id;
     let (batch, _) = rig.show(&[(id, vec![])]).unwrap();
     rig.tell(batch, &[id]).unwrap();
-    let answers = one.answers(id.session, Seq(0), Duration::from_secs(60)).unwrap();
+    let answers = one.answers(id.session, AskNumber(0), Duration::from_secs(60)).unwrap();
     assert_eq!(answers.len(), 1);
 }
 
@@ -88,7 +89,7 @@ fn what_a_gone_device_asked_goes() {
 /// The beginning of the longest frame.
 fn half_a_frame() -> Vec<u8> {
     let mut begin = (MOST_FRAME as u32).to_le_bytes().to_vec();
-    begin.push(Kind::Call as u8);
+    begin.push(FrameKind::Call as u8);
     begin.extend([0; 12]);
     begin
 }
@@ -128,7 +129,7 @@ fn a_damaged_volume_is_named_and_the_others_are_served() {
     let client = served.client("one");
     let mut rig = Rig::new(&client).unwrap();
     for note in 0..5 {
-        rig.add(&Entry::Note(vec![note; 50])).unwrap();
+        rig.add(&HistoryEntry::Note(vec![note; 50])).unwrap();
     }
     let dir = tempfile::tempdir().unwrap();
     drop(client);
@@ -140,9 +141,9 @@ fn a_damaged_volume_is_named_and_the_others_are_served() {
         let clock = TestClock::default().clock();
         let server = Server::within(dir.path(), &["team".into(), "other".into()], clock).unwrap();
         let findings = server.findings();
-        let wished = wish(dir.path(), &Wish::Quota("team".into(), None));
+        let wished = wish(dir.path(), &AdminRequest::Quota("team".into(), None));
         assert!(matches!(wished, Err(Error::Said(_) | Error::Damaged { .. })), "{wished:?}");
-        wish(dir.path(), &Wish::Quota("other".into(), None)).unwrap();
+        wish(dir.path(), &AdminRequest::Quota("other".into(), None)).unwrap();
         server.ending().end();
         server.wait().unwrap();
         assert_eq!(fs::read(log_of(dir.path(), "team")).unwrap(), before);
@@ -186,7 +187,7 @@ fn nothing_in_the_folder_is_for_others() {
     let served = Served::new();
     let one = served.client("one");
     let mut rig = Rig::new(&one).unwrap();
-    rig.add(&Entry::Note(vec![7; 9])).unwrap();
+    rig.add(&HistoryEntry::Note(vec![7; 9])).unwrap();
     let open = |path: &&PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o077 != 0;
     let all = all_of(served.dir.path());
     assert!(all.len() >= 9, "{all:?}");
@@ -230,7 +231,8 @@ fn beside<R>(harmed: &Served, work: impl FnOnce() -> R) -> R {
                 let two = harmed.client_with(token.clone());
                 let mut session = 0;
                 while goes_on() {
-                    let asks: Vec<Ask> = (0..1000).map(|at| ask(&two, session + at, 0)).collect();
+                    let asks: Vec<SealedAsk> =
+                        (0..1000).map(|at| ask(&two, session + at, 0)).collect();
                     drop(two.ask(&asks).and_then(|()| two.ask(&[])));
                     drop(two.records(Number(0), usize::MAX, Duration::ZERO));
                     session = (session + 1000) % 100_000;

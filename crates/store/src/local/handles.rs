@@ -1,8 +1,8 @@
 //! Open files, kept because opening one costs more than reading a bucket.
 
 use super::directory::{Directory, not_a_file};
-use crate::behind::Behind;
 use crate::medium::{expect_random_reads, reserve};
+use crate::write_behind::WriteBehind;
 use crate::{Result, StoreError, WriteAt, check_name};
 use rustix::fs::OFlags;
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ const OPEN: usize = 128;
 /// An object's open file.
 #[derive(Debug)]
 pub(super) struct Handle {
-    behind: Behind,
+    behind: WriteBehind,
     /// The system's reason for refusing to open it for writing.
     refused: Option<io::ErrorKind>,
     /// Changed since the last sync: closing it now could lose the system's report of an error.
@@ -31,7 +31,7 @@ impl Handle {
     }
 
     /// The write-behind state, for a change of the file.
-    fn for_writing(&self) -> io::Result<&Behind> {
+    fn for_writing(&self) -> io::Result<&WriteBehind> {
         if let Some(kind) = self.refused {
             return Err(kind.into());
         }
@@ -211,7 +211,7 @@ impl Handles {
         }
         make_room(open);
         expect_random_reads(&file);
-        let behind = Behind::new(file);
+        let behind = WriteBehind::new(file);
         match self.most.load(Ordering::Relaxed) {
             0 => {}
             bytes => behind.may_keep(bytes),

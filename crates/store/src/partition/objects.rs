@@ -5,10 +5,10 @@
 //! table that names them. Bytes that a table may name are overwritten only once the next table is
 //! durable.
 
-use super::place::Kind;
+use super::place::ChangeKind;
 use super::table::{self, BLOCK, Entry, FRONT, Layout};
-use crate::behind::Behind;
 use crate::medium::Medium;
+use crate::write_behind::WriteBehind;
 use crate::{PutMode, ReadAt, Result, StoreError, WriteAt, check_name};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -24,7 +24,7 @@ const TABLE: &str = "table of contents";
 /// Objects in the places of a layout.
 #[derive(Debug)]
 pub(super) struct Objects<M: Medium> {
-    behind: Behind<M>,
+    behind: WriteBehind<M>,
     layout: Layout,
     /// The view of a running program. A reader holds it while it reads bytes, because the second
     /// next `put` overwrites their place.
@@ -95,7 +95,7 @@ impl<M: Medium> Objects<M> {
 
     fn new(medium: M, layout: Layout, writer: Writer) -> Self {
         let view = RwLock::new(writer.entries.clone());
-        Self { behind: Behind::new(medium), layout, view, writer: Mutex::new(writer) }
+        Self { behind: WriteBehind::new(medium), layout, view, writer: Mutex::new(writer) }
     }
 
     /// Bytes from the front to the end of the last place.
@@ -159,7 +159,7 @@ impl<M: Medium> Objects<M> {
         later: bool,
     ) -> Result<()> {
         let place = &self.layout.reserved[index];
-        let fixed = place.kind == Kind::Fixed;
+        let fixed = place.kind == ChangeKind::Fixed;
         let begin = place.begin(entry);
         if !fixed && !write.data.is_empty() {
             self.zero(write.object, begin, entry.len, write.offset)?;
@@ -217,15 +217,15 @@ impl<M: Medium> Objects<M> {
         if len > place.capacity {
             return Err(StoreError::Full);
         }
-        if place.kind != Kind::Twice && held.exists {
+        if place.kind != ChangeKind::Twice && held.exists {
             return Err(StoreError::refused(object, "it has one place only: delete it first"));
         }
-        if place.kind == Kind::Fixed && len != place.capacity {
+        if place.kind == ChangeKind::Fixed && len != place.capacity {
             return Err(StoreError::refused(object, "its length is fixed"));
         }
         // The second last table names the other place.
         self.settle_if_needed(&mut writer)?;
-        let second = place.kind == Kind::Twice && !held.second;
+        let second = place.kind == ChangeKind::Twice && !held.second;
         let new = Entry { exists: true, second, len };
         for (number, piece) in data.chunks(PIECE).enumerate() {
             let at = place.begin(&new) + (number * PIECE) as u64;
@@ -243,7 +243,7 @@ impl<M: Medium> Objects<M> {
         if len > place.capacity {
             return Err(StoreError::Full);
         }
-        if place.kind == Kind::Fixed && len != place.capacity {
+        if place.kind == ChangeKind::Fixed && len != place.capacity {
             return Err(StoreError::refused(object, "its length is fixed"));
         }
         if len > held.len {

@@ -5,7 +5,7 @@ pub const SMALL: u64 = 64 << 10;
 
 /// The allowed changes of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ChangeKind {
     /// Once it exists, its length is its capacity. Unwritten bytes read as the partition's previous
     /// content. A write into it never changes the table of contents.
     Fixed,
@@ -19,28 +19,28 @@ pub enum Kind {
 
 /// The place of an object in a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct PartitionPlace<'a> {
     /// The object's name.
     pub name: &'a str,
     /// Its most bytes, at least one.
     pub capacity: u64,
     /// The allowed changes.
-    pub kind: Kind,
+    pub kind: ChangeKind,
 }
 
-impl<'a> Place<'a> {
+impl<'a> PartitionPlace<'a> {
     /// A place for an object of any length up to `capacity` bytes; two alternating ones if it is
     /// [`SMALL`].
     #[must_use]
     pub fn new(name: &'a str, capacity: u64) -> Self {
-        let kind = if capacity <= SMALL { Kind::Twice } else { Kind::Growing };
+        let kind = if capacity <= SMALL { ChangeKind::Twice } else { ChangeKind::Growing };
         Self { name, capacity, kind }
     }
 
     /// A place for an object of exactly `capacity` bytes.
     #[must_use]
     pub fn fixed(name: &'a str, capacity: u64) -> Self {
-        Self { name, capacity, kind: Kind::Fixed }
+        Self { name, capacity, kind: ChangeKind::Fixed }
     }
 }
 

@@ -4,7 +4,7 @@
 //! valid, and a new table replaces the other. So a torn write leaves one whole. The checksum
 //! detects only torn writes: an attacker can compute it too.
 
-use super::place::{Kind, Place};
+use super::place::{ChangeKind, PartitionPlace};
 use crate::{Result, StoreError, check_name};
 use std::mem::offset_of;
 use zerocopy::little_endian::{U32, U64};
@@ -67,7 +67,7 @@ pub(super) struct Layout {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reserved {
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ChangeKind,
     pub(super) capacity: u64,
     /// Their offsets; the second is 0 when there is none.
     pub(super) at: [u64; 2],
@@ -89,7 +89,7 @@ impl Reserved {
     }
 
     fn places(&self) -> usize {
-        if self.kind == Kind::Twice { 2 } else { 1 }
+        if self.kind == ChangeKind::Twice { 2 } else { 1 }
     }
 
     /// Bytes of one place.
@@ -100,7 +100,7 @@ impl Reserved {
 
 impl Layout {
     /// Lays out places one after the other, in the given order.
-    pub(super) fn plan(places: &[Place<'_>]) -> Result<Self> {
+    pub(super) fn plan(places: &[PartitionPlace<'_>]) -> Result<Self> {
         let mut size = FRONT;
         let mut reserved = Vec::new();
         for place in places {
@@ -186,9 +186,9 @@ pub(super) fn encode(number: u64, layout: &Layout, entries: &[Entry]) -> Vec<u8>
     for (line, (place, entry)) in table.lines.iter_mut().zip(objects) {
         line.name[..place.name.len()].copy_from_slice(place.name.as_bytes());
         line.kind = match place.kind {
-            Kind::Fixed => 0,
-            Kind::Growing => 1,
-            Kind::Twice => 2,
+            ChangeKind::Fixed => 0,
+            ChangeKind::Growing => 1,
+            ChangeKind::Twice => 2,
         };
         line.flags = u8::from(entry.exists) | u8::from(entry.second) << 1;
         line.capacity = U64::new(place.capacity);
@@ -234,9 +234,9 @@ fn object(line: &Line) -> Option<(Reserved, Entry)> {
     let name = line.name.split(|byte| *byte == 0).next()?;
     let name = std::str::from_utf8(name).ok()?.to_owned();
     let kind = match line.kind {
-        0 => Kind::Fixed,
-        1 => Kind::Growing,
-        2 => Kind::Twice,
+        0 => ChangeKind::Fixed,
+        1 => ChangeKind::Growing,
+        2 => ChangeKind::Twice,
         _ => return None,
     };
     let (exists, second) = match line.flags {
@@ -246,10 +246,10 @@ fn object(line: &Line) -> Option<(Reserved, Entry)> {
     let (capacity, len, at) = (line.capacity.get(), line.len.get(), line.at.map(U64::get));
     let right = match (exists, kind) {
         (false, _) => len == 0,
-        (true, Kind::Fixed) => len == capacity,
+        (true, ChangeKind::Fixed) => len == capacity,
         (true, _) => len <= capacity,
     };
-    let one = kind != Kind::Twice && (second || at[1] != 0);
+    let one = kind != ChangeKind::Twice && (second || at[1] != 0);
     let place = Reserved { name, kind, capacity, at };
     (right && !one).then_some((place, Entry { exists, second, len }))
 }
@@ -264,8 +264,11 @@ mod tests {
     const NAME: usize = 64;
 
     fn sample() -> (Layout, Vec<Entry>) {
-        let places =
-            [Place::new("header", 1144), Place::new("log", 100_000), Place::fixed("disk", 5000)];
+        let places = [
+            PartitionPlace::new("header", 1144),
+            PartitionPlace::new("log", 100_000),
+            PartitionPlace::fixed("disk", 5000),
+        ];
         let layout = Layout::plan(&places).expect("a plan");
         let entries = vec![
             Entry { exists: true, second: true, len: 1144 },
@@ -283,16 +286,16 @@ mod tests {
         assert_eq!(layout.size, 126_976);
         for bad in [
             &[][..],
-            &[Place::new("a", 1), Place::new("a", 1)],
-            &[Place::new("a", 0)],
-            &[Place::new("a/b", 1)],
-            &[Place::fixed("a", 1 << 62), Place::fixed("b", 1 << 62)],
-            &[Place::fixed("a", u64::MAX)],
+            &[PartitionPlace::new("a", 1), PartitionPlace::new("a", 1)],
+            &[PartitionPlace::new("a", 0)],
+            &[PartitionPlace::new("a/b", 1)],
+            &[PartitionPlace::fixed("a", 1 << 62), PartitionPlace::fixed("b", 1 << 62)],
+            &[PartitionPlace::fixed("a", u64::MAX)],
         ] {
             assert!(Layout::plan(bad).is_err(), "{bad:?}");
         }
         let names: Vec<String> = (0..=MOST).map(|number| number.to_string()).collect();
-        let many: Vec<_> = names.iter().map(|name| Place::new(name, 1)).collect();
+        let many: Vec<_> = names.iter().map(|name| PartitionPlace::new(name, 1)).collect();
         assert!(Layout::plan(&many).is_err());
         assert!(Layout::plan(&many[..MOST]).is_ok());
     }

@@ -2,7 +2,7 @@
 
 use super::objects::Objects;
 use super::table::{self, BLOCK, FRONT, Layout};
-use super::{Kind, Place};
+use super::{ChangeKind, PartitionPlace};
 use crate::medium::Medium;
 use crate::{PutMode, ReadAt, Result, StoreError, WriteAt};
 use oblivio_testkit::CrashDisk;
@@ -80,10 +80,10 @@ const NAMES: [&str; 4] = ["header", "log", "disk", "spare"];
 
 fn layout() -> Layout {
     let places = [
-        Place { name: "header", capacity: 6000, kind: Kind::Twice },
-        Place { name: "log", capacity: 20_000, kind: Kind::Growing },
-        Place { name: "disk", capacity: 5000, kind: Kind::Fixed },
-        Place { name: "spare", capacity: 100, kind: Kind::Twice },
+        PartitionPlace { name: "header", capacity: 6000, kind: ChangeKind::Twice },
+        PartitionPlace { name: "log", capacity: 20_000, kind: ChangeKind::Growing },
+        PartitionPlace { name: "disk", capacity: 5000, kind: ChangeKind::Fixed },
+        PartitionPlace { name: "spare", capacity: 100, kind: ChangeKind::Twice },
     ];
     Layout::plan(&places).expect("a plan")
 }

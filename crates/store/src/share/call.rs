@@ -1,38 +1,41 @@
 //! A call of a shared volume as a value, and its reply: what a layer, a recorder or a line needs.
 
 use super::error::{Result, ShareError};
-use super::ids::{Arrival, Number, Object, Seq, Session, Spot, Term};
-use super::records::{Answer, Ask, Checkpoint, Entry, Notice, Parameters, Status, Stored};
+use super::ids::{Arrival, AskNumber, ClientSession, Number, Object, ScribeTerm, ServerSpot};
+use super::records::{
+    Checkpoint, HistoryEntry, SealedAnswer, SealedAsk, SealedNotice, ShareParameters, Status,
+    StoredEntry,
+};
 use std::time::Duration;
 
 /// A call; [`Share`](super::Share) has a method for each, which says what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the arguments are those of the methods")]
-pub enum Call<'a> {
+pub enum ShareCall<'a> {
     Parameters,
     PutParameters { after: u64, slot_bytes: u32, header: &'a [u8] },
-    Ask(&'a [Ask]),
-    Answers { session: Session, from: Seq, wait: Duration },
+    Ask(&'a [SealedAsk]),
+    Answers { session: ClientSession, from: AskNumber, wait: Duration },
     Notices { from: Number, wait: Duration },
-    Claim { previous: Term },
-    Renew(Term),
-    Release(Term),
-    Asks { term: Term, from: Arrival, wait: Duration },
-    Append { term: Term, number: Number, entry: &'a Entry },
-    Durable { term: Term, number: Number },
-    Sums { term: Term, number: Number },
-    Refuse { term: Term, answers: &'a [Answer] },
-    Slots { term: Term, after: Number, spots: &'a [Spot] },
-    Upload { term: Term, object: Object, offset: u64, piece: &'a [u8] },
-    Finish { term: Term, object: Object, len: u64 },
-    Save { term: Term, at: Number, keep_from: Number },
+    Claim { previous: ScribeTerm },
+    Renew(ScribeTerm),
+    Release(ScribeTerm),
+    Asks { term: ScribeTerm, from: Arrival, wait: Duration },
+    Append { term: ScribeTerm, number: Number, entry: &'a HistoryEntry },
+    Durable { term: ScribeTerm, number: Number },
+    Sums { term: ScribeTerm, number: Number },
+    Refuse { term: ScribeTerm, answers: &'a [SealedAnswer] },
+    Slots { term: ScribeTerm, after: Number, spots: &'a [ServerSpot] },
+    Upload { term: ScribeTerm, object: Object, offset: u64, piece: &'a [u8] },
+    Finish { term: ScribeTerm, object: Object, len: u64 },
+    Save { term: ScribeTerm, at: Number, keep_from: Number },
     Records { from: Number, most_bytes: usize, wait: Duration },
     Checkpoint,
     ReadCheckpoint { at: Number, offset: u64, len: usize },
     Status,
 }
 
-impl Call<'_> {
+impl ShareCall<'_> {
     /// How long it may wait at the server for news, if the server is well.
     #[must_use]
     pub fn wait(&self) -> Duration {
@@ -65,23 +68,23 @@ impl Call<'_> {
 /// What a call returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the results are those of the methods")]
-pub enum Reply {
+pub enum ShareReply {
     Done,
-    Parameters(Option<Parameters>),
+    Parameters(Option<ShareParameters>),
     Version(u64),
-    Answers(Vec<Answer>),
-    Notices(Vec<Notice>),
-    Term(Term),
-    Asks(Vec<Ask>, Arrival),
+    Answers(Vec<SealedAnswer>),
+    Notices(Vec<SealedNotice>),
+    Term(ScribeTerm),
+    Asks(Vec<SealedAsk>, Arrival),
     Bytes(Vec<u8>),
-    Records(Vec<Stored>),
+    Records(Vec<StoredEntry>),
     Checkpoint(Option<Checkpoint>),
     Status(Status),
 }
 
 macro_rules! takes {
     ($($name:ident: $kind:ident -> $type:ty;)*) => {
-        impl Reply {$(
+        impl ShareReply {$(
             pub(super) fn $name(self) -> Result<$type> {
                 match self {
                     Self::$kind(value) => Ok(value),
@@ -95,23 +98,23 @@ macro_rules! takes {
 const WRONG: ShareError = ShareError::invalid("the reply belongs to another call");
 
 takes! {
-    parameters: Parameters -> Option<Parameters>;
+    parameters: Parameters -> Option<ShareParameters>;
     version: Version -> u64;
-    answers: Answers -> Vec<Answer>;
-    notices: Notices -> Vec<Notice>;
-    term: Term -> Term;
+    answers: Answers -> Vec<SealedAnswer>;
+    notices: Notices -> Vec<SealedNotice>;
+    term: Term -> ScribeTerm;
     bytes: Bytes -> Vec<u8>;
-    records: Records -> Vec<Stored>;
+    records: Records -> Vec<StoredEntry>;
     checkpoint: Checkpoint -> Option<Checkpoint>;
     status: Status -> Status;
 }
 
-impl Reply {
+impl ShareReply {
     pub(super) fn done(self) -> Result<()> {
         if self == Self::Done { Ok(()) } else { Err(WRONG) }
     }
 
-    pub(super) fn asks(self) -> Result<(Vec<Ask>, Arrival)> {
+    pub(super) fn asks(self) -> Result<(Vec<SealedAsk>, Arrival)> {
         match self {
             Self::Asks(asks, next) => Ok((asks, next)),
             _ => Err(WRONG),

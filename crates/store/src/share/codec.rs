@@ -5,16 +5,18 @@
 //! ```
 
 use super::error::{Result, ShareError};
-use super::ids::{AskId, Number, TableId};
+use super::ids::{AskId, Number, ServerTable};
 use super::limits::{MOST_ENTRY_BYTES, MOST_HEAD_BYTES};
-use super::records::{Answer, Ask, Entry, Fetch, Show, Switch, Tell};
+use super::records::{
+    Fetch, HistoryEntry, SealedAnswer, SealedAsk, SealedShow, SealedSwitch, SealedTell,
+};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
 enum Head {
     Show { intent: u32, own: Vec<(AskId, u32)>, fetches: Vec<Fetch> },
     Tell { batch: Number, settle: u32, notice: u32, answers: Vec<(AskId, u32)> },
-    Switch { merged: u32, table: TableId, replaced: Vec<TableId> },
+    Switch { merged: u32, table: ServerTable, replaced: Vec<ServerTable> },
     Note { sealed: u32 },
 }
 
@@ -26,27 +28,27 @@ fn length(bytes: &[u8]) -> u32 {
 
 /// An entry's bytes.
 #[must_use]
-pub fn encode(entry: &Entry) -> Vec<u8> {
+pub fn encode(entry: &HistoryEntry) -> Vec<u8> {
     let mut body: Vec<&[u8]> = vec![entry.sealed()];
     let head = match entry {
-        Entry::Show(show) => {
+        HistoryEntry::Show(show) => {
             body.extend(show.own.iter().map(|ask| &*ask.sealed));
             let own = show.own.iter().map(|ask| (ask.id, length(&ask.sealed))).collect();
             Head::Show { intent: length(&show.intent), own, fetches: show.fetches.clone() }
         }
-        Entry::Tell(tell) => {
+        HistoryEntry::Tell(tell) => {
             body.push(&tell.notice);
             body.extend(tell.answers.iter().map(|answer| &*answer.sealed));
             let answers = tell.answers.iter().map(|it| (it.id, length(&it.sealed))).collect();
             let (settle, notice) = (length(&tell.settle), length(&tell.notice));
             Head::Tell { batch: tell.batch, settle, notice, answers }
         }
-        Entry::Switch(switch) => Head::Switch {
+        HistoryEntry::Switch(switch) => Head::Switch {
             merged: length(&switch.merged),
             table: switch.table,
             replaced: switch.replaced.clone(),
         },
-        Entry::Note(sealed) => Head::Note { sealed: length(sealed) },
+        HistoryEntry::Note(sealed) => Head::Note { sealed: length(sealed) },
     };
     let head = postcard::to_stdvec(&head).unwrap_or_default();
     let body_bytes: usize = body.iter().map(|part| part.len()).sum();
@@ -61,7 +63,7 @@ pub fn encode(entry: &Entry) -> Vec<u8> {
 ///
 /// # Errors
 /// `Invalid` for anything else.
-pub fn decode(bytes: &[u8]) -> Result<Entry> {
+pub fn decode(bytes: &[u8]) -> Result<HistoryEntry> {
     if bytes.len() > MOST_ENTRY_BYTES {
         return Err(BAD);
     }
@@ -74,20 +76,20 @@ pub fn decode(bytes: &[u8]) -> Result<Entry> {
     let entry = match head {
         Head::Show { intent, own, fetches } => {
             let intent = take(intent)?;
-            let own = own.into_iter().map(|(id, len)| Ok(Ask { id, sealed: take(len)? }));
-            Entry::Show(Show { intent, own: own.collect::<Result<_>>()?, fetches })
+            let own = own.into_iter().map(|(id, len)| Ok(SealedAsk { id, sealed: take(len)? }));
+            HistoryEntry::Show(SealedShow { intent, own: own.collect::<Result<_>>()?, fetches })
         }
         Head::Tell { batch, settle, notice, answers } => {
             let (settle, notice) = (take(settle)?, take(notice)?);
             let answers =
-                answers.into_iter().map(|(id, len)| Ok(Answer { id, sealed: take(len)? }));
+                answers.into_iter().map(|(id, len)| Ok(SealedAnswer { id, sealed: take(len)? }));
             let answers = answers.collect::<Result<_>>()?;
-            Entry::Tell(Tell { batch, settle, notice, answers })
+            HistoryEntry::Tell(SealedTell { batch, settle, notice, answers })
         }
         Head::Switch { merged, table, replaced } => {
-            Entry::Switch(Switch { merged: take(merged)?, table, replaced })
+            HistoryEntry::Switch(SealedSwitch { merged: take(merged)?, table, replaced })
         }
-        Head::Note { sealed } => Entry::Note(take(sealed)?),
+        Head::Note { sealed } => HistoryEntry::Note(take(sealed)?),
     };
     if body.is_empty() { Ok(entry) } else { Err(BAD) }
 }
@@ -107,33 +109,36 @@ fn split(bytes: &[u8]) -> Result<(Head, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ids::{Seq, Session, Spot};
+    use super::super::ids::{AskNumber, ClientSession, ServerSpot};
     use super::*;
 
     fn id(seq: u64) -> AskId {
-        AskId { session: Session(7 << 40), seq: Seq(seq) }
+        AskId { session: ClientSession(7 << 40), seq: AskNumber(seq) }
     }
 
-    fn entries() -> Vec<Entry> {
-        let spots = vec![Spot { table: TableId(u64::MAX), slot: 3 }];
-        let own = vec![Ask { id: id(2), sealed: vec![5; 9] }, Ask { id: id(3), sealed: vec![] }];
+    fn entries() -> Vec<HistoryEntry> {
+        let spots = vec![ServerSpot { table: ServerTable(u64::MAX), slot: 3 }];
+        let own = vec![
+            SealedAsk { id: id(2), sealed: vec![5; 9] },
+            SealedAsk { id: id(3), sealed: vec![] },
+        ];
         let fetches = vec![Fetch { ask: id(2), spots }, Fetch { ask: id(3), spots: vec![] }];
-        let answer = |seq| Answer { id: id(seq), sealed: vec![seq as u8; 3] };
+        let answer = |seq| SealedAnswer { id: id(seq), sealed: vec![seq as u8; 3] };
         let answers = vec![answer(2), answer(3)];
         vec![
-            Entry::Show(Show { intent: vec![1; 100], own, fetches }),
-            Entry::Tell(Tell {
+            HistoryEntry::Show(SealedShow { intent: vec![1; 100], own, fetches }),
+            HistoryEntry::Tell(SealedTell {
                 batch: Number(9),
                 settle: vec![2; 30],
                 notice: vec![6; 7],
                 answers,
             }),
-            Entry::Switch(Switch {
+            HistoryEntry::Switch(SealedSwitch {
                 merged: vec![3],
-                table: TableId(1),
-                replaced: vec![TableId(2), TableId(3)],
+                table: ServerTable(1),
+                replaced: vec![ServerTable(2), ServerTable(3)],
             }),
-            Entry::Note(vec![4; 5]),
+            HistoryEntry::Note(vec![4; 5]),
         ]
     }
 

@@ -1,6 +1,6 @@
 //! What a shared volume refuses, and whether the same call may succeed later.
 
-use super::ids::{AskId, Number, Object, Term};
+use super::ids::{AskId, Number, Object, ScribeTerm};
 use crate::StoreError;
 use std::borrow::Cow;
 use std::io;
@@ -11,12 +11,12 @@ use std::time::Duration;
 pub enum ShareError {
     /// Another client is the scribe.
     #[error("another client has become the scribe (term {})", .0.0)]
-    Superseded(Term),
+    Superseded(ScribeTerm),
     /// The scribe's lease lasts.
     #[error("a scribe is at work (term {})", .term.0)]
     Held {
         /// Its term.
-        term: Term,
+        term: ScribeTerm,
         /// How long its lease lasts, if it does nothing.
         left: Duration,
     },

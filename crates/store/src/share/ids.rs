@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 /// A client's time with a volume. Its first 16 bits are the number of the client's device: a server
 /// lets no other device use the session, and needs no memory for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Session(pub u64);
+pub struct ClientSession(pub u64);
 
 /// Bits of a session's number that its device chooses.
 const CHOSEN: u32 = 48;
 
-impl Session {
+impl ClientSession {
     /// A session of a device, by random bits, of which the last 48 count.
     #[must_use]
     pub fn of(device: u16, random: u64) -> Self {
@@ -29,22 +29,22 @@ impl Session {
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
-pub struct Seq(pub u64);
+pub struct AskNumber(pub u64);
 
 /// An ask of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AskId {
     /// Whose it is.
-    pub session: Session,
+    pub session: ClientSession,
     /// Its number there.
-    pub seq: Seq,
+    pub seq: AskNumber,
 }
 
 /// The running number of a scribe; 0 before the first one.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
-pub struct Term(pub u64);
+pub struct ScribeTerm(pub u64);
 
 /// The running number of a record in the history, from 0.
 #[derive(
@@ -60,13 +60,13 @@ pub struct Arrival(pub u64);
 
 /// A table. Each one that is built has a new number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct TableId(pub u64);
+pub struct ServerTable(pub u64);
 
 /// A slot of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Spot {
+pub struct ServerSpot {
     /// The table.
-    pub table: TableId,
+    pub table: ServerTable,
     /// The slot, counted from its begin.
     pub slot: u32,
 }
@@ -75,7 +75,7 @@ pub struct Spot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Object {
     /// A table, which a switch will name.
-    Table(TableId),
+    Table(ServerTable),
     /// A scribe's state, as of the records before this one.
     Checkpoint(Number),
 }

@@ -13,16 +13,19 @@ mod limits;
 mod port;
 mod records;
 
-pub use call::{Call, Reply};
+pub use call::{ShareCall, ShareReply};
 pub use codec::{decode, encode};
 pub use error::{Result, ShareError};
-pub use ids::{Arrival, AskId, Number, Object, Seq, Session, Spot, TableId, Term};
+pub use ids::{
+    Arrival, AskId, AskNumber, ClientSession, Number, Object, ScribeTerm, ServerSpot, ServerTable,
+};
 pub use limits::{
     MOST_ANSWERS, MOST_ASK_BYTES, MOST_ENTRY_BYTES, MOST_FETCHES, MOST_HEAD_BYTES,
     MOST_HEADER_BYTES, MOST_OF_SESSION, MOST_PENDING, MOST_PIECE_BYTES, MOST_READ_BYTES,
     MOST_SLOT_BYTES, MOST_SPOTS,
 };
-pub use port::{Clock, LEASE, Share};
+pub use port::{LEASE, Share, ShareClock};
 pub use records::{
-    Answer, Ask, Checkpoint, Entry, Fetch, Notice, Parameters, Show, Status, Stored, Switch, Tell,
+    Checkpoint, Fetch, HistoryEntry, SealedAnswer, SealedAsk, SealedNotice, SealedShow,
+    SealedSwitch, SealedTell, ShareParameters, Status, StoredEntry,
 };

@@ -1,12 +1,12 @@
 //! What clients and server exchange. The server sees all of it, but for what is sealed.
 
-use super::ids::{AskId, Number, Spot, TableId, Term};
+use super::ids::{AskId, Number, ScribeTerm, ServerSpot, ServerTable};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// An ask, sealed for the scribe.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct SealedAsk {
     /// Whose it is.
     pub id: AskId,
     /// What it asks.
@@ -15,7 +15,7 @@ pub struct Ask {
 
 /// An answer, sealed for its client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct SealedAnswer {
     /// The ask.
     pub id: AskId,
     /// What it says.
@@ -28,24 +28,24 @@ pub struct Fetch {
     /// The ask.
     pub ask: AskId,
     /// Its slots.
-    pub spots: Vec<Spot>,
+    pub spots: Vec<ServerSpot>,
 }
 
 /// The order of a batch of asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Show {
+pub struct SealedShow {
     /// The record of the history.
     pub intent: Vec<u8>,
     /// Asks whose bytes come along: the scribe's own, and those that the server does not have any
     /// more. All others wait at the server. A batch that is shown again may leave them out.
-    pub own: Vec<Ask>,
+    pub own: Vec<SealedAsk>,
     /// All asks in order.
     pub fetches: Vec<Fetch>,
 }
 
 /// The answers of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tell {
+pub struct SealedTell {
     /// The record that showed the batch.
     pub batch: Number,
     /// The record of the history.
@@ -53,34 +53,34 @@ pub struct Tell {
     /// What the batch changed, for all clients.
     pub notice: Vec<u8>,
     /// One for each ask of the batch.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<SealedAnswer>,
 }
 
 /// A new table takes the place of others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Switch {
+pub struct SealedSwitch {
     /// The record of the history.
     pub merged: Vec<u8>,
     /// The new one. It is stored as a whole before.
-    pub table: TableId,
+    pub table: ServerTable,
     /// Those that go.
-    pub replaced: Vec<TableId>,
+    pub replaced: Vec<ServerTable>,
 }
 
 /// An entry of the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum HistoryEntry {
     /// Some asks in order.
-    Show(Show),
+    Show(SealedShow),
     /// The answers of a batch.
-    Tell(Tell),
+    Tell(SealedTell),
     /// A new table.
-    Switch(Switch),
+    Switch(SealedSwitch),
     /// A record that concerns clients only.
     Note(Vec<u8>),
 }
 
-impl Entry {
+impl HistoryEntry {
     /// The record of the history, sealed.
     pub fn sealed(&self) -> &[u8] {
         match self {
@@ -94,18 +94,18 @@ impl Entry {
 
 /// A record of the history, as a later scribe reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredEntry {
     /// Its number.
     pub number: Number,
     /// The record.
     pub sealed: Vec<u8>,
     /// The asks of a batch in order, if it shows one.
-    pub asks: Vec<Ask>,
+    pub asks: Vec<SealedAsk>,
 }
 
 /// What the batch changed whose answers this record has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
+pub struct SealedNotice {
     /// The number of the record.
     pub number: Number,
     /// What it says.
@@ -114,7 +114,7 @@ pub struct Notice {
 
 /// What a volume's clients must know before they have anything else. Not secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Parameters {
+pub struct ShareParameters {
     /// The version; 1 for the first.
     pub version: u64,
     /// Bytes of a slot. It never changes.
@@ -136,7 +136,7 @@ pub struct Checkpoint {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// The newest scribe.
-    pub term: Term,
+    pub term: ScribeTerm,
     /// How long its lease lasts; none if it ended.
     pub lease_left: Option<Duration>,
     /// Asks that wait for their batch.

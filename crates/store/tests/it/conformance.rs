@@ -1,7 +1,8 @@
 //! Every store keeps the promises of every port: see the suites in `oblivio_testkit::conformance`.
 use oblivio_store::partition::Existing;
 use oblivio_store::{
-    Kind, LocalStore, MemoryStore, PartitionStore, Patience, Place, RecordStore, RetryStore, Store,
+    ChangeKind, LocalStore, MemoryStore, PartitionPlace, PartitionStore, Patience, RecordStore,
+    RetryStore, Store,
 };
 use oblivio_testkit::conformance::{self, Calls, NAMES, Opener, ROOM};
 use oblivio_testkit::fault::FaultPlan;
@@ -24,7 +25,7 @@ fn local() -> Opener {
 fn partition() -> Opener {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("volume");
-    let places = NAMES.map(|name| Place { name, capacity: ROOM, kind: Kind::Twice });
+    let places = NAMES.map(|name| PartitionPlace { name, capacity: ROOM, kind: ChangeKind::Twice });
     drop(PartitionStore::create(&path, &places, Existing::Refuse).unwrap());
     Box::new(move || {
         let _ = &dir;

@@ -2,8 +2,8 @@
 
 use oblivio_store::partition::Existing;
 use oblivio_store::{
-    Held, Kind, Lease, Log, Objects, PartitionStore, Place, PutMode, ReadAt, Result, Slots,
-    StoreError, WriteAt,
+    ChangeKind, Held, Lease, Log, Objects, PartitionPlace, PartitionStore, PutMode, ReadAt, Result,
+    Slots, StoreError, WriteAt,
 };
 use oblivio_testkit::rigs::Tmpfs;
 use std::fs;
@@ -13,8 +13,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::{TempDir, tempdir};
 
-fn places() -> [Place<'static>; 3] {
-    [Place::new("header", 4000), Place::new("log", 1 << 20), Place::fixed("disk", 3 << 20)]
+fn places() -> [PartitionPlace<'static>; 3] {
+    [
+        PartitionPlace::new("header", 4000),
+        PartitionPlace::new("log", 1 << 20),
+        PartitionPlace::fixed("disk", 3 << 20),
+    ]
 }
 
 fn new() -> (TempDir, PathBuf, PartitionStore) {
@@ -248,13 +252,14 @@ fn tiny() -> Option<Tmpfs> {
 fn where_there_is_no_room_nothing_is_left() {
     let Some(tiny) = tiny() else { return };
     let path = tiny.path().join("volume");
-    let create = |places: &[Place<'_>]| PartitionStore::create(&path, places, Existing::Refuse);
+    let create =
+        |places: &[PartitionPlace<'_>]| PartitionStore::create(&path, places, Existing::Refuse);
     assert!(matches!(create(&places()), Err(StoreError::Full)));
     assert!(!path.exists());
     fs::write(&path, b"").expect("write");
     assert!(matches!(create(&places()), Err(StoreError::Full)));
     assert_eq!(fs::metadata(&path).expect("metadata").len(), 0);
-    assert!(create(&[Place::fixed("disk", 512 << 10)]).is_ok());
+    assert!(create(&[PartitionPlace::fixed("disk", 512 << 10)]).is_ok());
 }
 
 #[test]
@@ -262,7 +267,7 @@ fn where_there_is_no_room_nothing_is_left() {
 fn a_read_only_medium_can_be_read() -> Result<()> {
     let Some(tiny) = tiny() else { return Ok(()) };
     let path = tiny.path().join("volume");
-    PartitionStore::create(&path, &[Place::new("a", 100)], Existing::Refuse)?.put(
+    PartitionStore::create(&path, &[PartitionPlace::new("a", 100)], Existing::Refuse)?.put(
         "a",
         b"abc",
         PutMode::Replace,
@@ -311,7 +316,7 @@ fn a_store_on_a_partition() -> Result<()> {
     };
     let path = &disk.device;
     assert!(!PartitionStore::is_one(path)?);
-    let large = [Place::fixed("disk", 16 << 20)];
+    let large = [PartitionPlace::fixed("disk", 16 << 20)];
     let none = PartitionStore::create(path, &large, Existing::Overwrite);
     assert!(none.is_err_and(|error| error.to_string().contains("16777216")), "too small");
     let store = PartitionStore::create(path, &places(), Existing::Refuse)?;
@@ -383,7 +388,7 @@ fn a_partition_with_a_file_system_is_left_alone() -> Result<()> {
 
 #[test]
 fn kinds_follow_from_the_size() {
-    assert_eq!(Place::new("a", 64 << 10).kind, Kind::Twice);
-    assert_eq!(Place::new("a", (64 << 10) + 1).kind, Kind::Growing);
-    assert_eq!(Place::fixed("a", 1).kind, Kind::Fixed);
+    assert_eq!(PartitionPlace::new("a", 64 << 10).kind, ChangeKind::Twice);
+    assert_eq!(PartitionPlace::new("a", (64 << 10) + 1).kind, ChangeKind::Growing);
+    assert_eq!(PartitionPlace::fixed("a", 1).kind, ChangeKind::Fixed);
 }

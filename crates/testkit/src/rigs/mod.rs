@@ -18,5 +18,5 @@ pub use s3::{S3Kind, S3Rig};
 pub use server::{Server, Skip, find_program};
 pub use sftp::SftpRig;
 pub use tmpfs::Tmpfs;
-pub use weather::{Network, Weather};
+pub use weather::{Network, NetworkFault};
 pub use webdav::{WebDavKind, WebDavRig};

@@ -12,7 +12,7 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// What the network does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weather {
+pub enum NetworkFault {
     /// It passes everything on.
     Fair,
     /// Connections end, and new ones too.
@@ -40,7 +40,7 @@ pub struct Network {
 #[derive(Debug)]
 struct Shared {
     server: SocketAddr,
-    weather: Mutex<Weather>,
+    weather: Mutex<NetworkFault>,
     /// Connections and requests that the weather hit.
     hits: AtomicU64,
     over: AtomicBool,
@@ -55,7 +55,7 @@ impl Network {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
         let (hits, over) = (AtomicU64::new(0), AtomicBool::new(false));
-        let weather = Mutex::new(Weather::Fair);
+        let weather = Mutex::new(NetworkFault::Fair);
         let shared = Arc::new(Shared { server, weather, hits, over });
         let lines = Arc::clone(&shared);
         thread::spawn(move || {
@@ -71,7 +71,7 @@ impl Network {
     }
 
     /// Changes the weather, for connections that are up too.
-    pub fn set(&self, weather: Weather) {
+    pub fn set(&self, weather: NetworkFault) {
         *self.shared.weather.lock().unwrap_or_else(PoisonError::into_inner) = weather;
     }
 
@@ -90,7 +90,7 @@ impl Drop for Network {
 }
 
 impl Shared {
-    fn weather(&self) -> Weather {
+    fn weather(&self) -> NetworkFault {
         *self.weather.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -99,7 +99,7 @@ impl Shared {
     }
 
     fn carry(self: &Arc<Self>, client: &TcpStream) -> io::Result<()> {
-        if self.weather() == Weather::Refuse {
+        if self.weather() == NetworkFault::Refuse {
             self.hit();
             return client.shutdown(Shutdown::Both);
         }
@@ -117,10 +117,10 @@ impl Shared {
         from.set_read_timeout(Some(LOOK))?;
         let (mut buf, mut passed) = (vec![0; 16 << 10], None);
         let ended = loop {
-            if self.over.load(Ordering::SeqCst) || self.weather() == Weather::Refuse {
+            if self.over.load(Ordering::SeqCst) || self.weather() == NetworkFault::Refuse {
                 break Ok(());
             }
-            if self.weather() == Weather::Stall {
+            if self.weather() == NetworkFault::Stall {
                 thread::sleep(LOOK);
                 continue;
             }
@@ -131,20 +131,21 @@ impl Shared {
                 Err(error) => break Err(error),
             };
             // What arrives while it stalls arrives later.
-            while self.weather() == Weather::Stall && !self.over.load(Ordering::SeqCst) {
+            while self.weather() == NetworkFault::Stall && !self.over.load(Ordering::SeqCst) {
                 thread::sleep(LOOK);
             }
             let most = match (self.weather(), requests) {
-                (Weather::Busy(seconds), true) => {
+                (NetworkFault::Busy(seconds), true) => {
                     self.hit();
                     let wait = format!("429 Too Many Requests\r\nRetry-After: {seconds}");
                     break refuse(from, &wait);
                 }
-                (Weather::Forbid, true) => {
+                (NetworkFault::Forbid, true) => {
                     self.hit();
                     break refuse(from, "403 Forbidden");
                 }
-                (Weather::CutAnswers(most), false) | (Weather::CutRequests(most), true) => most,
+                (NetworkFault::CutAnswers(most), false)
+                | (NetworkFault::CutRequests(most), true) => most,
                 _ => {
                     passed = None;
                     u64::MAX
@@ -212,30 +213,30 @@ mod tests {
         fair.read_exact(&mut back).unwrap();
         assert_eq!((&back, network.hits()), (b"fair", 0));
         // What is sent while it stalls arrives later.
-        network.set(Weather::Stall);
+        network.set(NetworkFault::Stall);
         fair.write_all(b"late").unwrap();
         fair.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         assert!(is_pause(&fair.read_exact(&mut back).unwrap_err()));
-        network.set(Weather::Fair);
+        network.set(NetworkFault::Fair);
         fair.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         fair.read_exact(&mut back).unwrap();
         assert_eq!(&back, b"late");
-        for weather in [Weather::CutAnswers(3), Weather::CutRequests(3)] {
+        for weather in [NetworkFault::CutAnswers(3), NetworkFault::CutRequests(3)] {
             network.set(weather);
             let (mut cut, mut got) = (line(&network), Vec::new());
             cut.write_all(b"four").unwrap();
             drop(cut.read_to_end(&mut got));
             assert!(got.len() <= 3, "{weather:?}: {got:?}");
         }
-        for (weather, status) in [(Weather::Busy(7), "429"), (Weather::Forbid, "403")] {
+        for (weather, status) in [(NetworkFault::Busy(7), "429"), (NetworkFault::Forbid, "403")] {
             network.set(weather);
             let (mut told, mut got) = (line(&network), String::new());
             told.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
             told.read_to_string(&mut got).unwrap();
             assert!(got.starts_with(&format!("HTTP/1.1 {status}")), "{got}");
-            assert_eq!(got.contains("Retry-After: 7"), weather == Weather::Busy(7));
+            assert_eq!(got.contains("Retry-After: 7"), weather == NetworkFault::Busy(7));
         }
-        network.set(Weather::Refuse);
+        network.set(NetworkFault::Refuse);
         let mut ended = Vec::new();
         drop(line(&network).read_to_end(&mut ended));
         assert!(ended.is_empty() && fair.read(&mut back).map_or(0, |got| got) == 0);

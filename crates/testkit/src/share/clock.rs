@@ -1,6 +1,6 @@
 //! A clock that a test moves.
 
-use oblivio_store::share::Clock;
+use oblivio_store::share::ShareClock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -24,7 +24,7 @@ impl TestClock {
 
     /// As a value for a shared volume.
     #[must_use]
-    pub fn clock(&self) -> Clock {
+    pub fn clock(&self) -> ShareClock {
         let clock = self.clone();
         Arc::new(move || clock.now())
     }

@@ -1,6 +1,6 @@
 //! [`FaultShare`]: fails the call that a test picks.
 
-use oblivio_store::share::{Call, Reply, Result, Share, ShareError};
+use oblivio_store::share::{Result, Share, ShareCall, ShareError, ShareReply};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -56,7 +56,7 @@ impl<S: Share> Share for FaultShare<S> {
         self.inner.device()
     }
 
-    fn call(&self, call: Call<'_>) -> Result<Reply> {
+    fn call(&self, call: ShareCall<'_>) -> Result<ShareReply> {
         let broken = || Err(ShareError::Line(io::ErrorKind::ConnectionReset.into()));
         match self.judge() {
             Some(When::Before) => broken(),

@@ -1,7 +1,7 @@
 //! [`LatencyShare`]: a server that is far away, by a clock that a test moves.
 
 use super::clock::TestClock;
-use oblivio_store::share::{Call, Reply, Result, Share};
+use oblivio_store::share::{Result, Share, ShareCall, ShareReply};
 use std::time::Duration;
 
 /// A layer that moves the clock by a round trip for each call.
@@ -24,7 +24,7 @@ impl<S: Share> Share for LatencyShare<S> {
         self.inner.device()
     }
 
-    fn call(&self, call: Call<'_>) -> Result<Reply> {
+    fn call(&self, call: ShareCall<'_>) -> Result<ShareReply> {
         self.clock.pass(self.trip / 2);
         let done = self.inner.call(call);
         self.clock.pass(self.trip / 2);

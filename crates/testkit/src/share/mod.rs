@@ -17,10 +17,10 @@ pub use record::{RecordShare, Seen};
 pub use rig::{Rig, SLOT, ask_id, entry_of_asks, session_of};
 pub use suites::{refused_ask, suites};
 
-use oblivio_store::share::{Clock, Share};
+use oblivio_store::share::{Share, ShareClock};
 
 /// Opens one shared volume. A later call opens it again, once the first one is dropped.
 pub type ShareOpener = Box<dyn Fn() -> Box<dyn Share>>;
 
 /// Makes an opener of a new, empty volume whose leases follow the clock.
-pub type FreshShare<'a> = &'a dyn Fn(Clock) -> ShareOpener;
+pub type FreshShare<'a> = &'a dyn Fn(ShareClock) -> ShareOpener;

@@ -3,7 +3,10 @@
 use super::rig::{Rig, SLOT, ask_id, entry_of_asks, session_of};
 use super::{FreshShare, TestClock};
 use crate::Dice;
-use oblivio_store::share::{Ask, AskId, Entry, LEASE, Number, Seq, Share, Spot, TableId, Term};
+use oblivio_store::share::{
+    AskId, AskNumber, HistoryEntry, LEASE, Number, ScribeTerm, SealedAsk, ServerSpot, ServerTable,
+    Share,
+};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
@@ -15,12 +18,12 @@ const SESSIONS: u64 = 3;
 /// What the volume must hold.
 #[derive(Default)]
 struct Model {
-    tables: BTreeMap<TableId, Vec<u8>>,
+    tables: BTreeMap<ServerTable, Vec<u8>>,
     next_table: u64,
     /// Sealed bytes and asks of each record.
-    records: Vec<(Vec<u8>, Vec<Ask>)>,
+    records: Vec<(Vec<u8>, Vec<SealedAsk>)>,
     first: u64,
-    waiting: BTreeMap<AskId, Ask>,
+    waiting: BTreeMap<AskId, SealedAsk>,
     seqs: BTreeMap<u64, u64>,
     /// Batches without answers, with what they show and its sum.
     open: BTreeMap<u64, (Vec<AskId>, Vec<u8>)>,
@@ -44,7 +47,7 @@ pub fn model(fresh: FreshShare<'_>, seeds: Range<u64>) {
             let mut rig = Rig::new(&*share).expect("the lease ended");
             assert_eq!(rig.next.0, model.next(), "seed {seed}");
             // A client repeats what has no answer.
-            let asks: Vec<Ask> = model.waiting.values().cloned().collect();
+            let asks: Vec<SealedAsk> = model.waiting.values().cloned().collect();
             share.ask(&asks).expect("they are taken");
             for _ in 0..CALLS {
                 model.step(&mut rig, &mut dice);
@@ -69,7 +72,7 @@ impl Model {
             _ if dice.percent(30) => self.save(rig, dice),
             _ => {
                 let note = dice.bytes(9);
-                rig.add(&Entry::Note(note.clone())).expect("a note");
+                rig.add(&HistoryEntry::Note(note.clone())).expect("a note");
                 self.records.push((note, Vec::new()));
             }
         }
@@ -78,14 +81,14 @@ impl Model {
     fn ask(&mut self, rig: &Rig<'_>, dice: &mut Dice) {
         let session = dice.below(SESSIONS);
         let seq = self.seqs.entry(session).or_default();
-        let ask = Ask { id: ask_id(rig.share, session, *seq), sealed: dice.bytes(30) };
+        let ask = SealedAsk { id: ask_id(rig.share, session, *seq), sealed: dice.bytes(30) };
         *seq += 1;
         rig.share.ask(std::slice::from_ref(&ask)).expect("an ask");
         self.waiting.insert(ask.id, ask);
     }
 
     fn show(&mut self, rig: &mut Rig<'_>, dice: &mut Dice) {
-        let mut asks: Vec<Ask> = self.waiting.values().cloned().collect();
+        let mut asks: Vec<SealedAsk> = self.waiting.values().cloned().collect();
         dice.shuffle(&mut asks);
         asks.truncate(1 + dice.index(4));
         if asks.is_empty() || self.open.len() >= 8 {
@@ -97,7 +100,7 @@ impl Model {
             let mut spots = Vec::new();
             for (table, bytes) in &self.tables {
                 let slot = dice.index(bytes.len() / SLOT);
-                spots.push(Spot { table: *table, slot: slot as u32 });
+                spots.push(ServerSpot { table: *table, slot: slot as u32 });
                 sum.iter_mut().zip(&bytes[slot * SLOT..]).for_each(|(sum, byte)| *sum ^= byte);
             }
             fetches.push((ask.id, spots));
@@ -129,10 +132,11 @@ impl Model {
     }
 
     fn switch(&mut self, rig: &mut Rig<'_>, dice: &mut Dice) {
-        let table = TableId(self.next_table.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let table = ServerTable(self.next_table.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         self.next_table += 1;
         let bytes = rig.build(table, 1 + dice.index(5)).expect("a table");
-        let gone: Vec<TableId> = self.tables.keys().filter(|_| dice.percent(40)).copied().collect();
+        let gone: Vec<ServerTable> =
+            self.tables.keys().filter(|_| dice.percent(40)).copied().collect();
         rig.switch(table, &gone).expect("a switch");
         gone.iter().for_each(|table| drop(self.tables.remove(table)));
         self.tables.insert(table, bytes);
@@ -147,8 +151,8 @@ impl Model {
         }
         for (table, bytes) in self.tables.iter().filter(|_| dice.percent(30)) {
             let slots = (bytes.len() / SLOT) as u32;
-            let spots: Vec<Spot> =
-                (0..slots).rev().map(|slot| Spot { table: *table, slot }).collect();
+            let spots: Vec<ServerSpot> =
+                (0..slots).rev().map(|slot| ServerSpot { table: *table, slot }).collect();
             let read = rig.share.slots(rig.term, rig.next, &spots).expect("slots");
             assert!(read.chunks(SLOT).eq(bytes.chunks(SLOT).rev()));
         }
@@ -170,14 +174,15 @@ impl Model {
         self.checkpoint = Some((at, bytes));
     }
 
-    fn compare(&self, share: &dyn Share, term: Term) {
+    fn compare(&self, share: &dyn Share, term: ScribeTerm) {
         let now = Duration::ZERO;
         for (from, (sealed, asks)) in (self.first..).zip(&self.records) {
             let found = share.records(Number(from), 0, now).expect("a record");
             assert_eq!((&found[0].sealed, &found[0].asks), (sealed, asks));
         }
         for session in 0..SESSIONS {
-            let found = share.answers(session_of(share, session), Seq(0), now).expect("answers");
+            let found =
+                share.answers(session_of(share, session), AskNumber(0), now).expect("answers");
             let ids: Vec<AskId> = found.iter().map(|answer| answer.id).collect();
             let is_of = |id: &&AskId| id.session == session_of(share, session);
             let expected: Vec<AskId> = self.answers.keys().filter(is_of).copied().collect();

@@ -1,7 +1,8 @@
 //! [`RecordShare`]: keeps what the server sees, as data.
 
 use oblivio_store::share::{
-    AskId, Call, Entry, Fetch, Number, Object, Reply, Result, Session, Share, Spot, TableId, Term,
+    AskId, ClientSession, Fetch, HistoryEntry, Number, Object, Result, ScribeTerm, ServerSpot,
+    ServerTable, Share, ShareCall, ShareReply,
 };
 use std::sync::{Mutex, PoisonError};
 
@@ -12,11 +13,11 @@ pub enum Seen {
     /// An ask came, of this length.
     Ask(AskId, usize),
     /// A client asked for answers of this session; these were the asks and lengths.
-    Answers(Session, Vec<(AskId, usize)>),
+    Answers(ClientSession, Vec<(AskId, usize)>),
     /// A client asked for notices; these were the records and lengths.
     Notices(Vec<(Number, usize)>),
     /// A client became the scribe.
-    Claim(Term),
+    Claim(ScribeTerm),
     /// A batch: the record's length, and what each ask shows.
     Show { number: Number, intent: usize, own: Vec<(AskId, usize)>, fetches: Vec<Fetch> },
     /// The answers of a batch, with their lengths.
@@ -28,7 +29,7 @@ pub enum Seen {
         answers: Vec<(AskId, usize)>,
     },
     /// A table took the place of others.
-    Switch { number: Number, merged: usize, table: TableId, replaced: Vec<TableId> },
+    Switch { number: Number, merged: usize, table: ServerTable, replaced: Vec<ServerTable> },
     /// Another record.
     Note { number: Number, sealed: usize },
     /// The slots of a batch were added up.
@@ -36,7 +37,7 @@ pub enum Seen {
     /// Answers to asks that are in no batch, with their lengths.
     Refuse(Vec<(AskId, usize)>),
     /// A merge read slots.
-    Slots { after: Number, spots: Vec<Spot> },
+    Slots { after: Number, spots: Vec<ServerSpot> },
     /// A piece of an object.
     Upload { object: Object, offset: u64, len: usize },
     /// An object was complete.
@@ -77,7 +78,7 @@ impl<S: Share> Share for RecordShare<S> {
         self.inner.device()
     }
 
-    fn call(&self, call: Call<'_>) -> Result<Reply> {
+    fn call(&self, call: ShareCall<'_>) -> Result<ShareReply> {
         // What waits is seen when it returns, else before.
         let before = what_comes(&call);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,75 +91,77 @@ impl<S: Share> Share for RecordShare<S> {
     }
 }
 
-fn what_comes(call: &Call<'_>) -> Vec<Seen> {
+fn what_comes(call: &ShareCall<'_>) -> Vec<Seen> {
     let one = |seen| vec![seen];
     match *call {
-        Call::Ask(asks) => asks.iter().map(|ask| Seen::Ask(ask.id, ask.sealed.len())).collect(),
-        Call::Append { number, entry, .. } => one(appended(number, entry)),
-        Call::Sums { number, .. } => one(Seen::Sums(number)),
-        Call::Slots { after, spots, .. } => one(Seen::Slots { after, spots: spots.to_vec() }),
-        Call::Upload { object, offset, piece, .. } => {
+        ShareCall::Ask(asks) => {
+            asks.iter().map(|ask| Seen::Ask(ask.id, ask.sealed.len())).collect()
+        }
+        ShareCall::Append { number, entry, .. } => one(appended(number, entry)),
+        ShareCall::Sums { number, .. } => one(Seen::Sums(number)),
+        ShareCall::Slots { after, spots, .. } => one(Seen::Slots { after, spots: spots.to_vec() }),
+        ShareCall::Upload { object, offset, piece, .. } => {
             one(Seen::Upload { object, offset, len: piece.len() })
         }
-        Call::Refuse { answers, .. } => {
+        ShareCall::Refuse { answers, .. } => {
             one(Seen::Refuse(answers.iter().map(|it| (it.id, it.sealed.len())).collect()))
         }
-        Call::Finish { object, len, .. } => one(Seen::Finish(object, len)),
-        Call::Save { at, keep_from, .. } => one(Seen::Save { at, keep_from }),
-        Call::Parameters => one(Seen::Other("parameters")),
-        Call::PutParameters { .. } => one(Seen::Other("put parameters")),
-        Call::Renew(_) => one(Seen::Other("renew")),
-        Call::Release(_) => one(Seen::Other("release")),
-        Call::Durable { .. } => one(Seen::Other("durable")),
-        Call::Checkpoint => one(Seen::Other("checkpoint")),
-        Call::ReadCheckpoint { .. } => one(Seen::Other("read checkpoint")),
-        Call::Status => one(Seen::Other("status")),
-        Call::Answers { .. }
-        | Call::Notices { .. }
-        | Call::Claim { .. }
-        | Call::Asks { .. }
-        | Call::Records { .. } => Vec::new(),
+        ShareCall::Finish { object, len, .. } => one(Seen::Finish(object, len)),
+        ShareCall::Save { at, keep_from, .. } => one(Seen::Save { at, keep_from }),
+        ShareCall::Parameters => one(Seen::Other("parameters")),
+        ShareCall::PutParameters { .. } => one(Seen::Other("put parameters")),
+        ShareCall::Renew(_) => one(Seen::Other("renew")),
+        ShareCall::Release(_) => one(Seen::Other("release")),
+        ShareCall::Durable { .. } => one(Seen::Other("durable")),
+        ShareCall::Checkpoint => one(Seen::Other("checkpoint")),
+        ShareCall::ReadCheckpoint { .. } => one(Seen::Other("read checkpoint")),
+        ShareCall::Status => one(Seen::Other("status")),
+        ShareCall::Answers { .. }
+        | ShareCall::Notices { .. }
+        | ShareCall::Claim { .. }
+        | ShareCall::Asks { .. }
+        | ShareCall::Records { .. } => Vec::new(),
     }
 }
 
-fn appended(number: Number, entry: &Entry) -> Seen {
+fn appended(number: Number, entry: &HistoryEntry) -> Seen {
     match entry {
-        Entry::Show(show) => Seen::Show {
+        HistoryEntry::Show(show) => Seen::Show {
             number,
             intent: show.intent.len(),
             own: show.own.iter().map(|ask| (ask.id, ask.sealed.len())).collect(),
             fetches: show.fetches.clone(),
         },
-        Entry::Tell(tell) => Seen::Tell {
+        HistoryEntry::Tell(tell) => Seen::Tell {
             number,
             batch: tell.batch,
             settle: tell.settle.len(),
             notice: tell.notice.len(),
             answers: tell.answers.iter().map(|it| (it.id, it.sealed.len())).collect(),
         },
-        Entry::Switch(switch) => Seen::Switch {
+        HistoryEntry::Switch(switch) => Seen::Switch {
             number,
             merged: switch.merged.len(),
             table: switch.table,
             replaced: switch.replaced.clone(),
         },
-        Entry::Note(sealed) => Seen::Note { number, sealed: sealed.len() },
+        HistoryEntry::Note(sealed) => Seen::Note { number, sealed: sealed.len() },
     }
 }
 
-fn what_goes(call: &Call<'_>, done: &Result<Reply>) -> Option<Seen> {
+fn what_goes(call: &ShareCall<'_>, done: &Result<ShareReply>) -> Option<Seen> {
     match (call, done) {
         (_, Err(_)) => Some(Seen::Failed),
-        (Call::Answers { session, .. }, Ok(Reply::Answers(answers))) => {
+        (ShareCall::Answers { session, .. }, Ok(ShareReply::Answers(answers))) => {
             let answers = answers.iter().map(|it| (it.id, it.sealed.len())).collect();
             Some(Seen::Answers(*session, answers))
         }
-        (Call::Notices { .. }, Ok(Reply::Notices(notices))) => {
+        (ShareCall::Notices { .. }, Ok(ShareReply::Notices(notices))) => {
             Some(Seen::Notices(notices.iter().map(|it| (it.number, it.sealed.len())).collect()))
         }
-        (Call::Claim { .. }, Ok(Reply::Term(term))) => Some(Seen::Claim(*term)),
-        (Call::Asks { .. }, Ok(_)) => Some(Seen::Other("asks")),
-        (Call::Records { .. }, Ok(_)) => Some(Seen::Other("records")),
+        (ShareCall::Claim { .. }, Ok(ShareReply::Term(term))) => Some(Seen::Claim(*term)),
+        (ShareCall::Asks { .. }, Ok(_)) => Some(Seen::Other("asks")),
+        (ShareCall::Records { .. }, Ok(_)) => Some(Seen::Other("records")),
         _ => None,
     }
 }

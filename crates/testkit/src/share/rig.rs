@@ -2,8 +2,8 @@
 
 use crate::Dice;
 use oblivio_store::share::{
-    Answer, Ask, AskId, Entry, Fetch, Number, Object, Result, Seq, Session, Share, Show, Spot,
-    Switch, TableId, Tell, Term,
+    AskId, AskNumber, ClientSession, Fetch, HistoryEntry, Number, Object, Result, ScribeTerm,
+    SealedAnswer, SealedAsk, SealedShow, SealedSwitch, SealedTell, ServerSpot, ServerTable, Share,
 };
 
 /// Bytes of a slot.
@@ -11,21 +11,29 @@ pub const SLOT: usize = 48;
 
 /// A session of the device that this is the share of.
 #[must_use]
-pub fn session_of(share: &dyn Share, session: u64) -> Session {
-    Session::of(share.device(), session)
+pub fn session_of(share: &dyn Share, session: u64) -> ClientSession {
+    ClientSession::of(share.device(), session)
 }
 
 /// The name of an ask of such a session.
 #[must_use]
 pub fn ask_id(share: &dyn Share, session: u64, seq: u64) -> AskId {
-    AskId { session: session_of(share, session), seq: Seq(seq) }
+    AskId { session: session_of(share, session), seq: AskNumber(seq) }
 }
 
 /// A batch of asks that show these slots each.
 #[must_use]
-pub fn entry_of_asks(intent: &[u8], own: Vec<Ask>, asks: &[(AskId, Vec<Spot>)]) -> Entry {
-    let fetch = |(ask, spots): &(AskId, Vec<Spot>)| Fetch { ask: *ask, spots: spots.clone() };
-    Entry::Show(Show { intent: intent.to_vec(), own, fetches: asks.iter().map(fetch).collect() })
+pub fn entry_of_asks(
+    intent: &[u8],
+    own: Vec<SealedAsk>,
+    asks: &[(AskId, Vec<ServerSpot>)],
+) -> HistoryEntry {
+    let fetch = |(ask, spots): &(AskId, Vec<ServerSpot>)| Fetch { ask: *ask, spots: spots.clone() };
+    HistoryEntry::Show(SealedShow {
+        intent: intent.to_vec(),
+        own,
+        fetches: asks.iter().map(fetch).collect(),
+    })
 }
 
 /// A scribe that knows its term and the next number.
@@ -33,7 +41,7 @@ pub struct Rig<'s> {
     /// The volume.
     pub share: &'s dyn Share,
     /// The scribe's term.
-    pub term: Term,
+    pub term: ScribeTerm,
     /// The number of the next record.
     pub next: Number,
 }
@@ -56,7 +64,7 @@ impl<'s> Rig<'s> {
     ///
     /// # Errors
     /// The volume's.
-    pub fn add(&mut self, entry: &Entry) -> Result<Number> {
+    pub fn add(&mut self, entry: &HistoryEntry) -> Result<Number> {
         let number = self.next;
         self.share.append(self.term, number, entry)?;
         self.share.durable(self.term, number)?;
@@ -68,7 +76,7 @@ impl<'s> Rig<'s> {
     ///
     /// # Errors
     /// The volume's.
-    pub fn show(&mut self, asks: &[(AskId, Vec<Spot>)]) -> Result<(Number, Vec<u8>)> {
+    pub fn show(&mut self, asks: &[(AskId, Vec<ServerSpot>)]) -> Result<(Number, Vec<u8>)> {
         let number = self.next;
         let entry = entry_of_asks(&number.0.to_le_bytes(), Vec::new(), asks);
         let sums = self.share.show(self.term, number, &entry)?;
@@ -86,9 +94,9 @@ impl<'s> Rig<'s> {
 
     /// The answers of a batch: each has its ask's number.
     #[must_use]
-    pub fn answers(batch: Number, asks: &[AskId]) -> Entry {
-        let answer = |id: &AskId| Answer { id: *id, sealed: id.seq.0.to_le_bytes().to_vec() };
-        Entry::Tell(Tell {
+    pub fn answers(batch: Number, asks: &[AskId]) -> HistoryEntry {
+        let answer = |id: &AskId| SealedAnswer { id: *id, sealed: id.seq.0.to_le_bytes().to_vec() };
+        HistoryEntry::Tell(SealedTell {
             batch,
             settle: b"settle".to_vec(),
             notice: b"notice".to_vec(),
@@ -100,7 +108,7 @@ impl<'s> Rig<'s> {
     ///
     /// # Errors
     /// The volume's.
-    pub fn build(&self, table: TableId, slots: usize) -> Result<Vec<u8>> {
+    pub fn build(&self, table: ServerTable, slots: usize) -> Result<Vec<u8>> {
         let bytes = Dice::new(table.0).bytes(slots * SLOT);
         let (object, half) = (Object::Table(table), bytes.len() / 2);
         self.share.upload(self.term, object, 0, &bytes[..half])?;
@@ -113,9 +121,9 @@ impl<'s> Rig<'s> {
     ///
     /// # Errors
     /// The volume's.
-    pub fn switch(&mut self, table: TableId, replaced: &[TableId]) -> Result<Number> {
+    pub fn switch(&mut self, table: ServerTable, replaced: &[ServerTable]) -> Result<Number> {
         let merged = b"merged".to_vec();
-        self.add(&Entry::Switch(Switch { merged, table, replaced: replaced.to_vec() }))
+        self.add(&HistoryEntry::Switch(SealedSwitch { merged, table, replaced: replaced.to_vec() }))
     }
 
     /// Stores and names a checkpoint.

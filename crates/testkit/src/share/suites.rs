@@ -4,15 +4,15 @@
 use super::rig::{Rig, SLOT, ask_id, entry_of_asks, session_of};
 use super::{FreshShare, TestClock};
 use oblivio_store::share::{
-    Arrival, Ask, AskId, Entry, LEASE, Number, Object, Seq, Share, ShareError, Show, Spot, TableId,
-    Term,
+    Arrival, AskId, AskNumber, HistoryEntry, LEASE, Number, Object, ScribeTerm, SealedAsk,
+    SealedShow, ServerSpot, ServerTable, Share, ShareError,
 };
 use std::time::Duration;
 
 const NOW: Duration = Duration::ZERO;
 
-fn spot(table: u64, slot: u32) -> Spot {
-    Spot { table: TableId(table), slot }
+fn spot(table: u64, slot: u32) -> ServerSpot {
+    ServerSpot { table: ServerTable(table), slot }
 }
 
 /// Why an ask is refused: at once, or at a later call.
@@ -20,7 +20,7 @@ fn spot(table: u64, slot: u32) -> Spot {
 /// # Panics
 /// If it is not.
 #[must_use]
-pub fn refused_ask(share: &dyn Share, ask: &Ask) -> ShareError {
+pub fn refused_ask(share: &dyn Share, ask: &SealedAsk) -> ShareError {
     let done = share.ask(std::slice::from_ref(ask)).and_then(|()| {
         // The reply to the ask comes before the one to this.
         share.status()?;
@@ -29,8 +29,8 @@ pub fn refused_ask(share: &dyn Share, ask: &Ask) -> ShareError {
     done.expect_err("the ask is refused")
 }
 
-fn ask(id: AskId) -> Ask {
-    Ask { id, sealed: vec![id.seq.0 as u8; 20] }
+fn ask(id: AskId) -> SealedAsk {
+    SealedAsk { id, sealed: vec![id.seq.0 as u8; 20] }
 }
 
 fn xor(parts: &[&[u8]]) -> Vec<u8> {
@@ -77,12 +77,12 @@ fn terms(share: &dyn Share, clock: &TestClock) {
     assert!(matches!(share.claim(first), Err(ShareError::Held { .. })), "it was renewed");
     clock.pass(Duration::from_millis(1));
     let second = share.claim(first).unwrap();
-    assert_eq!(second, Term(first.0 + 1));
+    assert_eq!(second, ScribeTerm(first.0 + 1));
     assert!(matches!(share.claim(first), Err(ShareError::Superseded(term)) if term == second));
     let old = |done: Result<(), ShareError>| {
         assert!(matches!(done, Err(ShareError::Superseded(term)) if term == second));
     };
-    let (note, table) = (Entry::Note(vec![1]), Object::Table(TableId(1)));
+    let (note, table) = (HistoryEntry::Note(vec![1]), Object::Table(ServerTable(1)));
     old(share.renew(first));
     old(share.release(first));
     old(share.asks(first, Arrival(0), NOW).map(drop));
@@ -93,7 +93,7 @@ fn terms(share: &dyn Share, clock: &TestClock) {
     old(share.save(first, Number(0), Number(0)));
     assert_eq!(share.status().unwrap().next, Number(0), "nothing of it was stored");
     share.release(second).unwrap();
-    assert_eq!(share.claim(second).unwrap(), Term(second.0 + 1), "handed over at once");
+    assert_eq!(share.claim(second).unwrap(), ScribeTerm(second.0 + 1), "handed over at once");
 }
 
 fn asks(share: &dyn Share, _: &TestClock) {
@@ -101,24 +101,25 @@ fn asks(share: &dyn Share, _: &TestClock) {
     let (a, b, c) = (ask_id(share, 2, 0), ask_id(share, 1, 0), ask_id(share, 2, 1));
     share.ask(&[ask(a), ask(b)]).unwrap();
     share.ask(&[ask(b), ask(c)]).unwrap();
-    let other = Ask { id: a, sealed: vec![9; 20] };
+    let other = SealedAsk { id: a, sealed: vec![9; 20] };
     assert!(matches!(refused_ask(share, &other), ShareError::OtherAsk(id) if id == a));
     let (came, next) = share.asks(rig.term, Arrival(0), NOW).unwrap();
     assert_eq!(came, [ask(a), ask(b), ask(c)]);
     assert_eq!(share.asks(rig.term, next, NOW).unwrap(), (vec![], next));
-    assert_eq!(share.answers(session_of(share, 2), Seq(0), NOW).unwrap(), []);
+    assert_eq!(share.answers(session_of(share, 2), AskNumber(0), NOW).unwrap(), []);
     let (batch, sums) = rig.show(&[(b, vec![]), (c, vec![])]).unwrap();
     assert_eq!(sums, vec![0; 2 * SLOT], "they show nothing");
     assert_eq!(share.asks(rig.term, Arrival(0), NOW).unwrap().0, [ask(a)]);
     share.ask(&[ask(b), ask(c)]).unwrap();
     assert_eq!(share.asks(rig.term, Arrival(0), NOW).unwrap().0, [ask(a)], "it is in a batch");
     rig.tell(batch, &[b, c]).unwrap();
-    let answers = share.answers(session_of(share, 2), Seq(0), Duration::from_secs(5)).unwrap();
+    let answers =
+        share.answers(session_of(share, 2), AskNumber(0), Duration::from_secs(5)).unwrap();
     assert_eq!(answers.iter().map(|it| it.id).collect::<Vec<_>>(), [c]);
     assert_eq!(answers[0].sealed, 1u64.to_le_bytes());
-    assert_eq!(share.answers(session_of(share, 2), Seq(2), NOW).unwrap(), []);
+    assert_eq!(share.answers(session_of(share, 2), AskNumber(2), NOW).unwrap(), []);
     assert_eq!(
-        share.answers(session_of(share, 1), Seq(0), NOW).unwrap().len(),
+        share.answers(session_of(share, 1), AskNumber(0), NOW).unwrap().len(),
         1,
         "as often as wanted"
     );
@@ -132,7 +133,7 @@ fn history(share: &dyn Share, _: &TestClock) {
     let show = entry_of_asks(b"intent", vec![ask(own)], &asks);
     let batch = rig.add(&show).unwrap();
     share.sums(rig.term, batch).unwrap();
-    rig.add(&Entry::Note(vec![5; 30])).unwrap();
+    rig.add(&HistoryEntry::Note(vec![5; 30])).unwrap();
     let told = rig.tell(batch, &[own, a]).unwrap();
     let all = share.records(Number(0), usize::MAX, NOW).unwrap();
     let numbers: Vec<_> = all.iter().map(|it| it.number.0).collect();
@@ -146,7 +147,8 @@ fn history(share: &dyn Share, _: &TestClock) {
     share.durable(rig.term, told).unwrap();
     share.append(rig.term, batch, &entry_of_asks(b"intent", vec![], &asks)).unwrap();
     share.durable(rig.term, batch).unwrap();
-    for (number, entry) in [(1, Entry::Note(vec![6])), (0, entry_of_asks(b"other", vec![], &asks))]
+    for (number, entry) in
+        [(1, HistoryEntry::Note(vec![6])), (0, entry_of_asks(b"other", vec![], &asks))]
     {
         let number = Number(number);
         let done =
@@ -159,24 +161,24 @@ fn refusals(share: &dyn Share, _: &TestClock) {
     let mut rig = Rig::new(share).unwrap();
     let (a, b) = (ask_id(share, 1, 0), ask_id(share, 1, 1));
     share.ask(&[ask(a)]).unwrap();
-    let refused = |entry: &Entry, number: u64| {
+    let refused = |entry: &HistoryEntry, number: u64| {
         let number = Number(number);
         let done =
             share.append(rig.term, number, entry).and_then(|()| share.durable(rig.term, number));
         assert_eq!(share.status().unwrap().next.0, rig.next.0, "{entry:?}");
         done.expect_err("it is refused")
     };
-    assert!(matches!(refused(&Entry::Note(vec![]), 1), ShareError::Gap(Number(0))));
-    let show = |asks: &[(AskId, Vec<Spot>)]| entry_of_asks(b"i", vec![], asks);
+    assert!(matches!(refused(&HistoryEntry::Note(vec![]), 1), ShareError::Gap(Number(0))));
+    let show = |asks: &[(AskId, Vec<ServerSpot>)]| entry_of_asks(b"i", vec![], asks);
     assert!(matches!(refused(&show(&[(b, vec![])]), 0), ShareError::NoAsk(id) if id == b));
     assert!(matches!(refused(&show(&[(a, vec![spot(1, 0)])]), 0), ShareError::NoObject(_)));
     assert!(matches!(refused(&show(&[]), 0), ShareError::Invalid(_)));
     assert!(matches!(refused(&show(&[(a, vec![]), (a, vec![])]), 0), ShareError::Invalid(_)));
     let stray = entry_of_asks(b"i", vec![ask(b)], &[(a, vec![])]);
     assert!(matches!(refused(&stray, 0), ShareError::Invalid(_)));
-    let other = Entry::Show(Show {
+    let other = HistoryEntry::Show(SealedShow {
         intent: vec![],
-        own: vec![Ask { id: a, sealed: vec![1] }],
+        own: vec![SealedAsk { id: a, sealed: vec![1] }],
         fetches: vec![oblivio_store::share::Fetch { ask: a, spots: vec![] }],
     });
     assert!(matches!(refused(&other, 0), ShareError::OtherAsk(id) if id == a));
@@ -196,7 +198,7 @@ fn refusals(share: &dyn Share, _: &TestClock) {
 /// Sends a piece, and waits until it is stored: until then it may be refused.
 fn store(
     share: &dyn Share,
-    term: Term,
+    term: ScribeTerm,
     object: Object,
     offset: u64,
     piece: &[u8],
@@ -207,7 +209,7 @@ fn store(
 
 fn tables(share: &dyn Share, _: &TestClock) {
     let mut rig = Rig::new(share).unwrap();
-    let (one, two) = (TableId(11), TableId(u64::MAX));
+    let (one, two) = (ServerTable(11), ServerTable(u64::MAX));
     let (bytes_one, bytes_two) = (rig.build(one, 3).unwrap(), rig.build(two, 4).unwrap());
     let slot = |bytes: &[u8], slot: usize| bytes[slot * SLOT..][..SLOT].to_vec();
     share.ask(&[ask(ask_id(share, 1, 0)), ask(ask_id(share, 1, 1))]).unwrap();
@@ -220,7 +222,7 @@ fn tables(share: &dyn Share, _: &TestClock) {
     assert!(store(share, rig.term, object, bytes_one.len() as u64, &[1]).is_err(), "it is whole");
     share.finish(rig.term, object, bytes_one.len() as u64).unwrap();
     assert!(share.finish(rig.term, object, 2).is_err());
-    assert!(store(share, rig.term, Object::Table(TableId(5)), 7, &[1]).is_err(), "no begin");
+    assert!(store(share, rig.term, Object::Table(ServerTable(5)), 7, &[1]).is_err(), "no begin");
     rig.switch(one, &[]).unwrap();
     rig.switch(two, &[]).unwrap();
     let asks = [
@@ -239,19 +241,19 @@ fn tables(share: &dyn Share, _: &TestClock) {
 
 fn replaced(share: &dyn Share, _: &TestClock) {
     let mut rig = Rig::new(share).unwrap();
-    rig.build(TableId(1), 2).unwrap();
-    rig.switch(TableId(1), &[]).unwrap();
+    rig.build(ServerTable(1), 2).unwrap();
+    rig.switch(ServerTable(1), &[]).unwrap();
     let id = ask_id(share, 1, 0);
     share.ask(&[ask(id), ask(ask_id(share, 1, 1))]).unwrap();
     let (batch, sums) = rig.show(&[(id, vec![spot(1, 1)])]).unwrap();
-    rig.build(TableId(2), 2).unwrap();
-    rig.switch(TableId(2), &[TableId(1)]).unwrap();
+    rig.build(ServerTable(2), 2).unwrap();
+    rig.switch(ServerTable(2), &[ServerTable(1)]).unwrap();
     let status = share.status().unwrap();
     assert_eq!((status.tables, status.unanswered), (1, 1));
     assert_eq!(share.sums(rig.term, batch).unwrap(), sums, "an unanswered batch still reads it");
     assert!(rig.show(&[(ask_id(share, 1, 1), vec![spot(1, 0)])]).is_err(), "but no new one");
     rig.next = share.status().unwrap().next;
-    assert!(rig.switch(TableId(2), &[]).is_err(), "it is in use");
+    assert!(rig.switch(ServerTable(2), &[]).is_err(), "it is in use");
     rig.tell(batch, &[id]).unwrap();
     assert!(share.sums(rig.term, batch).is_err(), "its answers are durable");
     let saved = status.used_bytes - share.status().unwrap().used_bytes.min(status.used_bytes);
@@ -279,7 +281,7 @@ fn checkpoints(share: &dyn Share, _: &TestClock) {
     assert!(share.read_checkpoint(at, 91, 10).is_err());
     assert!(matches!(share.records(Number(3), 1, NOW), Err(ShareError::Gone(Number(4)))));
     assert_eq!(share.records(Number(4), usize::MAX, NOW).unwrap()[0].number, Number(4));
-    let answers = share.answers(session_of(share, 1), Seq(0), NOW).unwrap();
+    let answers = share.answers(session_of(share, 1), AskNumber(0), NOW).unwrap();
     assert_eq!(answers.iter().map(|it| it.id.seq.0).collect::<Vec<_>>(), [2, 3, 4]);
     rig.tell(open, &[ids[5]]).unwrap();
     rig.save(rig.next, rig.next, &[8; 50]).unwrap();
@@ -294,13 +296,13 @@ fn later_starts(fresh: FreshShare<'_>) {
     let (term, arrival, batch, sums) = {
         let share = open();
         let mut rig = Rig::new(&*share).unwrap();
-        rig.build(TableId(1), 2).unwrap();
-        rig.switch(TableId(1), &[]).unwrap();
+        rig.build(ServerTable(1), 2).unwrap();
+        rig.switch(ServerTable(1), &[]).unwrap();
         share.ask(&[ask(ask_id(&*share, 1, 0)), ask(ask_id(&*share, 1, 1))]).unwrap();
         let (_, arrival) = share.asks(rig.term, Arrival(0), NOW).unwrap();
         let (batch, sums) = rig.show(&[(ask_id(&*share, 1, 0), vec![spot(1, 1)])]).unwrap();
-        rig.build(TableId(2), 1).unwrap();
-        rig.switch(TableId(2), &[TableId(1)]).unwrap();
+        rig.build(ServerTable(2), 1).unwrap();
+        rig.switch(ServerTable(2), &[ServerTable(1)]).unwrap();
         (rig.term, arrival, batch, sums)
     };
     let share = open();
@@ -316,5 +318,5 @@ fn later_starts(fresh: FreshShare<'_>) {
     let mut rig = Rig { share: &*share, term, next: share.status().unwrap().next };
     rig.tell(batch, &[ask_id(&*share, 1, 0)]).unwrap();
     clock.pass(LEASE);
-    assert_eq!(share.claim(term).unwrap(), Term(term.0 + 1));
+    assert_eq!(share.claim(term).unwrap(), ScribeTerm(term.0 + 1));
 }

@@ -1,7 +1,7 @@
 //! Deferred writes: accepted, not yet carried out.
 
 use crate::ranges::Ranges;
-use crate::records::writes::{Entry, op};
+use crate::records::writes::{WriteEntry, op};
 use oblivio_engine::{Action, BlockAnswer, BlockOp};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -68,8 +68,8 @@ impl Deferred {
 
     /// Adds what one operation changes, all of it in one block. A read changes nothing, but takes a
     /// turn if each operation has one.
-    pub fn add(&mut self, entries: &[Entry]) {
-        let id = entries.first().and_then(Entry::block);
+    pub fn add(&mut self, entries: &[WriteEntry]) {
+        let id = entries.first().and_then(WriteEntry::block);
         let new = id.filter(|id| !self.blocks.contains_key(id));
         if new.is_some() || self.each {
             self.order.push_back(new);
@@ -162,12 +162,12 @@ impl Pending {
         &self.data[start - self.start..end - self.start]
     }
 
-    fn apply(&mut self, entry: &Entry) {
+    fn apply(&mut self, entry: &WriteEntry) {
         match entry {
-            Entry::Whole(_, bytes) => *self = Self::whole(Base::Zeros, Arc::clone(bytes)),
-            Entry::Part(_, offset, bytes) => self.patch(*offset, bytes),
-            Entry::Removed(_) => *self = Self::whole(Base::Absent, Arc::default()),
-            Entry::Discarded(..) => {}
+            WriteEntry::Whole(_, bytes) => *self = Self::whole(Base::Zeros, Arc::clone(bytes)),
+            WriteEntry::Part(_, offset, bytes) => self.patch(*offset, bytes),
+            WriteEntry::Removed(_) => *self = Self::whole(Base::Absent, Arc::default()),
+            WriteEntry::Discarded(..) => {}
         }
     }
 
@@ -266,7 +266,7 @@ mod tests {
             let mut model = stored.clone();
             for action in actions {
                 apply(&mut model, &action);
-                let entries = Entry::of(op(3, action));
+                let entries = WriteEntry::of(op(3, action));
                 deferred.add(&entries);
                 entries.into_iter().for_each(|entry| writes.push(entry));
             }

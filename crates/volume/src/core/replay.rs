@@ -3,7 +3,7 @@
 
 use super::ledger::{Core, Ledger, Policy};
 use crate::records::record::Record;
-use crate::records::writes::{Entry, Writes};
+use crate::records::writes::{WriteEntry, Writes};
 use crate::{Error, Result};
 
 impl<L: Ledger> Core<L>
@@ -38,8 +38,8 @@ where
         let entries = writes.entries(blocks, block_bytes);
         for entry in entries.ok_or_else(|| Error::Tampered("a record of writes".into()))? {
             match entry {
-                Entry::Discarded(_, 0) => self.waiting.deferred.add(&[]),
-                Entry::Discarded(first, count) => self.drop_blocks(*first..first + count)?,
+                WriteEntry::Discarded(_, 0) => self.waiting.deferred.add(&[]),
+                WriteEntry::Discarded(first, count) => self.drop_blocks(*first..first + count)?,
                 write => self.waiting.deferred.add(std::slice::from_ref(write)),
             }
         }

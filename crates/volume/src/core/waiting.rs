@@ -1,7 +1,7 @@
 //! What was accepted and is not yet durable, or not yet carried out.
 
 use super::deferred::Deferred;
-use crate::records::writes::{Entry, Writes};
+use crate::records::writes::{WriteEntry, Writes};
 use oblivio_engine::BlockOp;
 use std::collections::VecDeque;
 
@@ -38,13 +38,13 @@ impl Waiting {
 
     /// Accepts a write.
     pub fn accept(&mut self, op: BlockOp) {
-        let entries = Entry::of(op);
+        let entries = WriteEntry::of(op);
         self.deferred.add(&entries);
         self.note(entries);
     }
 
     /// Notes what a sync must make durable.
-    pub fn note(&mut self, entries: impl IntoIterator<Item = Entry>) {
+    pub fn note(&mut self, entries: impl IntoIterator<Item = WriteEntry>) {
         if let Some(writes) = &mut self.unsynced {
             entries.into_iter().for_each(|entry| writes.push(entry));
         }

@@ -17,7 +17,7 @@ const VERSION: u64 = 1;
 
 /// Where this computer stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Base {
+pub struct Standing {
     /// Its name, drawn when it first used the volume.
     pub computer: ComputerId,
     /// Its last act: an epoch, or a stand.
@@ -46,7 +46,7 @@ struct Stored {
     dirty: U64,
 }
 
-impl Base {
+impl Standing {
     /// That of a computer which knows nothing yet.
     pub fn new(computer: ComputerId) -> Self {
         Self { computer, act: 0, overlay: 1, session: 0, on: None, dirty: false }

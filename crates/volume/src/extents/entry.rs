@@ -21,11 +21,11 @@ const MOST_ROWS: usize = 4096;
 pub const DIGEST: usize = 32;
 
 /// The epoch of an extent's file, and the digest of its bytes.
-pub type Held = (EpochId, [u8; DIGEST]);
+pub type HeldExtent = (EpochId, [u8; DIGEST]);
 
 /// An epoch, opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct Epoch {
     pub id: EpochId,
     /// Who made it, and the number of that computer's act.
     pub computer: ComputerId,
@@ -41,7 +41,7 @@ pub struct Entry {
     /// Histories that were not chosen, and are kept until they are dropped.
     pub kept: Vec<EpochId>,
     /// Each extent's file; `None` for one that was never written.
-    pub table: Vec<Option<Held>>,
+    pub table: Vec<Option<HeldExtent>>,
 }
 
 /// Before the lists, as stored.
@@ -85,18 +85,18 @@ impl StoredEpoch {
 }
 
 impl StoredHeld {
-    fn new(held: Option<Held>) -> Self {
+    fn new(held: Option<HeldExtent>) -> Self {
         let (id, digest) = held.unwrap_or_default();
         Self { epoch: StoredEpoch::new(id), digest }
     }
 
-    fn get(&self) -> Option<Held> {
+    fn get(&self) -> Option<HeldExtent> {
         let id = self.epoch.get();
         (id.number > 0).then_some((id, self.digest))
     }
 }
 
-impl Entry {
+impl Epoch {
     /// The first epoch of a volume, of these extents.
     pub fn first(extents: usize) -> Self {
         Self {
@@ -149,7 +149,7 @@ impl Entry {
     }
 
     /// The files that it names: their epochs and extents.
-    pub fn files(&self) -> impl Iterator<Item = (u64, Held)> + '_ {
+    pub fn files(&self) -> impl Iterator<Item = (u64, HeldExtent)> + '_ {
         let numbered = self.table.iter().enumerate();
         numbered.filter_map(|(extent, held)| Some((extent as u64, (*held)?)))
     }
@@ -187,7 +187,7 @@ impl Entry {
     ///
     /// # Errors
     /// `Unsupported` for an unknown version.
-    pub fn open(vault: &mut Vault, id: EpochId, mut bytes: Vec<u8>) -> Result<Option<Opened>> {
+    pub fn open(vault: &mut Vault, id: EpochId, mut bytes: Vec<u8>) -> Result<Option<OpenedEpoch>> {
         let digest = digest(&bytes);
         let Some(plain) = vault.open(Kind::Epoch, id.number, id.session, &mut bytes) else {
             return Ok(None);
@@ -196,7 +196,7 @@ impl Entry {
         if front.version.get() != VERSION {
             return Err(Error::Unsupported("an epoch has an unknown version".into()));
         }
-        Ok(Self::parse(id, front, rest).map(|entry| Opened { entry, digest }))
+        Ok(Self::parse(id, front, rest).map(|entry| OpenedEpoch { entry, digest }))
     }
 
     fn parse(id: EpochId, front: &Front, rest: &[u8]) -> Option<Self> {
@@ -222,7 +222,7 @@ impl Entry {
 
 /// An entry, and the digest of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opened {
-    pub entry: Entry,
+pub struct OpenedEpoch {
+    pub entry: Epoch,
     pub digest: [u8; DIGEST],
 }

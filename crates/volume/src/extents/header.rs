@@ -6,7 +6,7 @@ use crate::header::Parameters;
 use crate::sequential::{self, SequentialOptions, TIMES_OBJECT};
 use crate::{Error, Result};
 
-use super::shape::Shape;
+use super::shape::ExtentLayout;
 
 /// Where the engine's parameters have four bytes that mean nothing to it.
 const AT: std::ops::Range<usize> = 36..40;
@@ -81,7 +81,7 @@ pub(super) fn check(parameters: &Parameters) -> Result<()> {
 }
 
 /// What is cut where. Access times stay on this computer: another one restores them.
-pub(super) fn shape(parameters: &Parameters) -> Result<Shape> {
+pub(super) fn shape(parameters: &Parameters) -> Result<ExtentLayout> {
     let (log, engine) = split(parameters);
-    Shape::new(&sequential::objects_of(&engine)?, &[TIMES_OBJECT], 1 << log)
+    ExtentLayout::new(&sequential::objects_of(&engine)?, &[TIMES_OBJECT], 1 << log)
 }

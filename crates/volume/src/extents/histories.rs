@@ -3,9 +3,9 @@
 //! Two computers that wrote apart leave two newest epochs. Nobody merges them: somebody picks.
 
 use super::base::whole;
-use super::entry::{Entry, Opened};
+use super::checkout::{DAYS, Stand, short};
+use super::entry::{Epoch, OpenedEpoch};
 use super::names::{EpochId, Named, parse};
-use super::stand::{DAYS, Stand, short};
 use crate::Result;
 use crate::session::Vault;
 use oblivio_store::Objects;
@@ -18,7 +18,7 @@ const MOST_ENTRY: u64 = 1 << 31;
 #[derive(Clone, Debug, Default)]
 pub struct Histories {
     /// Whole entries, by their epochs.
-    pub entries: BTreeMap<EpochId, Opened>,
+    pub entries: BTreeMap<EpochId, OpenedEpoch>,
     /// Entries that are there and not whole yet.
     pub torn: Vec<EpochId>,
     /// All names of ours, with the lengths of their files.
@@ -31,7 +31,7 @@ impl Histories {
     ///
     /// # Errors
     /// `Unsupported` for an entry of a later version; those of the store.
-    pub fn read(folder: &dyn Objects, vault: &mut Vault, known: Vec<Opened>) -> Result<Self> {
+    pub fn read(folder: &dyn Objects, vault: &mut Vault, known: Vec<OpenedEpoch>) -> Result<Self> {
         let mut found = Self::default();
         found.entries.extend(known.into_iter().map(|opened| (opened.entry.id, opened)));
         for (name, len) in folder.list()? {
@@ -39,7 +39,7 @@ impl Histories {
             match named {
                 Named::Entry(id) if !found.entries.contains_key(&id) && len <= MOST_ENTRY => {
                     let bytes = whole(folder, &name)?.unwrap_or_default();
-                    match Entry::open(vault, id, bytes)? {
+                    match Epoch::open(vault, id, bytes)? {
                         Some(opened) => drop(found.entries.insert(id, opened)),
                         None => found.torn.push(id),
                     }
@@ -56,19 +56,19 @@ impl Histories {
     }
 
     /// An entry.
-    pub fn get(&self, id: EpochId) -> Option<&Opened> {
+    pub fn get(&self, id: EpochId) -> Option<&OpenedEpoch> {
         self.entries.get(&id)
     }
 
     /// The newest epochs: those that led to no other.
-    pub fn newest(&self) -> Vec<&Opened> {
+    pub fn newest(&self) -> Vec<&OpenedEpoch> {
         let led = |id| self.entries.values().any(|it| it.entry.id != id && it.entry.has(id));
         self.entries.values().filter(|it| !led(it.entry.id)).collect()
     }
 
     /// Where each computer stands, by what it did last: the number of its file and the epoch.
     pub fn stands(&self) -> Vec<Stand> {
-        let by_entry = self.entries.values().map(|Opened { entry, .. }| Stand {
+        let by_entry = self.entries.values().map(|OpenedEpoch { entry, .. }| Stand {
             computer: entry.computer,
             act: entry.act,
             date: entry.date,
@@ -86,7 +86,7 @@ impl Histories {
 
     /// Whether an epoch is complete: all files that it names are there, with their lengths. Gives
     /// how many are there, and how many there must be.
-    pub fn there(&self, entry: &Entry, bytes_of: impl Fn(u64) -> u64) -> (usize, usize) {
+    pub fn there(&self, entry: &Epoch, bytes_of: impl Fn(u64) -> u64) -> (usize, usize) {
         let whole = |&(extent, (id, _)): &(u64, (EpochId, _))| {
             self.files.get(&id.extent(extent)) == Some(&bytes_of(extent))
         };
@@ -106,7 +106,7 @@ impl Histories {
         let stands = self.stands();
         let fresh = |stand: &&Stand| stand.date + DAYS * 86_400 > now;
         live.extend(stands.iter().filter(fresh).map(|stand| stand.on));
-        let held: Option<Vec<&Opened>> = live.iter().map(|id| self.get(*id)).collect();
+        let held: Option<Vec<&OpenedEpoch>> = live.iter().map(|id| self.get(*id)).collect();
         let Some(held) = held else { return Vec::new() };
         let needed: BTreeSet<String> = held
             .iter()

@@ -2,26 +2,26 @@
 //! what somebody may need.
 
 use super::base::whole;
-use super::entry::{Entry, Opened};
-use super::line::{Line, put_new};
+use super::entry::{Epoch, OpenedEpoch};
 use super::names::{Named, parse, working};
-use super::store::Source;
+use super::publisher::{EpochLine, put_new};
+use super::store::EpochSource;
 use crate::Result;
 use oblivio_crypto::digest;
 use oblivio_store::PutMode;
 use std::collections::BTreeSet;
 
-impl Line {
+impl EpochLine {
     /// Keeps all files of an epoch beside the folder. Gives those that have not arrived, or not as
     /// a whole.
     ///
     /// # Errors
     /// Those of the stores.
-    pub(super) fn keep_all(&self, entry: &Entry, source: Source) -> Result<usize> {
+    pub(super) fn keep_all(&self, entry: &Epoch, source: EpochSource) -> Result<usize> {
         let mut missing = 0;
         for (extent, (id, expected)) in entry.files() {
             let (name, len) = (id.extent(extent), self.shape.bytes_of(extent));
-            if source == Source::Beside && self.beside.len(&name)? == Some(len) {
+            if source == EpochSource::Beside && self.beside.len(&name)? == Some(len) {
                 continue;
             }
             let found = match self.histories.files.get(&name) {
@@ -29,7 +29,7 @@ impl Line {
                 _ => None,
             };
             match found.filter(|bytes| digest(bytes) == expected) {
-                Some(bytes) if source == Source::Beside => self.keep(&name, &bytes)?,
+                Some(bytes) if source == EpochSource::Beside => self.keep(&name, &bytes)?,
                 Some(_) => {}
                 None => missing += 1,
             }
@@ -67,8 +67,8 @@ impl Line {
 
     /// Puts back what an epoch names, and what is gone from the folder: another computer that did
     /// not know of this one deleted it, or somebody else did.
-    pub(super) fn heal(&self, entry: &Entry) -> Result<()> {
-        if self.source() == Source::Folder {
+    pub(super) fn heal(&self, entry: &Epoch) -> Result<()> {
+        if self.source() == EpochSource::Folder {
             return Ok(());
         }
         let there: BTreeSet<String> =
@@ -85,7 +85,7 @@ impl Line {
     }
 
     /// After an epoch: removes what it replaced beside the folder, and what nobody needs in it.
-    pub(super) fn tidy(&mut self, before: Option<&Opened>, changed: &[u64]) -> Result<()> {
+    pub(super) fn tidy(&mut self, before: Option<&OpenedEpoch>, changed: &[u64]) -> Result<()> {
         let overlay = self.base.overlay - 1;
         let mut gone: Vec<String> =
             changed.iter().map(|extent| working(overlay, *extent)).collect();
@@ -109,7 +109,7 @@ impl Line {
 }
 
 /// The names of an entry and of its files.
-fn names_of(opened: &Opened) -> impl Iterator<Item = String> + '_ {
+fn names_of(opened: &OpenedEpoch) -> impl Iterator<Item = String> + '_ {
     let files = opened.entry.files().map(|(extent, (id, _))| id.extent(extent));
     files.chain([opened.entry.id.entry()])
 }

@@ -22,21 +22,21 @@
 //! ends after so many writes, after so long, or with the session.
 
 mod base;
-mod choose;
+mod checkout;
 mod entry;
 mod header;
 mod histories;
 mod info;
 mod keeping;
-mod line;
 mod names;
-mod pick;
+mod publisher;
+mod resolution;
+mod selection;
 mod shape;
-mod stand;
 mod store;
 mod volume;
 
 pub use header::ExtentOptions;
 pub use info::ExtentInfo;
-pub use pick::{HistoryInfo, drop_history, histories, pick};
+pub use resolution::{HistoryInfo, drop_history, histories, pick};
 pub use volume::{ENGINE, ExtentVolume};

@@ -6,7 +6,7 @@ use crate::{Error, Result};
 
 /// A part of a range: an extent, the offset in it, and where in the range the part begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct ExtentPiece {
     pub extent: u64,
     pub offset: u64,
     /// Begin and end in the range.
@@ -24,14 +24,14 @@ struct Cut {
 
 /// The objects, end to end; each begins an extent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct ExtentLayout {
     extent_bytes: u64,
     cuts: Vec<Cut>,
     /// Objects that stay on this computer, whole.
     own: Vec<(&'static str, u64)>,
 }
 
-impl Shape {
+impl ExtentLayout {
     /// Of these objects. The `own` ones are not cut: they can be made again from the others.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl Shape {
     }
 
     /// The pieces of a range of an object; `None` if it is not within it.
-    pub fn pieces(&self, object: &str, offset: u64, len: usize) -> Option<Vec<Piece>> {
+    pub fn pieces(&self, object: &str, offset: u64, len: usize) -> Option<Vec<ExtentPiece>> {
         let cut = self.cuts.iter().find(|cut| cut.object == object)?;
         offset.checked_add(len as u64).filter(|end| *end <= cut.bytes)?;
         let (mut pieces, mut from) = (Vec::new(), 0);
@@ -102,7 +102,7 @@ impl Shape {
             let within = at % self.extent_bytes;
             let to = len.min(from + (self.extent_bytes - within) as usize);
             let extent = cut.first + at / self.extent_bytes;
-            pieces.push(Piece { extent, offset: within, from, to });
+            pieces.push(ExtentPiece { extent, offset: within, from, to });
             from = to;
         }
         Some(pieces)
@@ -122,7 +122,7 @@ mod tests {
             let mut len = || 1 + dice.below(300);
             let objects = [("a", len()), ("b", len()), ("own", len()), ("c", len())];
             let bytes = 1 + Dice::new(seed ^ 9).below(64);
-            let shape = Shape::new(&objects, &["own"], bytes).expect("small");
+            let shape = ExtentLayout::new(&objects, &["own"], bytes).expect("small");
             let mut seen = vec![Vec::new(); shape.extents() as usize];
             for (object, len) in objects.into_iter().filter(|it| it.0 != "own") {
                 let pieces = shape.pieces(object, 0, len as usize).expect("within");

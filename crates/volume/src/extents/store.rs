@@ -4,9 +4,9 @@
 //! An extent is copied beside the folder as a whole before its first change, and then changed
 //! there, in place. So a write that was synced is as durable as in a store on this computer alone.
 
-use super::entry::Held as File;
+use super::entry::HeldExtent as File;
 use super::names::working;
-use super::shape::{Piece, Shape};
+use super::shape::{ExtentLayout, ExtentPiece};
 use oblivio_store::{
     Capabilities, Held, Hint, Log, Objects, PutMode, ReadAt, Result, Slots, Store, StoreError,
     WriteAt,
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 /// Where the files of epochs are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum EpochSource {
     /// Beside the folder, where each has a second name.
     Beside,
     /// In the folder itself.
@@ -37,8 +37,8 @@ struct Current {
 pub struct ExtentStore {
     folder: Arc<dyn Objects>,
     beside: Arc<dyn Store>,
-    source: Source,
-    shape: Shape,
+    source: EpochSource,
+    shape: ExtentLayout,
     current: RwLock<Current>,
     /// Changed extents with writes that are not durable yet.
     unsynced: Mutex<BTreeSet<u64>>,
@@ -55,8 +55,8 @@ impl ExtentStore {
     /// Of these files, with what changed since.
     pub fn new(
         (folder, beside): (Arc<dyn Objects>, Arc<dyn Store>),
-        source: Source,
-        shape: Shape,
+        source: EpochSource,
+        shape: ExtentLayout,
         table: Vec<Option<File>>,
         (overlay, changed): (u64, BTreeSet<u64>),
     ) -> Self {
@@ -67,7 +67,7 @@ impl ExtentStore {
     }
 
     /// What is cut where.
-    pub fn shape(&self) -> &Shape {
+    pub fn shape(&self) -> &ExtentLayout {
         &self.shape
     }
 
@@ -103,7 +103,7 @@ impl ExtentStore {
     }
 
     /// The pieces of a range, which the object must have.
-    fn pieces(&self, object: &str, offset: u64, len: usize) -> Result<Vec<Piece>> {
+    fn pieces(&self, object: &str, offset: u64, len: usize) -> Result<Vec<ExtentPiece>> {
         self.shape.pieces(object, offset, len).ok_or_else(|| match self.shape.len(object) {
             Some(has) => {
                 let wanted = offset.saturating_add(len as u64);
@@ -114,14 +114,14 @@ impl ExtentStore {
     }
 
     /// Where a piece is; `None` if it was never written.
-    fn place(&self, current: &Current, piece: Piece) -> Option<Place> {
-        let Piece { extent, offset, .. } = piece;
+    fn place(&self, current: &Current, piece: ExtentPiece) -> Option<Place> {
+        let ExtentPiece { extent, offset, .. } = piece;
         if current.changed.contains(&extent) {
             let object = working(current.overlay, extent);
             return Some(Place { beside: true, object, offset });
         }
         let (id, _) = current.table.get(extent as usize).copied().flatten()?;
-        let beside = self.source == Source::Beside;
+        let beside = self.source == EpochSource::Beside;
         Some(Place { beside, object: id.extent(extent), offset })
     }
 
@@ -133,7 +133,7 @@ impl ExtentStore {
                 continue;
             }
             let (object, len) = (working(current.overlay, extent), self.shape.bytes_of(extent));
-            let whole = Piece { extent, offset: 0, from: 0, to: len as usize };
+            let whole = ExtentPiece { extent, offset: 0, from: 0, to: len as usize };
             let place = self.place(&current, whole);
             drop(current);
             match place {
@@ -152,11 +152,11 @@ impl ExtentStore {
     }
 
     /// The pieces of a write, in extents that are ready for it.
-    fn ready(&self, write: &WriteAt<'_>) -> Result<Vec<(String, Piece)>> {
+    fn ready(&self, write: &WriteAt<'_>) -> Result<Vec<(String, ExtentPiece)>> {
         let pieces = self.pieces(write.object, write.offset, write.data.len())?;
         self.open_up(pieces.iter().map(|piece| piece.extent))?;
         let overlay = self.current().overlay;
-        let named = |piece: Piece| (working(overlay, piece.extent), piece);
+        let named = |piece: ExtentPiece| (working(overlay, piece.extent), piece);
         Ok(pieces.into_iter().map(named).collect())
     }
 

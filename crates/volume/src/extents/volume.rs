@@ -1,10 +1,10 @@
 //! The volume: a sequential one over the store of extents, which publishes epochs.
 
-use super::choose::short_name;
 use super::header::{ExtentOptions, check, of_engine, shape};
 use super::info::ExtentInfo;
-use super::line::{FolderOpening, Line};
-use super::store::{ExtentStore, Source};
+use super::publisher::{EpochLine, FolderOpening};
+use super::selection::short_name;
+use super::store::{EpochSource, ExtentStore};
 use crate::Result;
 use crate::block::{BlockReader, BlockSpace};
 use crate::engine::{Creation, EngineEntry, EngineVolume, Making, VolumeInfo, make, open_as};
@@ -57,7 +57,7 @@ pub static ENGINE: EngineEntry = EngineEntry {
 pub struct ExtentVolume {
     inner: SequentialVolume,
     store: Arc<ExtentStore>,
-    line: Line,
+    line: EpochLine,
     clock: Arc<dyn Clock>,
     /// Whether it is only looked at.
     view: bool,
@@ -87,7 +87,7 @@ impl ExtentVolume {
         make(&ENGINE, store, passphrase, (&parameters, kdf), open, |opening| {
             let opening = opening.objects();
             let clock = Arc::clone(&opening.options.environment.clock);
-            let line = Line::take(&opening, shape(&parameters)?)?;
+            let line = EpochLine::take(&opening, shape(&parameters)?)?;
             let store = Arc::new(line.store()?);
             let over = opening.on(Arc::clone(&store) as Arc<dyn Slots>);
             let inner = SequentialVolume::made(over, &create.sequential, progress)?;
@@ -112,7 +112,7 @@ impl ExtentVolume {
 
     /// Opens a volume whose header is read and unlocked.
     fn of(opening: FolderOpening<'_>) -> Result<Self> {
-        let mut line = Line::take(&opening, shape(&opening.header.parameters())?)?;
+        let mut line = EpochLine::take(&opening, shape(&opening.header.parameters())?)?;
         if let Which::View(begins) = &opening.options.history {
             let begins = begins.clone();
             return Self::view(opening, line, &begins);
@@ -130,7 +130,7 @@ impl ExtentVolume {
     }
 
     /// Looks at one history. Changes go to memory.
-    fn view(mut opening: FolderOpening<'_>, mut line: Line, begins: &str) -> Result<Self> {
+    fn view(mut opening: FolderOpening<'_>, mut line: EpochLine, begins: &str) -> Result<Self> {
         let opened = line.find(begins)?;
         line.expect_all(&opened)?;
         let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
@@ -139,7 +139,7 @@ impl ExtentVolume {
         let shape = line.shape.clone();
         // For the report only: nothing is published.
         line.on = Some(opened);
-        let store = Arc::new(ExtentStore::new(stores, Source::Folder, shape, table, nothing));
+        let store = Arc::new(ExtentStore::new(stores, EpochSource::Folder, shape, table, nothing));
         let clock = Arc::clone(&opening.options.environment.clock);
         opening.options.keeper = None;
         let inner = SequentialVolume::of(opening.on(Arc::clone(&store) as Arc<dyn Slots>))?;
@@ -148,7 +148,7 @@ impl ExtentVolume {
 
     fn over(
         inner: SequentialVolume,
-        (store, line): (Arc<ExtentStore>, Line),
+        (store, line): (Arc<ExtentStore>, EpochLine),
         clock: Arc<dyn Clock>,
         view: bool,
     ) -> Self {

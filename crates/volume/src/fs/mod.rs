@@ -21,9 +21,9 @@ mod merging;
 mod metadata_file;
 mod metadata_io;
 mod ops;
-mod owed;
 mod packing;
 mod padding;
+mod padding_account;
 mod place_tails;
 mod pool;
 mod preallocate;
@@ -37,8 +37,6 @@ mod segments;
 mod state;
 mod tables;
 mod tails;
-#[cfg(feature = "testing")]
-pub mod testing;
 mod types;
 mod xattr;
 

@@ -5,7 +5,7 @@ use super::cache::DataCache;
 use super::handles::Handles;
 use super::inode::Inode;
 use super::metadata_file::MetadataFile;
-use super::owed::Owed;
+use super::padding_account::Owed;
 use super::pool::{Pool, SharedPool};
 use super::tables::{ALLOCATION, Counters, Meta, ORPHANS};
 use super::tails::Tails;

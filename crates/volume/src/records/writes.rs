@@ -13,7 +13,7 @@ const DISCARDED: u32 = 4;
 
 /// One change of a block, or of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum WriteEntry {
     /// A block's bytes; zeros follow.
     Whole(u64, Arc<Vec<u8>>),
     /// Bytes at an offset in a block.
@@ -36,7 +36,7 @@ struct Head {
     length: U64,
 }
 
-impl Entry {
+impl WriteEntry {
     /// Bytes before each entry's own, as stored.
     pub const HEAD: usize = size_of::<Head>();
 
@@ -110,7 +110,7 @@ impl Entry {
 /// Writes in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writes {
-    entries: Vec<Entry>,
+    entries: Vec<WriteEntry>,
     bytes: usize,
 }
 
@@ -126,7 +126,7 @@ impl Writes {
     }
 
     /// Adds a later one.
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: WriteEntry) {
         self.bytes += entry.len();
         self.entries.push(entry);
     }
@@ -168,7 +168,7 @@ impl Writes {
     }
 
     /// The entries, for blocks below `blocks` of `block_bytes`; `None` if one does not fit.
-    pub fn entries(&self, blocks: u64, block_bytes: usize) -> Option<&[Entry]> {
+    pub fn entries(&self, blocks: u64, block_bytes: usize) -> Option<&[WriteEntry]> {
         let fit = self.entries.iter().all(|entry| entry.fits(blocks, block_bytes));
         fit.then_some(&self.entries[..])
     }
@@ -176,7 +176,7 @@ impl Writes {
 
 /// The next write and what follows it: `Some(None)` at the end, `None` for nonsense.
 #[expect(clippy::option_option, reason = "an end is not an error")]
-fn next(bytes: &[u8]) -> Option<Option<(Entry, &[u8])>> {
+fn next(bytes: &[u8]) -> Option<Option<(WriteEntry, &[u8])>> {
     let Ok((head, rest)) = Head::ref_from_prefix(bytes) else {
         return bytes.iter().all(|&byte| byte == 0).then_some(None);
     };
@@ -185,14 +185,14 @@ fn next(bytes: &[u8]) -> Option<Option<(Entry, &[u8])>> {
         return Some(None);
     }
     if kind == DISCARDED {
-        return Some(Some((Entry::Discarded(id, length), rest)));
+        return Some(Some((WriteEntry::Discarded(id, length), rest)));
     }
     let (data, after) = rest.split_at_checked(usize::try_from(length).ok()?)?;
     let data = || Arc::new(data.to_vec());
     let entry = match kind {
-        WHOLE => Entry::Whole(id, data()),
-        PART => Entry::Part(id, head.offset.get() as usize, data()),
-        REMOVED => Entry::Removed(id),
+        WHOLE => WriteEntry::Whole(id, data()),
+        PART => WriteEntry::Part(id, head.offset.get() as usize, data()),
+        REMOVED => WriteEntry::Removed(id),
         _ => return None,
     };
     Some(Some((entry, after)))

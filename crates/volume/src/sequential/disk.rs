@@ -2,7 +2,7 @@
 
 use super::DISK_OBJECT;
 use crate::{Error, Result};
-use oblivio_engine::{Carrier, Extent, Part, Read, Write};
+use oblivio_engine::{Carrier, Extent, Read, WorkPart, Write};
 use oblivio_store::{Hint, ReadAt, Slots, WriteAt};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -45,7 +45,7 @@ impl Carrier for Disk<'_> {
         self.hands
     }
 
-    fn work(&mut self, parts: Vec<Part<'_>>) {
+    fn work(&mut self, parts: Vec<WorkPart<'_>>) {
         together(parts);
     }
 }
@@ -56,10 +56,10 @@ pub(super) fn ranges(extents: &[Extent]) -> Vec<(&'static str, u64, u64)> {
 }
 
 /// Does all parts, one for each thread if the system has room for them.
-fn together(parts: Vec<Part<'_>>) {
+fn together(parts: Vec<WorkPart<'_>>) {
     let helpers = parts.len().saturating_sub(1);
     if helpers == 0 {
-        return parts.into_iter().for_each(Part::run);
+        return parts.into_iter().for_each(WorkPart::run);
     }
     let parts = Mutex::new(parts.into_iter());
     let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();

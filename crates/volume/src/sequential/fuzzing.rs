@@ -4,8 +4,8 @@
 //! **Not part of the API.** See [`crate::fuzzing`].
 
 use super::header::layout as layout_of;
-use super::log::{LOG_OBJECT, Mark, Reader, RingLog};
-use super::quantum::{Entry, Filling, Form, Quantum};
+use super::log::{LOG_OBJECT, LogPosition, LogReader, RingLog};
+use super::quantum::{Filling, Quantum, QuantumEntry, QuantumForm};
 use super::state::{STATE_OBJECT, StatePlaces};
 use super::times;
 use crate::fuzzing::Key;
@@ -19,7 +19,7 @@ use oblivio_store::{Held, Log, MemoryStore, ReadAt, Slots, WriteAt};
 
 const VOLUME: VolumeId = VolumeId([7; 16]);
 /// The form of the quanta here.
-const FORM: Form = Form { block_bytes: BLOCK_BYTES, writes: QUANTUM_WRITES };
+const FORM: QuantumForm = QuantumForm { block_bytes: BLOCK_BYTES, writes: QUANTUM_WRITES };
 /// Bytes of a block of the quanta here.
 pub const BLOCK_BYTES: usize = 64;
 /// Writes that fit in one of them.
@@ -41,12 +41,12 @@ pub enum Said {
 }
 
 impl Said {
-    fn entry(&self) -> Entry<'_> {
+    fn entry(&self) -> QuantumEntry<'_> {
         match self {
-            Said::Write(block, content) => Entry::Write(BlockId(*block), content),
-            Said::Discard(block) => Entry::Discard(BlockId(*block)),
-            Said::Padding(count) => Entry::Padding(*count),
-            Said::Session(computer) => Entry::Session(ComputerId(*computer)),
+            Said::Write(block, content) => QuantumEntry::Write(BlockId(*block), content),
+            Said::Discard(block) => QuantumEntry::Discard(BlockId(*block)),
+            Said::Padding(count) => QuantumEntry::Padding(*count),
+            Said::Session(computer) => QuantumEntry::Session(ComputerId(*computer)),
         }
     }
 }
@@ -66,10 +66,10 @@ pub struct All {
 
 fn all(quantum: &Quantum<'_>) -> All {
     let said = |entry| match entry {
-        Entry::Write(block, content) => Said::Write(block.0, <[u8]>::to_vec(content)),
-        Entry::Discard(block) => Said::Discard(block.0),
-        Entry::Padding(count) => Said::Padding(count),
-        Entry::Session(computer) => Said::Session(computer.0),
+        QuantumEntry::Write(block, content) => Said::Write(block.0, <[u8]>::to_vec(content)),
+        QuantumEntry::Discard(block) => Said::Discard(block.0),
+        QuantumEntry::Padding(count) => Said::Padding(count),
+        QuantumEntry::Session(computer) => Said::Session(computer.0),
     };
     All {
         first_write: quantum.first_write,
@@ -137,18 +137,18 @@ pub fn read_log(key: Key, bytes: &[u8]) -> Result<Vec<All>> {
     let (store, mut log) = (MemoryStore::new(), ring(key, 9));
     store.write(&[WriteAt::new(LOG_OBJECT, 0, bytes)])?;
     store.truncate(LOG_OBJECT, RingLog::object_bytes(FORM, QUANTA))?;
-    let (mut reader, mut read) = (Reader::new(Mark::default()), Vec::new());
+    let (mut reader, mut read) = (LogReader::new(LogPosition::default()), Vec::new());
     while let Some(opened) = reader.next(&mut log, &store)? {
         let nonsense = || Error::Tampered("a quantum makes no sense".into());
         read.push(all(&opened.quantum().ok_or_else(nonsense)?));
     }
-    log.refuse_hole(&store, Mark::default(), reader.at())?;
+    log.refuse_hole(&store, LogPosition::default(), reader.at())?;
     Ok(read)
 }
 
 /// The part that [`edit`] edits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum EditedPart {
     /// The newest state.
     State,
     /// The access times.
@@ -163,7 +163,7 @@ pub enum Part {
 pub fn edit(
     store: &MemoryStore,
     passphrase: &Passphrase,
-    part: Part,
+    part: EditedPart,
     edit: impl FnOnce(&mut Vec<u8>),
 ) -> Result<()> {
     let header = Header::load(store)?;
@@ -179,7 +179,7 @@ pub fn edit(
         layout_of(&header.parameters()).whole_table,
     );
     let (mut state, _, _) = places.read(store)?;
-    if part == Part::Times {
+    if part == EditedPart::Times {
         let mut seal = sealer(master.times_root(volume));
         let bytes = layout.schedule().access_time_bytes() as usize;
         let (of, none) = ((volume, state.epoch), || Error::Tampered("it has no times".into()));

@@ -6,7 +6,7 @@ use crate::report::flushes::Flushes;
 use crate::report::words::{grouped, size};
 use crate::report::{EngineReport, Fact, Picture};
 use oblivio_engine::Level;
-use oblivio_engine::sequential::{Bucket, Generation, Layout};
+use oblivio_engine::sequential::{Generation, GenerationBucket, Layout};
 
 /// Information about a sequential engine. Only the two counts at the end ever change.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,8 +104,9 @@ pub(crate) fn say_hidden_writes(report: &mut EngineReport) {
 /// What an observer counts of a disk with this many flushes so far.
 fn flushes_after(flushes: u64, layout: &Layout) -> Flushes {
     let level = Level(0);
-    let first =
-        |number| layout.bucket(Bucket { generation: Generation { level, number }, index: 0 });
+    let first = |number| {
+        layout.bucket(GenerationBucket { generation: Generation { level, number }, index: 0 })
+    };
     let buckets = layout.schedule().queue_buckets();
     Flushes {
         seen: flushes.saturating_sub(buckets),

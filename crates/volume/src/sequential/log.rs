@@ -5,7 +5,7 @@
 //! durable when it was written. A missing quantum that was durable is therefore damage, and no torn
 //! end.
 
-use super::quantum::{Entry, Filling, Form, Quantum};
+use super::quantum::{Filling, Quantum, QuantumEntry, QuantumForm};
 use crate::trust::LogMark;
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, Tag, VolumeId, tag_of};
@@ -20,15 +20,15 @@ const WINDOW: usize = 4 << 20;
 
 /// A place from which the log can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
+pub struct LogPosition {
     /// The number of a quantum.
     pub number: u64,
     /// The tag of the quantum before it.
     pub before: Tag,
 }
 
-impl From<Mark> for LogMark {
-    fn from(mark: Mark) -> Self {
+impl From<LogPosition> for LogMark {
+    fn from(mark: LogPosition) -> Self {
         Self { end: mark.number, tag: mark.before }
     }
 }
@@ -37,11 +37,11 @@ impl From<Mark> for LogMark {
 pub struct RingLog {
     volume: VolumeId,
     sealer: Sealer,
-    form: Form,
+    form: QuantumForm,
     /// Quanta that fit.
     quanta: u64,
     /// The next quantum.
-    next: Mark,
+    next: LogPosition,
     /// Quanta below this are durable.
     durable: u64,
     filling: Option<Filling>,
@@ -51,13 +51,13 @@ pub struct RingLog {
 
 impl RingLog {
     /// An empty log.
-    pub fn new(volume: VolumeId, sealer: Sealer, form: Form, quanta: u64) -> Self {
+    pub fn new(volume: VolumeId, sealer: Sealer, form: QuantumForm, quanta: u64) -> Self {
         Self {
             volume,
             sealer,
             form,
             quanta,
-            next: Mark::default(),
+            next: LogPosition::default(),
             durable: 0,
             filling: None,
             sealed: Vec::new(),
@@ -65,12 +65,12 @@ impl RingLog {
     }
 
     /// Bytes of the object.
-    pub fn object_bytes(form: Form, quanta: u64) -> u64 {
+    pub fn object_bytes(form: QuantumForm, quanta: u64) -> u64 {
         quanta * form.bytes() as u64
     }
 
     /// The next quantum's mark. None may be filling.
-    pub fn end(&self) -> Mark {
+    pub fn end(&self) -> LogPosition {
         self.next
     }
 
@@ -85,7 +85,7 @@ impl RingLog {
     }
 
     /// Continues from here; everything below is durable.
-    pub fn resume(&mut self, end: Mark) {
+    pub fn resume(&mut self, end: LogPosition) {
         self.next = end;
         self.set_durable(end.number);
     }
@@ -96,7 +96,7 @@ impl RingLog {
     }
 
     /// Quanta since a mark.
-    pub fn since(&self, mark: Mark) -> u64 {
+    pub fn since(&self, mark: LogPosition) -> u64 {
         self.next.number - mark.number
     }
 
@@ -104,7 +104,7 @@ impl RingLog {
     ///
     /// # Errors
     /// Those of the store and of the sealer.
-    pub fn add(&mut self, store: &dyn Slots, write: u64, entry: Entry<'_>) -> Result<()> {
+    pub fn add(&mut self, store: &dyn Slots, write: u64, entry: QuantumEntry<'_>) -> Result<()> {
         let form = self.form;
         let filling = self.filling.get_or_insert_with(|| Filling::new(form, write));
         filling.add(entry);
@@ -133,7 +133,7 @@ impl RingLog {
         let place = self.place(self.next.number);
         let sealed = self.sealer.seal(&place, &mut quantum);
         let before = sealed.map_err(|error| Error::Closed(error.to_string()))?;
-        self.next = Mark { number: self.next.number + 1, before };
+        self.next = LogPosition { number: self.next.number + 1, before };
         self.sealed.extend_from_slice(&quantum);
         Ok(())
     }
@@ -194,7 +194,12 @@ impl RingLog {
     ///
     /// # Errors
     /// `Tampered` if one does; those of the store.
-    pub fn refuse_hole(&mut self, store: &dyn Slots, from: Mark, end: Mark) -> Result<()> {
+    pub fn refuse_hole(
+        &mut self,
+        store: &dyn Slots,
+        from: LogPosition,
+        end: LogPosition,
+    ) -> Result<()> {
         let mut window = Window::default();
         let most = (from.number + self.quanta).min(end.number + self.quanta / 2);
         for number in end.number + 1..most {
@@ -212,21 +217,21 @@ impl RingLog {
 }
 
 /// Reads a log from a mark on.
-pub struct Reader {
-    from: Mark,
+pub struct LogReader {
+    from: LogPosition,
     /// The next quantum.
-    at: Mark,
+    at: LogPosition,
     window: Window,
 }
 
-impl Reader {
+impl LogReader {
     /// Starts at this mark.
-    pub fn new(from: Mark) -> Self {
+    pub fn new(from: LogPosition) -> Self {
         Self { from, at: from, window: Window::default() }
     }
 
     /// The next quantum's mark.
-    pub fn at(&self) -> Mark {
+    pub fn at(&self) -> LogPosition {
         self.at
     }
 
@@ -234,7 +239,7 @@ impl Reader {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn next(&mut self, log: &mut RingLog, store: &dyn Slots) -> Result<Option<Opened>> {
+    pub fn next(&mut self, log: &mut RingLog, store: &dyn Slots) -> Result<Option<OpenedQuantum>> {
         let number = self.at.number;
         if number - self.from.number == log.quanta {
             return Ok(None);
@@ -242,11 +247,11 @@ impl Reader {
         let mut sealed = self.window.get(store, log.form, log.quanta, number)?;
         let tag = tag_of(&sealed);
         let whole = log.sealer.open(&log.place(number), &mut sealed).is_ok();
-        let opened = Opened { form: log.form, sealed };
+        let opened = OpenedQuantum { form: log.form, sealed };
         let follows = opened.quantum().is_some_and(|it| it.before == self.at.before);
         match tag.filter(|_| whole && follows) {
             Some(before) => {
-                self.at = Mark { number: number + 1, before };
+                self.at = LogPosition { number: number + 1, before };
                 Ok(Some(opened))
             }
             None => Ok(None),
@@ -255,13 +260,13 @@ impl Reader {
 }
 
 /// A quantum that was read.
-pub struct Opened {
-    form: Form,
+pub struct OpenedQuantum {
+    form: QuantumForm,
     /// The sealed bytes, opened in place.
     sealed: Vec<u8>,
 }
 
-impl Opened {
+impl OpenedQuantum {
     /// Parses it; `None` for nonsense.
     pub fn quantum(&self) -> Option<Quantum<'_>> {
         let plain = self.sealed.get(SEAL_HEADER..self.sealed.len().checked_sub(TAG_BYTES)?)?;
@@ -278,7 +283,13 @@ struct Window {
 
 impl Window {
     /// A sealed copy of the quantum with this number.
-    fn get(&mut self, store: &dyn Slots, form: Form, quanta: u64, number: u64) -> Result<Vec<u8>> {
+    fn get(
+        &mut self,
+        store: &dyn Slots,
+        form: QuantumForm,
+        quanta: u64,
+        number: u64,
+    ) -> Result<Vec<u8>> {
         let size = form.bytes();
         let held = (self.bytes.len() / size) as u64;
         if number < self.first || number >= self.first + held {

@@ -1,9 +1,9 @@
 //! Opening a volume: the newest state, the access times, and the log beyond them.
 
 use super::header::layout;
-use super::log::{LOG_OBJECT, Mark, Opened, Reader};
+use super::log::{LOG_OBJECT, LogPosition, LogReader, OpenedQuantum};
 use super::options::{expect_objects, objects};
-use super::quantum::Entry;
+use super::quantum::QuantumEntry;
 use super::state::{STATE_OBJECT, State};
 use super::times;
 use super::volume::{ENGINE, SequentialVolume};
@@ -60,10 +60,10 @@ impl SequentialVolume {
 
     /// Finds the end of the log, checks it against what this computer knows, and begins the
     /// session.
-    fn expect_log(&mut self, state: &State) -> Result<Mark> {
+    fn expect_log(&mut self, state: &State) -> Result<LogPosition> {
         let from = state.log;
         let mut check = self.trust.log_check();
-        let mut reader = Reader::new(from);
+        let mut reader = LogReader::new(from);
         let mut writer = self.session.writer;
         refuse_other_log(state, from)?;
         while let Some(opened) = reader.next(&mut self.log, &*self.store)? {
@@ -110,14 +110,14 @@ impl SequentialVolume {
     }
 
     /// Replays the log: first the writes of the queue, then those beyond the state.
-    fn replay(&mut self, state: &State, end: Mark) -> Result<()> {
+    fn replay(&mut self, state: &State, end: LogPosition) -> Result<()> {
         let from = state.log;
         let turn_start = {
             let engine = self.engine();
             let schedule = engine.layout().schedule();
             engine.turn().0 * schedule.writes_per_flush() * schedule.queue_buckets()
         };
-        let (mut reader, mut found) = (Reader::new(from), false);
+        let (mut reader, mut found) = (LogReader::new(from), false);
         loop {
             let begin = reader.at();
             let Some(opened) = reader.next(&mut self.log, &*self.store)? else { break };
@@ -162,12 +162,12 @@ impl SequentialVolume {
     }
 
     /// Replays one entry of the log.
-    fn again(&mut self, entry: Entry<'_>) -> Result<()> {
+    fn again(&mut self, entry: QuantumEntry<'_>) -> Result<()> {
         let (block, content) = match entry {
-            Entry::Write(block, content) => (block, Some(content.to_vec())),
-            Entry::Discard(block) => (block, None),
-            Entry::Session(_) => return Ok(()),
-            Entry::Padding(count) => {
+            QuantumEntry::Write(block, content) => (block, Some(content.to_vec())),
+            QuantumEntry::Discard(block) => (block, None),
+            QuantumEntry::Session(_) => return Ok(()),
+            QuantumEntry::Padding(count) => {
                 for _ in 0..count {
                     let next = self.engine().next_again();
                     match next {
@@ -188,16 +188,16 @@ impl SequentialVolume {
 }
 
 /// The computer whose session begins with this quantum, if any.
-fn writer_in(opened: &Opened) -> Option<ComputerId> {
+fn writer_in(opened: &OpenedQuantum) -> Option<ComputerId> {
     opened.quantum()?.entries().flatten().find_map(|entry| match entry {
-        Entry::Session(computer) => Some(computer),
+        QuantumEntry::Session(computer) => Some(computer),
         _ => None,
     })
 }
 
 /// Refuses a log that differs, at the state's end, from the log under the state: both may be whole
 /// and begin alike.
-fn refuse_other_log(state: &State, at: Mark) -> Result<()> {
+fn refuse_other_log(state: &State, at: LogPosition) -> Result<()> {
     match &state.computers {
         Some(computers) if at.number == state.end && at.before != computers.end_tag => {
             let what = format!("{LOG_OBJECT} is of another history than {STATE_OBJECT}");

@@ -3,7 +3,7 @@
 use super::DISK_OBJECT;
 use super::header::{SequentialHeader, layout, parameters_of};
 use super::log::{LOG_OBJECT, RingLog};
-use super::quantum::Form;
+use super::quantum::QuantumForm;
 use super::state::{STATE_OBJECT, StatePlaces};
 use super::times::{self, TIMES_OBJECT};
 use crate::creation::{Cost, NewOptions};
@@ -82,7 +82,7 @@ impl SequentialOptions {
     pub fn written_per_byte(&self) -> Result<f64> {
         let layout =
             Layout::new(&self.engine).map_err(|error| Error::Invalid(error.to_string()))?;
-        let form = Form::of(&self.header());
+        let form = QuantumForm::of(&self.header());
         let log = form.bytes() as f64 / (form.writes * form.block_bytes) as f64;
         Ok(layout.cost().written + log)
     }
@@ -127,7 +127,7 @@ pub(super) fn objects(header: &SequentialHeader) -> Result<Vec<(&'static str, u6
     let engine_bytes = layout.state_bytes();
     let mut objects = vec![
         (DISK_OBJECT, layout.bytes()),
-        (LOG_OBJECT, RingLog::object_bytes(Form::of(header), header.log_quanta)),
+        (LOG_OBJECT, RingLog::object_bytes(QuantumForm::of(header), header.log_quanta)),
         (STATE_OBJECT, StatePlaces::object_bytes(engine_bytes, header.whole_table)),
     ];
     if header.engine.time_pages == 0 {

@@ -45,14 +45,14 @@ struct Head {
 
 /// The form of all quanta of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Form {
+pub struct QuantumForm {
     /// Bytes of a block.
     pub block_bytes: usize,
     /// Writes that fit in a quantum.
     pub writes: usize,
 }
 
-impl Form {
+impl QuantumForm {
     /// That of a volume.
     pub fn of(header: &SequentialHeader) -> Self {
         Self { block_bytes: header.engine.block_bytes, writes: header.quantum_writes as usize }
@@ -75,7 +75,7 @@ impl Form {
 
 /// One entry of a quantum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry<'a> {
+pub enum QuantumEntry<'a> {
     /// A block was written.
     Write(BlockId, &'a [u8]),
     /// A block was made absent.
@@ -88,7 +88,7 @@ pub enum Entry<'a> {
 
 /// A quantum being filled; the buffer has room for the seal.
 pub struct Filling {
-    form: Form,
+    form: QuantumForm,
     fixed: Fixed,
     entries: usize,
     buf: Vec<u8>,
@@ -96,7 +96,7 @@ pub struct Filling {
 
 impl Filling {
     /// An empty quantum; its first write has this number.
-    pub fn new(form: Form, first_write: u64) -> Self {
+    pub fn new(form: QuantumForm, first_write: u64) -> Self {
         let (first_write, root_len) = (U64::new(first_write), U32::new(NO_ROOT));
         let fixed = Fixed { first_write, root_len, ..Fixed::new_zeroed() };
         Self { form, fixed, entries: 0, buf: vec![0; form.bytes()] }
@@ -108,15 +108,15 @@ impl Filling {
     }
 
     /// Adds an entry; there must be room, and the content must be a block.
-    pub fn add(&mut self, entry: Entry<'_>) {
+    pub fn add(&mut self, entry: QuantumEntry<'_>) {
         let (kind, value) = match entry {
-            Entry::Write(block, content) => {
+            QuantumEntry::Write(block, content) => {
                 self.put(self.form.content_at(self.entries), content);
                 (WRITE, block.0)
             }
-            Entry::Discard(block) => (DISCARD, block.0),
-            Entry::Padding(count) => (PADDING, count),
-            Entry::Session(computer) => {
+            QuantumEntry::Discard(block) => (DISCARD, block.0),
+            QuantumEntry::Padding(count) => (PADDING, count),
+            QuantumEntry::Session(computer) => {
                 self.put(self.form.content_at(self.entries), &computer.0);
                 (SESSION, 0)
             }
@@ -164,7 +164,7 @@ pub struct Quantum<'a> {
 
 impl<'a> Quantum<'a> {
     /// Parses an opened quantum; `None` for nonsense.
-    pub fn parse(form: Form, plain: &'a [u8]) -> Option<Self> {
+    pub fn parse(form: QuantumForm, plain: &'a [u8]) -> Option<Self> {
         if plain.len() != form.bytes() - SEAL_OVERHEAD {
             return None;
         }
@@ -182,14 +182,14 @@ impl<'a> Quantum<'a> {
     }
 
     /// Its entries in order; `None` for nonsense.
-    pub fn entries(&self) -> impl Iterator<Item = Option<Entry<'a>>> + use<'a> {
+    pub fn entries(&self) -> impl Iterator<Item = Option<QuantumEntry<'a>>> + use<'a> {
         self.heads.iter().zip(self.contents.clone()).map(|(head, content)| {
             let value = head.value.get();
             match head.kind.get() {
-                WRITE => Some(Entry::Write(BlockId(value), content)),
-                DISCARD => Some(Entry::Discard(BlockId(value))),
-                PADDING => Some(Entry::Padding(value)),
-                SESSION => Some(Entry::Session(ComputerId(*content.first_chunk()?))),
+                WRITE => Some(QuantumEntry::Write(BlockId(value), content)),
+                DISCARD => Some(QuantumEntry::Discard(BlockId(value))),
+                PADDING => Some(QuantumEntry::Padding(value)),
+                SESSION => Some(QuantumEntry::Session(ComputerId(*content.first_chunk()?))),
                 _ => None,
             }
         })
@@ -202,14 +202,14 @@ mod tests {
 
     #[test]
     fn a_quantum_says_what_was_put_into_it() {
-        let form = Form { block_bytes: 64, writes: 5 };
+        let form = QuantumForm { block_bytes: 64, writes: 5 };
         let mut filling = Filling::new(form, 77);
         let content = [9; 64];
         let entries = [
-            Entry::Write(BlockId(3), &content),
-            Entry::Discard(BlockId(4)),
-            Entry::Padding(500),
-            Entry::Session(ComputerId([7; 16])),
+            QuantumEntry::Write(BlockId(3), &content),
+            QuantumEntry::Discard(BlockId(4)),
+            QuantumEntry::Padding(500),
+            QuantumEntry::Session(ComputerId([7; 16])),
         ];
         entries.iter().for_each(|entry| filling.add(*entry));
         assert!(!filling.is_full());
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn without_a_root_there_is_none() {
-        let form = Form { block_bytes: 4096, writes: 15 };
+        let form = QuantumForm { block_bytes: 4096, writes: 15 };
         assert_eq!(form.bytes(), 64 << 10);
         let buf = Filling::new(form, 0).finish(Tag::default(), 0);
         let quantum = Quantum::parse(form, &buf[SEAL_HEADER..buf.len() - TAG_BYTES]);

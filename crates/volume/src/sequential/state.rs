@@ -5,7 +5,7 @@
 //! ends with the engine's state; a volume whose last page has no room for more stays with it.
 
 use super::PAGE;
-use super::log::Mark;
+use super::log::LogPosition;
 use crate::block::StoredRoot;
 use crate::trust::{ComputerId, MOST_ROWS, Table};
 use crate::{Error, Result};
@@ -46,7 +46,7 @@ pub struct State {
     /// Its number.
     pub epoch: u64,
     /// The first quantum with a write that a restart loses.
-    pub log: Mark,
+    pub log: LogPosition,
     /// Where the log ended.
     pub end: u64,
     /// The identity of the access times kept beside it, if any.
@@ -108,7 +108,7 @@ impl State {
         if ![VERSION, WITHOUT_TABLE].contains(&version) {
             return Err(Error::Unsupported("the state has an unknown version".into()));
         }
-        let log = Mark { number: fixed.log_number.get(), before: Tag(fixed.log_tag) };
+        let log = LogPosition { number: fixed.log_number.get(), before: Tag(fixed.log_tag) };
         if [epoch, log.number, end].iter().any(|&count| count > MOST_COUNT) {
             return Err(broken());
         }

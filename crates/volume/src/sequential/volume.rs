@@ -3,9 +3,9 @@
 use super::disk::hands;
 use super::header::{SequentialHeader, check, layout};
 use super::info::SequentialInfo;
-use super::log::{LOG_OBJECT, Mark, RingLog};
+use super::log::{LOG_OBJECT, LogPosition, RingLog};
 use super::options::SequentialOptions;
-use super::quantum::{Entry, Form};
+use super::quantum::{QuantumEntry, QuantumForm};
 use super::shared::Shared;
 use super::state::{Computers, State, StatePlaces};
 use super::{DISK_OBJECT, times};
@@ -64,7 +64,7 @@ pub(super) struct Newest {
     /// The end of the log when it was written.
     pub state_end: u64,
     /// Where the logs of the previous turn and of this one begin.
-    pub turns: [Mark; 2],
+    pub turns: [LogPosition; 2],
 }
 
 /// What this session did.
@@ -126,7 +126,7 @@ impl SequentialVolume {
         let mut trust = Trust::take(volume, &mut options)?;
         trust.limit_rows(states.rows());
         Ok(Self {
-            log: RingLog::new(volume, log, Form::of(&layout), layout.log_quanta),
+            log: RingLog::new(volume, log, QuantumForm::of(&layout), layout.log_quanta),
             states,
             times_sealer: sealer(master.times_root(volume)),
             shared: Arc::new(Shared::new(Arc::clone(&store), engine)),
@@ -166,8 +166,8 @@ impl SequentialVolume {
     pub(super) fn write_block(&mut self, block: BlockId, content: Option<Vec<u8>>) -> Result<()> {
         self.begin_writing()?;
         let entry = match &content {
-            Some(content) => Entry::Write(block, content),
-            None => Entry::Discard(block),
+            Some(content) => QuantumEntry::Write(block, content),
+            None => QuantumEntry::Discard(block),
         };
         let number = self.engine().writes();
         self.log.add(&*self.store, number, entry)?;
@@ -228,7 +228,7 @@ impl SequentialVolume {
         };
         let left = turn - writes % turn;
         self.begin_writing()?;
-        self.log.add(&*self.store, writes, Entry::Padding(left))?;
+        self.log.add(&*self.store, writes, QuantumEntry::Padding(left))?;
         self.pad(left)
     }
 
@@ -285,7 +285,7 @@ impl SequentialVolume {
         }
         self.hand_over(computer, self.log.end().number);
         let number = self.engine().writes();
-        self.log.add(&*self.store, number, Entry::Session(computer))
+        self.log.add(&*self.store, number, QuantumEntry::Session(computer))
     }
 
     /// The computers for the next state.
@@ -380,7 +380,7 @@ impl SequentialVolume {
         SequentialInfo {
             fan_outs: self.header.engine.fan_outs(),
             queue_bytes: self.header.engine.queue_blocks() * self.header.engine.block_bytes as u64,
-            log_bytes: RingLog::object_bytes(Form::of(&self.header), self.header.log_quanta),
+            log_bytes: RingLog::object_bytes(QuantumForm::of(&self.header), self.header.log_quanta),
             disk_bytes: layout.bytes(),
             written_per_byte: layout.cost().written,
             map_on_disk: self.header.engine.time_pages > 0,

@@ -26,7 +26,7 @@ const TRIES: usize = 3;
 /// How sessions begin in a store. All computers must go the same way: it is a property of the
 /// volume, not of how one of them reaches the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum ClaimMode {
     /// The store creates exclusively.
     Create,
     /// The store stores and lists.
@@ -91,7 +91,7 @@ pub fn open(
 /// A store's claims.
 pub struct Claims<'a> {
     pub store: &'a dyn Objects,
-    pub way: Way,
+    pub way: ClaimMode,
 }
 
 impl Claims<'_> {
@@ -101,11 +101,11 @@ impl Claims<'_> {
     /// Those of the store.
     pub fn largest(&self, hint: u64) -> Result<u64> {
         match self.way {
-            Way::Create => largest(hint, names::MOST_NUMBER, |numbers| {
+            ClaimMode::Create => largest(hint, names::MOST_NUMBER, |numbers| {
                 let claims: Vec<String> = numbers.iter().map(|&at| names::claim(at)).collect();
                 there(self.store, &claims)
             }),
-            Way::Alone => {
+            ClaimMode::Alone => {
                 Ok(self.listed(CLAIMS)?.iter().map(|id| id.number).max().unwrap_or_default())
             }
         }
@@ -127,9 +127,9 @@ impl Claims<'_> {
     pub fn claimed(&self, number: u64) -> Result<bool> {
         let name = names::claim(number);
         match self.way {
-            Way::Create => Ok(self.store.len(&name)?.is_some()),
+            ClaimMode::Create => Ok(self.store.len(&name)?.is_some()),
             // What does not parse counts too: it may be a claim of a later version.
-            Way::Alone => Ok(!self.store.list_under(&name)?.is_empty()),
+            ClaimMode::Alone => Ok(!self.store.list_under(&name)?.is_empty()),
         }
     }
 
@@ -173,8 +173,8 @@ impl Claims<'_> {
     /// Those of the store.
     pub fn who(&self, vault: &mut Vault, id: SessionId) -> Result<Option<Who>> {
         let object = match self.way {
-            Way::Create => names::claim(id.number),
-            Way::Alone => id.claim(),
+            ClaimMode::Create => names::claim(id.number),
+            ClaimMode::Alone => id.claim(),
         };
         let mut buf = [0; CLAIM_BYTES];
         let read = self.store.read(&mut [ReadAt { object: &object, offset: 0, buf: &mut buf }]);
@@ -189,8 +189,8 @@ impl Claims<'_> {
     pub fn claim(&self, vault: &mut Vault, id: SessionId, who: &Who) -> Result<bool> {
         let bytes = seal(vault, Kind::Claim, id, who)?;
         match self.way {
-            Way::Create => self.create(vault, id, &bytes),
-            Way::Alone => self.list_after_put(id, &bytes),
+            ClaimMode::Create => self.create(vault, id, &bytes),
+            ClaimMode::Alone => self.list_after_put(id, &bytes),
         }
     }
 

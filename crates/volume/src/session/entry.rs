@@ -124,7 +124,7 @@ pub struct Draft<'a> {
 
 /// An opened entry.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct SessionEntry {
     pub mark: Mark,
     /// The tag of the one before it.
     pub before: Tag,
@@ -166,7 +166,7 @@ impl Draft<'_> {
     }
 }
 
-impl Entry {
+impl SessionEntry {
     /// Whether an object of this length may be an entry.
     pub fn has_length(len: u64) -> bool {
         let whole = usize::try_from(len).is_ok_and(|len| len % PAGE == 0 && len <= MOST);

@@ -12,10 +12,10 @@
 //! an honest store there is none, so it ends the reading unless the caller accepts the loss.
 
 use super::ask::{found, lens, there};
-use super::claim::{Claims, Way};
-use super::entry::{BEGIN, COMMIT, Entry, Mark, RELEASE, Start};
+use super::claim::{ClaimMode, Claims};
+use super::entry::{BEGIN, COMMIT, Mark, RELEASE, SessionEntry, Start};
 use super::names::{CLAIMS, MOST_INDEX, SessionId};
-use super::planted::{Fault, Planted};
+use super::planted::{Planted, PlantedFault};
 use super::pointer::{self, POINTER_BYTES};
 use super::search::{SIDE, largest};
 use super::vault::Vault;
@@ -46,9 +46,9 @@ pub struct History {
 }
 
 /// Reads the sessions of a store.
-pub struct Reader<'a> {
+pub struct HistoryReader<'a> {
     pub store: &'a dyn Objects,
-    pub way: Way,
+    pub way: ClaimMode,
     pub vault: &'a mut Vault,
     /// Claims that do not open count as those of sessions without entries.
     pub accept_gaps: bool,
@@ -58,12 +58,12 @@ pub struct Reader<'a> {
 
 /// Entries of a session, in order.
 pub(super) struct Run {
-    pub entries: Vec<Entry>,
+    pub entries: Vec<SessionEntry>,
     /// Whether the first is a commit.
     from_commit: bool,
 }
 
-impl Reader<'_> {
+impl HistoryReader<'_> {
     /// The history before the session with this number.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ impl Reader<'_> {
             if entry.kind != COMMIT {
                 continue;
             }
-            let any = self.planted.is(Fault::AnyCheckpoint);
+            let any = self.planted.is(PlantedFault::AnyCheckpoint);
             if !any && !(self.stands)(self.store, entry.mark.session, &entry.payload)? {
                 break;
             }
@@ -134,7 +134,7 @@ impl Reader<'_> {
 
     /// The claims before a number, from the newest on.
     pub(super) fn groups(&self, number: u64) -> Result<Groups> {
-        if self.way == Way::Create {
+        if self.way == ClaimMode::Create {
             return Ok(Groups::Named { next: number, side: Vec::new() });
         }
         let claims = Claims { store: self.store, way: self.way };
@@ -197,7 +197,7 @@ impl Reader<'_> {
 
     /// The entries of the session before that of a first entry, from the commit that it names or
     /// from the first, up to the last that counts. `None` if there is none before it.
-    fn before(&mut self, first: &Entry) -> Result<Option<Run>> {
+    fn before(&mut self, first: &SessionEntry) -> Result<Option<Run>> {
         let start = first.start().ok_or_else(|| tampered("a session's first entry is gone"))?;
         let Some(parent) = start.parent else { return Ok(None) };
         if parent.session.number >= first.mark.session.number || parent.tag != first.before {
@@ -216,9 +216,14 @@ impl Reader<'_> {
     }
 
     /// A session's entries from a number on: up to `last`, or to the first that does not open.
-    fn entries(&mut self, id: SessionId, from: u64, last: Option<Mark>) -> Result<Vec<Entry>> {
+    fn entries(
+        &mut self,
+        id: SessionId,
+        from: u64,
+        last: Option<Mark>,
+    ) -> Result<Vec<SessionEntry>> {
         let end = last.map_or(MOST_INDEX, |last| last.index);
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<SessionEntry> = Vec::new();
         let mut next = from;
         while next <= end {
             let batch = self.batch(id, next, BATCH.min(end - next + 1))?;
@@ -242,10 +247,11 @@ impl Reader<'_> {
     }
 
     /// Entries side by side, each if it opens.
-    fn batch(&mut self, id: SessionId, from: u64, count: u64) -> Result<Vec<Option<Entry>>> {
+    fn batch(&mut self, id: SessionId, from: u64, count: u64) -> Result<Vec<Option<SessionEntry>>> {
         let names: Vec<String> = (from..from + count).map(|index| id.entry(index)).collect();
         let lens = lens(self.store, &names)?;
-        let fits = |len: &Option<u64>| len.filter(|&len| Entry::has_length(len)).unwrap_or(0);
+        let fits =
+            |len: &Option<u64>| len.filter(|&len| SessionEntry::has_length(len)).unwrap_or(0);
         let mut buffers: Vec<Vec<u8>> =
             lens.iter().map(|len| vec![0; fits(len) as usize]).collect();
         let mut reads: Vec<ReadAt<'_>> = names
@@ -265,7 +271,7 @@ impl Reader<'_> {
                         offset: 0,
                         buf: &mut buf,
                     }]))?);
-            let entry = there.then(|| Entry::open(self.vault, id, index, buf)).flatten();
+            let entry = there.then(|| SessionEntry::open(self.vault, id, index, buf)).flatten();
             entries.push(entry);
         }
         Ok(entries)
@@ -284,7 +290,7 @@ impl Groups {
     /// The next number, and the sessions that claimed it: `None` if that does not open.
     pub fn next(
         &mut self,
-        reader: &mut Reader<'_>,
+        reader: &mut HistoryReader<'_>,
     ) -> Result<Option<(u64, Option<Vec<SessionId>>)>> {
         match self {
             Self::Listed(listed) => Ok(listed.pop_last().map(|(number, ids)| (number, Some(ids)))),
@@ -302,7 +308,7 @@ impl Groups {
 }
 
 /// What follows the commit at this place.
-fn collect(mut entries: Vec<Entry>, commit: Option<usize>) -> History {
+fn collect(mut entries: Vec<SessionEntry>, commit: Option<usize>) -> History {
     let last = entries.last();
     let mut history = History {
         parent: last.map(|entry| entry.mark),

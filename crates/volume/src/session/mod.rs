@@ -30,10 +30,10 @@ mod tests;
 mod vault;
 mod writer;
 
-pub use claim::{Way, Who};
+pub use claim::{ClaimMode, Who};
 pub use entry::{COMMIT, FIRST_KIND, Mark};
 pub use history::History;
 pub use names::{SessionId, hex, is_object, is_of_session};
 pub use planted::Planted;
 pub use vault::Vault;
-pub use writer::{Opening, Session};
+pub use writer::{OwnSession, SessionOpening};

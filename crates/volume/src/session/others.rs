@@ -8,13 +8,13 @@
 //! with an entry.
 
 use super::ask::found;
-use super::claim::{self, CLAIM_BYTES, Claims, Way, Who};
+use super::claim::{self, CLAIM_BYTES, ClaimMode, Claims, Who};
 use super::entry::{Mark, RELEASE};
-use super::history::Reader;
+use super::history::HistoryReader;
 use super::names::SessionId;
 use super::vault::Vault;
 use crate::environment::Clock;
-use crate::options::{OnWait, Waiting};
+use crate::options::{HolderNotice, OnWait};
 use crate::trust::ComputerId;
 use crate::{Error, Result};
 use oblivio_crypto::Kind;
@@ -38,7 +38,7 @@ pub struct Holder {
     pub released: bool,
 }
 
-impl Reader<'_> {
+impl HistoryReader<'_> {
     /// Who has the volume: the newest session before this number that made an entry, or one of
     /// another computer after it that is about to. `None` if there was never one.
     ///
@@ -73,8 +73,8 @@ impl Reader<'_> {
 }
 
 /// A computer that asks for the volume.
-pub struct Asking<'a> {
-    pub reader: Reader<'a>,
+pub struct OtherComputer<'a> {
+    pub reader: HistoryReader<'a>,
     pub clock: &'a dyn Clock,
     pub who: &'a Who,
     /// The identity of this computer's session before.
@@ -83,7 +83,7 @@ pub struct Asking<'a> {
     pub hint: &'a mut u64,
 }
 
-impl Asking<'_> {
+impl OtherComputer<'_> {
     /// Waits until no other computer is at work with the volume, as far as that shows.
     ///
     /// # Errors
@@ -112,7 +112,8 @@ impl Asking<'_> {
                 return Ok(());
             }
             let host = holder.who.as_ref().map_or("another computer", |who| who.host.as_str());
-            let waiting = Waiting { host: host.into(), waited: now.saturating_sub(begun), silent };
+            let waiting =
+                HolderNotice { host: host.into(), waited: now.saturating_sub(begun), silent };
             if !on_wait(&waiting) {
                 return Err(Error::Held(waiting.host));
             }
@@ -133,15 +134,15 @@ impl Asking<'_> {
 
     /// Asks a session for the volume, unless somebody did.
     fn ask(&mut self, session: SessionId) -> Result<()> {
-        let Reader { store, way, vault, .. } = &mut self.reader;
+        let HistoryReader { store, way, vault, .. } = &mut self.reader;
         let name = session.want();
         if store.len(&name)?.is_some() {
             return Ok(());
         }
         let bytes = claim::seal(vault, Kind::Want, session, self.who)?;
         let mode = match way {
-            Way::Create => PutMode::IfAbsent,
-            Way::Alone => PutMode::Replace,
+            ClaimMode::Create => PutMode::IfAbsent,
+            ClaimMode::Alone => PutMode::Replace,
         };
         match store.put(&name, &bytes, mode) {
             Ok(()) | Err(StoreError::Exists { .. }) => Ok(()),

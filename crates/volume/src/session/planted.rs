@@ -2,7 +2,7 @@
 
 /// What a session does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum PlantedFault {
     /// It does not look after an entry.
     NoLook,
     /// It looks before it stores an entry.
@@ -24,16 +24,16 @@ pub enum Fault {
 
 /// The fault of a session. Outside of tests there is none.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Planted(#[cfg(test)] pub Option<Fault>);
+pub struct Planted(#[cfg(test)] pub Option<PlantedFault>);
 
 impl Planted {
     #[cfg(test)]
-    pub fn is(self, fault: Fault) -> bool {
+    pub fn is(self, fault: PlantedFault) -> bool {
         self.0 == Some(fault)
     }
 
     #[cfg(not(test))]
-    pub fn is(self, _: Fault) -> bool {
+    pub fn is(self, _: PlantedFault) -> bool {
         false
     }
 }

@@ -1,7 +1,7 @@
 //! Sessions over a store in memory: what each starts from, and what damage does.
 
 use super::claim;
-use super::entry::{Draft, Entry, Mark};
+use super::entry::{Draft, Mark, SessionEntry};
 use super::planted::Planted;
 use super::pointer::{self, POINTER_BYTES};
 use super::*;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 const VOLUME: VolumeId = VolumeId([7; 16]);
 const NOTE: u64 = FIRST_KIND;
-const BOTH: [Way; 2] = [Way::Create, Way::Alone];
+const BOTH: [ClaimMode; 2] = [ClaimMode::Create, ClaimMode::Alone];
 
 fn vault(seed: u64) -> Vault {
     let sealer = Sealer::new(SealRoot::from_seed(1), Box::new(SeededEntropy::new(seed)));
@@ -29,18 +29,18 @@ fn who() -> Who {
 /// Computers before one store. Each session draws from a seed of its own.
 struct World {
     store: Arc<MemoryStore>,
-    way: Way,
+    way: ClaimMode,
     seed: u64,
 }
 
 impl World {
-    fn new(way: Way) -> Self {
+    fn new(way: ClaimMode) -> Self {
         Self { store: Arc::default(), way, seed: 0 }
     }
 
-    fn opening(&mut self) -> Opening {
+    fn opening(&mut self) -> SessionOpening {
         self.seed += 1;
-        Opening {
+        SessionOpening {
             store: self.store.clone(),
             way: self.way,
             vault: vault(self.seed),
@@ -55,12 +55,12 @@ impl World {
         }
     }
 
-    fn begin(&mut self) -> Result<(Session, History)> {
+    fn begin(&mut self) -> Result<(OwnSession, History)> {
         self.opening().begin()
     }
 
     /// A session that has started.
-    fn start(&mut self) -> (Session, History) {
+    fn start(&mut self) -> (OwnSession, History) {
         let (mut session, history) = self.begin().unwrap();
         session.start(b"").unwrap();
         (session, history)
@@ -210,7 +210,7 @@ fn a_claim_that_was_stored_without_an_answer_is_known_again() {
 
 #[test]
 fn two_claims_to_one_number_begin_no_session() {
-    let mut world = World::new(Way::Alone);
+    let mut world = World::new(ClaimMode::Alone);
     let other = SessionId { number: 1, random: 5 };
     world.store.put(&other.claim(), b"torn", PutMode::Replace).unwrap();
     let mut late = world.opening();
@@ -218,14 +218,14 @@ fn two_claims_to_one_number_begin_no_session() {
     let (session, history) = late.begin().unwrap();
     assert_eq!((session.id().number, history.parent), (2, None));
     // It came between: who then sees two, goes on to the next number.
-    let claims = claim::Claims { store: &*world.store, way: Way::Alone };
+    let claims = claim::Claims { store: &*world.store, way: ClaimMode::Alone };
     let third = SessionId { number: 2, random: 9 };
     assert!(!claims.claim(&mut vault(9), third, &who()).unwrap());
 }
 
 #[test]
 fn a_damaged_claim_is_a_taken_number_and_hides_nothing_silently() {
-    let mut world = World::new(Way::Create);
+    let mut world = World::new(ClaimMode::Create);
     world.start().0.append(NOTE, b"a", 0).unwrap();
     let (mut two, _) = world.start();
     two.append(NOTE, b"b", 0).unwrap();
@@ -263,7 +263,7 @@ fn damaged_entries_end_a_history_or_are_found() {
 
 #[test]
 fn a_hole_of_entries_sent_side_by_side_ends_a_history() {
-    let mut world = World::new(Way::Create);
+    let mut world = World::new(ClaimMode::Create);
     let (mut one, _) = world.start();
     for note in [b"a", b"b", b"c"] {
         one.send(NOTE, note, 0).unwrap();
@@ -319,8 +319,8 @@ fn entries_have_size_classes_and_exact_payloads() {
         let payload = vec![0; len];
         let draft = Draft { before, settled: 0, kind: NOTE, payload: &payload, least };
         let (mark, bytes) = draft.seal(&mut vault).unwrap();
-        assert_eq!((bytes.len(), Entry::has_length(bytes.len() as u64)), (stored, true));
-        let entry = Entry::open(&mut vault, session, 1, bytes).unwrap();
+        assert_eq!((bytes.len(), SessionEntry::has_length(bytes.len() as u64)), (stored, true));
+        let entry = SessionEntry::open(&mut vault, session, 1, bytes).unwrap();
         assert_eq!((entry.mark, entry.before), (mark, before.tag));
         assert_eq!((entry.kind, entry.payload.len()), (NOTE, len));
     }
@@ -335,7 +335,7 @@ fn no_bytes_make_a_reader_panic() {
     let session = SessionId { number: 3, random: 4 };
     for len in (0..200).chain([1023, 1024, 1025, 4096, 8192]) {
         let mut bytes = seeded.bytes(len);
-        assert!(Entry::open(&mut vault, session, 1, bytes.clone()).is_none());
+        assert!(SessionEntry::open(&mut vault, session, 1, bytes.clone()).is_none());
         assert!(pointer::open(&mut vault, session, 1, &mut bytes.clone()).is_none());
         assert!(claim::open(&mut vault, Kind::Claim, 3, &mut bytes).is_none());
     }

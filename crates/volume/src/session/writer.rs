@@ -1,11 +1,11 @@
 //! A session of this computer: it begins, stores entries in order, and ends when another began.
 
-use super::claim::{Claims, Way, Who};
+use super::claim::{ClaimMode, Claims, Who};
 use super::entry::{BEAT, BEGIN, COMMIT, Draft, FIRST_KIND, Mark, RELEASE, Start};
-use super::history::{History, Reader, Stands};
+use super::history::{History, HistoryReader, Stands};
 use super::names::{self, SessionId};
-use super::others::{self, Asking, Holder};
-use super::planted::{Fault, Planted};
+use super::others::{self, Holder, OtherComputer};
+use super::planted::{Planted, PlantedFault};
 use super::pointer;
 use super::vault::Vault;
 use crate::environment::Environment;
@@ -22,9 +22,9 @@ const ATTEMPTS: u32 = 40;
 /// The first pause between two; it doubles, to 64 times that.
 const PAUSE: Duration = Duration::from_millis(50);
 /// How a session begins.
-pub struct Opening {
+pub struct SessionOpening {
     pub store: Arc<dyn Objects>,
-    pub way: Way,
+    pub way: ClaimMode,
     pub vault: Vault,
     pub environment: Environment,
     pub who: Who,
@@ -42,7 +42,7 @@ pub struct Opening {
     pub planted: Planted,
 }
 
-impl Opening {
+impl SessionOpening {
     /// Takes the next number, then reads the history. Nothing is shown to the store yet that could
     /// be shown again: call [`Session::start`] before any read that follows from it.
     ///
@@ -50,17 +50,17 @@ impl Opening {
     /// `Overtaken` if another computer began meanwhile, `Busy` if others kept on taking the number.
     /// `Held` if another one goes on with the volume. `Tampered` if something is gone or damaged
     /// that an honest store has. Those of the store.
-    pub fn begin(mut self) -> Result<(Session, History)> {
+    pub fn begin(mut self) -> Result<(OwnSession, History)> {
         if let Some(mut on_wait) = self.on_wait.take() {
             self.asking().wait(&mut on_wait)?;
         }
-        let early = self.planted.is(Fault::EarlyRead).then(|| self.peek()).transpose()?;
+        let early = self.planted.is(PlantedFault::EarlyRead).then(|| self.peek()).transpose()?;
         let id = self.take()?;
         let history = match early {
             Some(history) => Ok(history),
             None => self.read(id.number),
         };
-        let mut session = Session::new(self, id);
+        let mut session = OwnSession::new(self, id);
         // Reading may fail only because a later session deletes.
         session.look()?;
         let history = history?;
@@ -91,12 +91,13 @@ impl Opening {
     }
 
     /// What reads the sessions so far, and asks the last one.
-    fn asking(&mut self) -> Asking<'_> {
+    fn asking(&mut self) -> OtherComputer<'_> {
         let Self { store, way, vault, accept_gaps, stands, planted, .. } = self;
         let (store, way, stands, planted) = (&**store, *way, *stands, *planted);
-        let reader = Reader { store, way, vault, accept_gaps: *accept_gaps, stands, planted };
+        let reader =
+            HistoryReader { store, way, vault, accept_gaps: *accept_gaps, stands, planted };
         let (clock, was) = (&*self.environment.clock, self.was);
-        Asking { reader, clock, who: &self.who, was, hint: &mut self.hint }
+        OtherComputer { reader, clock, who: &self.who, was, hint: &mut self.hint }
     }
 
     /// Takes a number. Each attempt has a random part of its own, so an attempt that failed never
@@ -129,9 +130,9 @@ struct Sent {
 }
 
 /// A session of this computer.
-pub struct Session {
+pub struct OwnSession {
     store: Arc<dyn Objects>,
-    way: Way,
+    way: ClaimMode,
     vault: Vault,
     id: SessionId,
     planted: Planted,
@@ -151,9 +152,9 @@ pub struct Session {
     overtaken: bool,
 }
 
-impl Session {
-    fn new(opening: Opening, id: SessionId) -> Self {
-        let Opening { store, way, vault, planted, .. } = opening;
+impl OwnSession {
+    fn new(opening: SessionOpening, id: SessionId) -> Self {
+        let SessionOpening { store, way, vault, planted, .. } = opening;
         Self {
             store,
             way,
@@ -230,7 +231,7 @@ impl Session {
         self.failed = stored.is_err();
         stored?;
         self.sent.clear();
-        if !self.planted.is(Fault::NoLook) && !self.planted.is(Fault::EarlyLook) {
+        if !self.planted.is(PlantedFault::NoLook) && !self.planted.is(PlantedFault::EarlyLook) {
             self.look()?;
         }
         self.settled = self.last.index;
@@ -266,7 +267,7 @@ impl Session {
         // The pointer before was answered, or a late copy could be the newest for a while.
         self.settle()?;
         self.confirmed += 1;
-        let nth = if self.planted.is(Fault::PointerInPlace) { 1 } else { self.confirmed };
+        let nth = if self.planted.is(PlantedFault::PointerInPlace) { 1 } else { self.confirmed };
         let bytes = pointer::seal(&mut self.vault, nth, checkpoint)?;
         self.begin(Sent { name: self.id.pointer(nth), bytes });
         Ok(())
@@ -290,8 +291,8 @@ impl Session {
     pub fn delete(&mut self, names: &[&str]) -> Result<()> {
         self.check()?;
         match () {
-            () if self.planted.is(Fault::BlindDelete) => {}
-            () if self.planted.is(Fault::EarlyDelete) => self.look()?,
+            () if self.planted.is(PlantedFault::BlindDelete) => {}
+            () if self.planted.is(PlantedFault::EarlyDelete) => self.look()?,
             () => self.settle()?,
         }
         Ok(self.store.delete(names)?)
@@ -363,7 +364,7 @@ impl Session {
         if (self.last.index == 0) != (kind == BEGIN) {
             return Err(Error::Invalid("a session starts once, before its other entries".into()));
         }
-        if self.planted.is(Fault::EarlyLook) {
+        if self.planted.is(PlantedFault::EarlyLook) {
             self.look()?;
         }
         let draft = Draft { before: self.last, settled: self.settled, kind, payload, least };

@@ -3,7 +3,7 @@
 use super::pacer::Pacer;
 
 /// The account of a commit interval, of the caller's operation, and of the pace.
-pub struct Account {
+pub struct TreeAccount {
     /// The last commit, and what came since.
     pub(crate) since: Since,
     /// The constant rate of accesses, if any.
@@ -27,7 +27,7 @@ pub(crate) struct Padding {
     pub noted: usize,
 }
 
-impl Account {
+impl TreeAccount {
     /// Of a volume that is not open yet.
     pub(crate) fn new(pacer: Option<Pacer>) -> Self {
         Self { since: Since::default(), pacer, accesses: 0, padding: Padding::default() }

@@ -11,10 +11,10 @@ use crate::records::journal::{Journal, PAGE};
 use crate::records::record::{Record, intent, parse, resize, sync};
 use crate::records::state::StateLog;
 use crate::records::writes::Writes;
-use crate::tree::account::Account;
+use crate::tree::account::TreeAccount;
 use crate::tree::header::{config, slot_align, with_limit};
 use crate::tree::slab::{Slab, SlotTable};
-use crate::tree::state::{Parts, Slots, begin};
+use crate::tree::state::{ChangedSlots, Parts, begin};
 use crate::trust::{Act, Keep, LogMark, MOST_ROWS, Trust, beside_damage};
 use crate::{Opening, Result};
 use oblivio_crypto::{Sealer, VolumeId};
@@ -23,7 +23,7 @@ use oblivio_store::Store;
 use std::sync::Arc;
 
 /// The engine and everything of it in the store.
-pub struct Ledger {
+pub struct TreeLedger {
     pub(crate) store: Arc<dyn Store>,
     volume: VolumeId,
     pub(crate) engine: TreeOram,
@@ -37,7 +37,7 @@ pub struct Ledger {
     pub(crate) limit: Limit,
 }
 
-impl Ledger {
+impl TreeLedger {
     /// Of an engine that holds nothing yet.
     pub(crate) fn new(
         opening: &Opening<'_, Arc<dyn Store>>,
@@ -104,11 +104,11 @@ impl Ledger {
         self.slab.sync(&*self.store)?;
         let table = self.trust.commit_act(self.state.record().epoch() + 1)?.to_bytes(MOST_ROWS);
         let record = if self.state.wants_checkpoint() {
-            let mut out = begin(&self.root, &table, Slots::All(Box::new(self.slab.table())));
+            let mut out = begin(&self.root, &table, ChangedSlots::All(Box::new(self.slab.table())));
             self.engine.checkpoint(&mut out);
             self.state.write_checkpoint(&*self.store, out)?
         } else {
-            let mut out = begin(&self.root, &table, Slots::Changed(self.slab.changes()));
+            let mut out = begin(&self.root, &table, ChangedSlots::Changed(self.slab.changes()));
             self.engine.delta(&mut out);
             self.state.write_delta(&*self.store, out)?
         };
@@ -153,8 +153,8 @@ impl Ledger {
     }
 }
 
-impl core::Ledger for Ledger {
-    type Account = Account;
+impl core::Ledger for TreeLedger {
+    type Account = TreeAccount;
 
     fn engine(&self) -> &TreeOram {
         &self.engine

@@ -5,7 +5,7 @@
 
 mod account;
 mod buckets;
-mod due;
+mod decisions;
 pub(crate) mod header;
 mod idle;
 mod info;

@@ -140,7 +140,7 @@ mod tests {
     use crate::options::Pace;
     use crate::{BlockSpace, CreateOptions, OpenOptions};
     use oblivio_crypto::{KdfParams, Passphrase};
-    use oblivio_store::record::{Event, Op};
+    use oblivio_store::record::{CallKind, StoreEvent};
     use oblivio_store::{MemoryStore, RecordStore, Store};
     use std::sync::Arc;
 
@@ -167,8 +167,8 @@ mod tests {
     fn shape(store: &RecordStore<MemoryStore>) -> Vec<String> {
         let mut events = store.take();
         events.retain(|event| !event.object.starts_with("slab"));
-        let len = |event: &Event| if &*event.object == "journal" { event.len } else { 0 };
-        let line = |event: &Event| format!("{:?} {} {}", event.op, event.object, len(event));
+        let len = |event: &StoreEvent| if &*event.object == "journal" { event.len } else { 0 };
+        let line = |event: &StoreEvent| format!("{:?} {} {}", event.op, event.object, len(event));
         events.iter().map(line).collect()
     }
 
@@ -215,7 +215,10 @@ mod tests {
         let events: Vec<_> = store.take();
         let journal = events.iter().filter(|event| &*event.object == "journal");
         let ops: Vec<_> = journal.clone().map(|event| event.op).collect();
-        assert!(ops.chunks_exact(2).all(|ops| ops == [Op::Write, Op::Sync]), "each is durable");
+        assert!(
+            ops.chunks_exact(2).all(|ops| ops == [CallKind::Write, CallKind::Sync]),
+            "each is durable"
+        );
         // Offsets, not lengths: zeros behind a record that extends the journal depend on its place.
         let offsets: Vec<_> = journal.step_by(2).map(|event| event.offset).collect();
         let len = |at: usize| offsets[at + 1].checked_sub(offsets[at]);

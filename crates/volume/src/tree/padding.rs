@@ -10,7 +10,7 @@
 use crate::Result;
 use crate::block::Least;
 use crate::core::{Policy, SYNC_BYTES};
-use crate::records::writes::Entry;
+use crate::records::writes::WriteEntry;
 use crate::tree::account::Padding;
 use crate::tree::tuning::{JOURNAL_WITHIN, PAD_BATCH, PATHS_WITHIN};
 use crate::tree::volume::TreeVolume;
@@ -35,7 +35,7 @@ impl TreeVolume {
         if self.waiting.unsynced.is_some() {
             let written = ops.iter().filter(|op| op.action != Action::Read);
             let turns = written.clone().count();
-            self.waiting.note(written.flat_map(|op| Entry::of(op.clone())));
+            self.waiting.note(written.flat_map(|op| WriteEntry::of(op.clone())));
             self.noted(turns, self.ledger.engine.block_bytes());
         }
     }
@@ -43,7 +43,7 @@ impl TreeVolume {
     /// Notes discarded runs of blocks, padded to `asked`.
     pub(crate) fn note_runs(&mut self, runs: &[(u64, u64)], asked: u64) {
         self.account.padding.discards += asked;
-        self.waiting.note(runs.iter().map(|&(first, count)| Entry::Discarded(first, count)));
+        self.waiting.note(runs.iter().map(|&(first, count)| WriteEntry::Discarded(first, count)));
         self.noted(asked as usize, 0);
     }
 
@@ -53,7 +53,7 @@ impl TreeVolume {
         if self.waiting.unsynced.is_none() {
             return;
         }
-        self.account.padding.noted += entries * (Entry::HEAD + bytes);
+        self.account.padding.noted += entries * (WriteEntry::HEAD + bytes);
         if self.sync_bytes() > SYNC_BYTES && self.account.pacer.is_none() {
             self.waiting.unsynced = None;
         }
@@ -72,7 +72,7 @@ impl TreeVolume {
             // A replay has the empty turn as well.
             Action::Read if turn => {
                 self.waiting.deferred.add(&[]);
-                self.waiting.note([Entry::Discarded(0, 0)]);
+                self.waiting.note([WriteEntry::Discarded(0, 0)]);
             }
             _ => self.waiting.accept(op),
         }

@@ -6,14 +6,14 @@
 //! off; free space in between is given back to the store. All of it follows from earlier writes and
 //! drops alone, so the places reveal no more than the bucket numbers do.
 
-mod shelf;
+mod size_class;
 
 use crate::{Error, Result};
 use oblivio_engine::tree::{Shape, TreeOram, buckets_in};
 use oblivio_engine::{BucketId, Extent, Read, Write};
 use oblivio_store::{Hint, ReadAt, Slots, WriteAt};
-use shelf::Shelf;
-pub use shelf::{Interval, PAGE};
+use size_class::SizeClass;
+pub use size_class::{Interval, PAGE};
 
 /// The object that holds the slots.
 pub const SLAB_OBJECT: &str = "slab";
@@ -61,7 +61,7 @@ pub struct Slab {
     /// The slot of each bucket, by heap index; in a slab with several shelves, with its shelf.
     slots: Vec<u32>,
     /// Slots for buckets that lack none, one, and so on.
-    shelves: Vec<Shelf>,
+    shelves: Vec<SizeClass>,
     /// Buckets written since the last commit, with repeats.
     changed: Vec<u64>,
     interval: Interval,
@@ -70,7 +70,7 @@ pub struct Slab {
 impl Slab {
     /// An empty slab for buckets of `bucket_bytes`, each at a multiple of `align`.
     pub fn new(bucket_bytes: usize, align: usize) -> Self {
-        let shelves = vec![Shelf::new(SLAB_OBJECT, bucket_bytes, align)];
+        let shelves = vec![SizeClass::new(SLAB_OBJECT, bucket_bytes, align)];
         Self { slots: Vec::new(), shelves, changed: Vec::new(), interval: Interval::default() }
     }
 
@@ -81,7 +81,7 @@ impl Slab {
         if config.leaf_steps {
             for slots in (1..config.blocks_per_bucket).rev() {
                 let (object, bytes) = (SHORT_OBJECTS[slots - 1], geometry.bucket_bytes_with(slots));
-                slab.shelves.push(Shelf::new(object, bytes, align));
+                slab.shelves.push(SizeClass::new(object, bytes, align));
             }
         }
         slab
@@ -140,7 +140,7 @@ impl Slab {
         }
     }
 
-    fn find(&self, bucket: BucketId) -> Option<(&Shelf, u32)> {
+    fn find(&self, bucket: BucketId) -> Option<(&SizeClass, u32)> {
         let entry = self.slots.get(bucket.0 as usize).copied().filter(|&slot| slot != NOWHERE)?;
         let (shelf, slot) = self.split(entry);
         Some((&self.shelves[shelf], slot))
@@ -154,7 +154,7 @@ impl Slab {
     pub fn trim(&self, store: &dyn Slots) -> Result<()> {
         // One trip, where asking for each would take four.
         let there = store.list()?;
-        let trim = |shelf: &Shelf| shelf.trim(store, len_of(&there, shelf.object));
+        let trim = |shelf: &SizeClass| shelf.trim(store, len_of(&there, shelf.object));
         self.shelves.iter().try_for_each(trim)
     }
 
@@ -187,7 +187,7 @@ impl Slab {
     pub fn place_in_all(&self, bucket: BucketId) -> Option<u64> {
         let (object, offset) = self.place(bucket)?;
         let before = self.shelves.iter().take_while(|shelf| shelf.object != object);
-        Some(before.map(Shelf::bytes).sum::<u64>() + offset)
+        Some(before.map(SizeClass::bytes).sum::<u64>() + offset)
     }
 
     /// Bytes of a stored bucket.
@@ -256,23 +256,24 @@ impl Slab {
 
     /// Bytes of current versions.
     pub fn current_bytes(&self) -> u64 {
-        self.shelves.iter().map(Shelf::current_bytes).sum()
+        self.shelves.iter().map(SizeClass::current_bytes).sum()
     }
 
     /// Slots for blocks in all stored buckets; a bucket has at most `full`.
     pub fn stored_slots(&self, full: usize) -> u64 {
-        let slots = |(missing, shelf): (usize, &Shelf)| shelf.buckets() * (full - missing) as u64;
+        let slots =
+            |(missing, shelf): (usize, &SizeClass)| shelf.buckets() * (full - missing) as u64;
         self.shelves.iter().enumerate().map(slots).sum()
     }
 
     /// Bytes of free slots that still take space in the store.
     pub fn free_bytes(&self) -> u64 {
-        self.shelves.iter().map(Shelf::free_bytes).sum()
+        self.shelves.iter().map(SizeClass::free_bytes).sum()
     }
 
     /// Those among them that the next commits will hardly use.
     pub fn idle_bytes(&self) -> u64 {
-        self.shelves.iter().map(Shelf::idle_bytes).sum()
+        self.shelves.iter().map(SizeClass::idle_bytes).sum()
     }
 
     /// Reads buckets.
@@ -333,7 +334,7 @@ impl Slab {
         if at >= self.slots.len() {
             self.slots.resize(at + 1, NOWHERE);
         }
-        let fits = |shelf: &Shelf| shelf.bucket_bytes == len;
+        let fits = |shelf: &SizeClass| shelf.bucket_bytes == len;
         let unknown = || Error::Invalid("no bucket has this length".into());
         let number = self.shelves.iter().position(fits).ok_or_else(unknown)?;
         let limit = self.limit();
@@ -372,7 +373,7 @@ impl Slab {
 
     /// Notes that the commit is durable: old versions are free.
     pub fn committed(&mut self) {
-        self.shelves.iter_mut().for_each(Shelf::committed);
+        self.shelves.iter_mut().for_each(SizeClass::committed);
         self.changed.clear();
     }
 

@@ -13,7 +13,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 const TABLE: usize = Table::bytes(MOST_ROWS);
 
 /// The slots of buckets in a checkpoint or a delta.
-pub enum Slots<'a> {
+pub enum ChangedSlots<'a> {
     /// Of all buckets, by heap index; in checkpoints.
     All(Box<dyn ExactSizeIterator<Item = u32> + 'a>),
     /// Of the changed buckets; in deltas.
@@ -30,17 +30,17 @@ struct Changed {
 
 /// Begins a checkpoint or delta: room for the seal, the file layer's root, the table of computers,
 /// the slots. The caller appends the engine's part.
-pub fn begin(root: &[u8], table: &[u8], slots: Slots<'_>) -> Vec<u8> {
+pub fn begin(root: &[u8], table: &[u8], slots: ChangedSlots<'_>) -> Vec<u8> {
     let mut out = vec![0; SEAL_HEADER];
     out.extend_from_slice(StoredRoot::new(root).as_bytes());
     out.extend_from_slice(table);
     out.resize(SEAL_HEADER + size_of::<StoredRoot>() + TABLE, 0);
     match slots {
-        Slots::All(table) => {
+        ChangedSlots::All(table) => {
             out.extend_from_slice(&(table.len() as u64).to_le_bytes());
             table.for_each(|slot| out.extend_from_slice(&slot.to_le_bytes()));
         }
-        Slots::Changed(changed) => {
+        ChangedSlots::Changed(changed) => {
             out.extend_from_slice(&(changed.len() as u64).to_le_bytes());
             for (bucket, slot) in changed {
                 let changed = Changed { bucket: U64::new(bucket), slot: U32::new(slot) };

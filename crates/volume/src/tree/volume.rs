@@ -6,11 +6,11 @@ use crate::engine::{
     Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo, make, open_as,
 };
 use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions, ShownKind};
-use crate::tree::account::{Account, Since};
+use crate::tree::account::{Since, TreeAccount};
 use crate::tree::buckets::Buckets;
 use crate::tree::header::{check, config, parameters_of};
 use crate::tree::info::TreeInfo;
-use crate::tree::ledger::Ledger;
+use crate::tree::ledger::TreeLedger;
 use crate::tree::pacer::Pacer;
 use crate::tree::policy;
 use crate::tree::slab::{Interval, Slab};
@@ -48,7 +48,7 @@ pub static ENGINE: EngineEntry = EngineEntry {
 };
 
 /// An open volume.
-pub type TreeVolume = Core<Ledger>;
+pub type TreeVolume = Core<TreeLedger>;
 
 /// The engine of a new volume.
 fn config_of(create: &CreateOptions) -> TreeConfig {
@@ -151,11 +151,11 @@ impl TreeVolume {
         let engine = TreeOram::new(config, blocks, keys)
             .map_err(|error| Error::Invalid(error.to_string()))?;
         opening.store.hint(Hint::Keep(most_kept(memory_bytes)));
-        let ledger = Ledger::new(&opening, engine, trust);
+        let ledger = TreeLedger::new(&opening, engine, trust);
         ledger.slab.tell_slots(&*opening.store);
         let options = opening.options;
         let pacer = options.pace.map(|pace| Pacer::new(pace, &*options.environment.clock));
-        Ok(Self::over(ledger, Account::new(pacer), (memory_bytes, options)))
+        Ok(Self::over(ledger, TreeAccount::new(pacer), (memory_bytes, options)))
     }
 
     /// Begins an interval after a commit: everything is flushed, so the cache may change.

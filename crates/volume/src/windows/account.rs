@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// The account of a session with its store and with other computers.
-pub struct Account {
+pub struct WindowAccount {
     /// When the session last looked for a later one, and when the oldest intent on its way was
     /// sent.
     pub(super) looked: Duration,
@@ -22,7 +22,7 @@ pub(super) struct Heed {
     pub told: bool,
 }
 
-impl Account {
+impl WindowAccount {
     /// Of a session that begins now.
     pub(super) fn new(now: Duration, replaying: bool) -> Self {
         let heed = Heed { at: now, entry: 1, told: false };

@@ -37,11 +37,11 @@ pub(super) fn session_of(
     opening: &WindowOpening<'_>,
     trust: &Trust,
     new: bool,
-) -> session::Opening {
+) -> session::SessionOpening {
     let WindowOpening { store, header, master, options } = opening;
     let volume = header.volume();
     let randomness = Box::new(options.environment.randomness.clone());
-    session::Opening {
+    session::SessionOpening {
         store: Arc::clone(store),
         way: way(&header.parameters()),
         vault: Vault::new(volume, Sealer::new(master.entry_root(volume), randomness)),

@@ -8,7 +8,7 @@
 //! Until then a later session starts from the checkpoint before, unless it finds all of its
 //! objects.
 
-use super::ledger::Ledger;
+use super::ledger::WindowLedger;
 use super::pending::Pending;
 use super::policy::MOST_PENDING;
 use super::state::{Commit, Kept};
@@ -16,7 +16,7 @@ use crate::Result;
 use crate::trust::{Keep, LogMark, Table};
 use oblivio_crypto::{SEAL_HEADER, SEAL_OVERHEAD, digest};
 
-impl Ledger {
+impl WindowLedger {
     /// Makes the engine's state a checkpoint.
     pub fn checkpoint(&mut self) -> Result<()> {
         let confirms = self.commits.pending.len() >= MOST_PENDING;

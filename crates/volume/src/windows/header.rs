@@ -3,7 +3,7 @@
 use crate::core::LEAST_BLOCKS;
 use crate::creation::{Cost, NewOptions};
 use crate::header::{PARAMETER_BYTES, Parameters};
-use crate::session::Way;
+use crate::session::ClaimMode;
 use crate::{Error, Result};
 use oblivio_engine::tree::{Eviction, MapFormat, TreeConfig, Windows};
 use zerocopy::little_endian::{U32, U64};
@@ -153,9 +153,9 @@ pub(super) fn config(parameters: &Parameters) -> TreeConfig {
 }
 
 /// How sessions begin.
-pub(super) fn way(parameters: &Parameters) -> Way {
+pub(super) fn way(parameters: &Parameters) -> ClaimMode {
     let own: Own = transmute!(parameters.own);
-    if own.way.get() == CREATE { Way::Create } else { Way::Alone }
+    if own.way.get() == CREATE { ClaimMode::Create } else { ClaimMode::Alone }
 }
 
 /// The parameters with another limit.

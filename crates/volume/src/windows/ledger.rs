@@ -3,11 +3,11 @@
 //!
 //! What makes the engine's state current is in [`checkpoint`](super::checkpoint).
 
-use super::account::Account;
+use super::account::WindowAccount;
 use super::begin::{WindowOpening, base_of, session_of};
 use super::cache::DiskCache;
 use super::header::{config, with_limit};
-use super::pending::{Commits, Past};
+use super::pending::{Checkpoints, Past};
 use super::places::{Places, WindowObjects};
 use super::policy::GROUP;
 use super::records::{Left, Log};
@@ -17,7 +17,7 @@ use crate::options::CacheOptions;
 use crate::records::journal::PAGE;
 use crate::records::record::{INTENT, RESIZE, SYNC, push_intent, push_resize, push_sync};
 use crate::records::writes::Writes;
-use crate::session::{self, FIRST_KIND, History, Session};
+use crate::session::{self, FIRST_KIND, History, OwnSession};
 use crate::trust::{LogMark, StoredAct, Trust};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, SEAL_OVERHEAD, Sealer, VolumeId, digest};
@@ -33,9 +33,9 @@ use zerocopy::IntoBytes;
 const PARTS_AT_ONCE: usize = 8;
 
 /// The engine and everything of it in the store.
-pub struct Ledger {
+pub struct WindowLedger {
     pub(super) store: Arc<dyn Objects>,
-    pub(super) session: Session,
+    pub(super) session: OwnSession,
     pub(super) engine: TreeOram,
     pub(super) places: Places,
     pub(super) cache: Option<DiskCache>,
@@ -47,7 +47,7 @@ pub struct Ledger {
     sealer: Sealer,
     /// Whether the session before ended by itself.
     pub(super) released: bool,
-    pub(super) commits: Commits,
+    pub(super) commits: Checkpoints,
     pub(super) log: Log,
     pub(super) past: Past,
 }
@@ -55,7 +55,7 @@ pub struct Ledger {
 /// The payload of a release after a failure: this session may have left something.
 const GAVE_UP: u8 = 1;
 
-impl Ledger {
+impl WindowLedger {
     /// Takes the volume: begins a session and loads the newest commit, if there is one.
     pub(super) fn begin(
         opening: &mut WindowOpening<'_>,
@@ -75,7 +75,7 @@ impl Ledger {
         let keys = TreeKeys::of_volume(master, volume, randomness);
         let engine = TreeOram::new(config, blocks, keys)?;
         let (session, history) =
-            session::Opening { on_wait, ..session_of(opening, &trust, new) }.begin()?;
+            session::SessionOpening { on_wait, ..session_of(opening, &trust, new) }.begin()?;
         let mut ledger = Self {
             store: Arc::clone(store),
             session,
@@ -88,7 +88,7 @@ impl Ledger {
             volume,
             sealer: sealer(master.state_root(volume)),
             released: history.released,
-            commits: Commits::default(),
+            commits: Checkpoints::default(),
             log: Log::default(),
             past: Past::new(),
         };
@@ -371,8 +371,8 @@ impl Ledger {
     }
 }
 
-impl core::Ledger for Ledger {
-    type Account = Account;
+impl core::Ledger for WindowLedger {
+    type Account = WindowAccount;
 
     fn engine(&self) -> &TreeOram {
         &self.engine

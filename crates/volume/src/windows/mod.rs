@@ -31,7 +31,7 @@ mod cost;
 mod header;
 mod info;
 mod ledger;
-mod left;
+mod leftovers;
 mod pending;
 mod places;
 mod planted;

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 /// The checkpoints so far.
 #[derive(Default)]
-pub(super) struct Commits {
+pub(super) struct Checkpoints {
     /// The number of the last one.
     pub epoch: u64,
     /// Those that are not confirmed.

@@ -10,7 +10,7 @@
 use super::cache::DiskCache;
 use super::policy::MOST_PENDING;
 use crate::{Error, Result};
-use oblivio_engine::tree::{Spot, Windows};
+use oblivio_engine::tree::{BucketSpot, Windows};
 use oblivio_engine::{BucketId, Carrier, Level, Read, Write};
 use oblivio_store::{Objects, ReadAt};
 use std::collections::{BTreeMap, VecDeque};
@@ -244,7 +244,7 @@ fn fetch(store: &dyn Objects, objects: &mut [(String, Wanted<'_>)], turns: u64) 
 }
 
 impl WindowObjects<'_> {
-    fn spot(&self, bucket: u64, done: u64) -> Result<Spot> {
+    fn spot(&self, bucket: u64, done: u64) -> Result<BucketSpot> {
         let spot = self.places.rule.spot(BucketId(bucket), done);
         spot.ok_or_else(|| Error::Closed("a bucket that no window wrote".into()))
     }

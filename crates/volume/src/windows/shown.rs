@@ -4,7 +4,7 @@ use super::header::way;
 use super::volume::WindowVolume;
 use crate::core::rule_of;
 use crate::options::{Rule, Shown, ShownKind, WindowRule};
-use crate::session::Way;
+use crate::session::ClaimMode;
 use oblivio_engine::Level;
 
 impl WindowVolume {
@@ -57,7 +57,7 @@ impl WindowVolume {
             every: rule.every,
             log_turns: rule.log_turns,
             pool_levels: rule.pool_levels,
-            exclusive: way(&ledger.limit.parameters()) == Way::Create,
+            exclusive: way(&ledger.limit.parameters()) == ClaimMode::Create,
             uncached: (rule.pool_levels..64).find(|level| !cached(level)).unwrap_or(64),
             windows: ledger.places.done,
             left: engine.accesses_to_window().unwrap_or(0),

@@ -4,7 +4,7 @@ use super::policy::{HEED_SECONDS, MOST_DEFERRED, MOST_RECORD_BYTES, MOST_RECORDS
 use super::volume::WindowVolume;
 use crate::Result;
 use crate::core::{LEAST_SYNC, Ledger as _, Policy, SYNC_BYTES};
-use crate::records::writes::Entry;
+use crate::records::writes::WriteEntry;
 use oblivio_engine::tree::Intent;
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
 use std::time::Duration;
@@ -158,7 +158,7 @@ impl Policy for WindowVolume {
     }
 
     fn note_discards(&mut self, runs: &[(u64, u64)], _asked: u64) {
-        self.waiting.note(runs.iter().map(|&(first, count)| Entry::Discarded(first, count)));
+        self.waiting.note(runs.iter().map(|&(first, count)| WriteEntry::Discarded(first, count)));
         self.report_now();
     }
 

@@ -1,8 +1,8 @@
 //! Reading and authenticating every stored bucket.
 
-use super::ledger::Ledger;
+use super::ledger::WindowLedger;
 use crate::{Error, Result};
-use oblivio_engine::tree::Spot;
+use oblivio_engine::tree::BucketSpot;
 use oblivio_store::ReadAt;
 
 /// Checks every stored bucket against the tags; gives their number.
@@ -10,7 +10,7 @@ use oblivio_store::ReadAt;
 /// # Errors
 /// `Tampered` names the first bucket that differs from its last write.
 pub(super) fn verify(
-    ledger: &mut Ledger,
+    ledger: &mut WindowLedger,
     at_once: usize,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<u64> {
@@ -38,7 +38,7 @@ pub(super) fn verify(
         ledger.store.read(&mut reads)?;
         for ((_, level, window, bytes), buf) in some.iter().zip(&mut bufs) {
             for (index, sealed) in (0..).zip(buf.chunks_mut(*bytes)) {
-                let bucket = rule.bucket(Spot { level: *level, window: *window, index });
+                let bucket = rule.bucket(BucketSpot { level: *level, window: *window, index });
                 let result = verifier.check(bucket, sealed);
                 result.map_err(|error| Error::Tampered(error.to_string()))?;
                 checked += 1;

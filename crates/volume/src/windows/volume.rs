@@ -1,10 +1,10 @@
 //! A volume: a ledger, what waits for it, and when that is carried out.
 
-use super::account::Account;
+use super::account::WindowAccount;
 use super::begin::{WindowOpening, has_header};
 use super::header::{WindowOptions, check, config, parameters_of};
 use super::info::WindowInfo;
-use super::ledger::Ledger;
+use super::ledger::WindowLedger;
 use super::planted::{Leak, planted};
 use super::policy::{HEED_SECONDS, LOOK_SECONDS, SETTLE_SECONDS, VERIFIED_AT_ONCE};
 use crate::core::{Core, Ledger as _};
@@ -44,7 +44,7 @@ pub static ENGINE: EngineEntry = EngineEntry {
 };
 
 /// An open volume.
-pub type WindowVolume = Core<Ledger>;
+pub type WindowVolume = Core<WindowLedger>;
 
 impl WindowVolume {
     /// Creates a volume in a store and opens it.
@@ -85,12 +85,12 @@ impl WindowVolume {
             let why = "a volume in an online store has no --pad and no --pace";
             return Err(Error::Invalid(why.into()));
         }
-        let (mut ledger, left) = Ledger::begin(&mut opening, trust, new)?;
+        let (mut ledger, left) = WindowLedger::begin(&mut opening, trust, new)?;
         ledger.start().inspect_err(|error| ledger.give_up_after(error))?;
         opening.store.hint(Hint::BeforeRepeat(&ledger.session.guard()));
         let left = if planted(Leak::NoReplay) { Vec::new() } else { left };
         let now = opening.options.environment.clock.also_asleep();
-        let account = Account::new(now, !left.is_empty());
+        let account = WindowAccount::new(now, !left.is_empty());
         let mut volume = Self::over(ledger, account, (memory_bytes, opening.options));
         volume.report_now();
         if volume.account.replaying {

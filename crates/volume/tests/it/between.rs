@@ -3,7 +3,7 @@
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{Answer, Call, Hint, Layer, MemoryStore, Store};
+use oblivio_store::{Hint, Layer, MemoryStore, Store, StoreAnswer, StoreCall};
 use oblivio_testkit::campaign::scaled;
 use oblivio_testkit::fault::{Fault, FaultPlan, FaultStore, Repeat};
 use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Shown, ShownKind, Volume};
@@ -109,8 +109,8 @@ impl Layer for Keeps {
         &self.disk
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> oblivio_store::Result<Answer> {
-        if let Call::Hint(Hint::Keep(bytes)) = call {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> oblivio_store::Result<StoreAnswer> {
+        if let StoreCall::Hint(Hint::Keep(bytes)) = call {
             self.bytes.store(*bytes, Relaxed);
         }
         call.on(&self.disk)

@@ -115,7 +115,8 @@ fn apply(event: Event, disk: &mut Disk, model: &mut [u8]) -> Result<(), TestCase
                 from = to;
             }
             prop_assert_eq!(from, at + len);
-            let differ = |pair: &[oblivio_volume::disk::Extent]| pair[0].exists != pair[1].exists;
+            let differ =
+                |pair: &[oblivio_volume::disk::DiskExtent]| pair[0].exists != pair[1].exists;
             prop_assert!(extents.windows(2).all(differ), "neighbours differ");
             let few = disk.extents(at as u64, len as u64, 1).expect("inside");
             prop_assert_eq!(&few[..], &extents[..1]);

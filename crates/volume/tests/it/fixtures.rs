@@ -6,7 +6,7 @@
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::sequential::SequentialConfig;
-use oblivio_store::partition::{Existing, Place};
+use oblivio_store::partition::{Existing, PartitionPlace};
 use oblivio_store::{LocalStore, PartitionStore, Store};
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
@@ -269,8 +269,8 @@ fn long_new_fixtures() {
     make_disk(made.expect("a volume").into(), false);
 
     let objects = small(blocks).objects().expect("sound parameters");
-    let fixed = objects.iter().map(|(name, bytes)| Place::fixed(name, *bytes));
-    let header = Place::new(HEADER_OBJECT, HEADER_BYTES as u64);
+    let fixed = objects.iter().map(|(name, bytes)| PartitionPlace::fixed(name, *bytes));
+    let header = PartitionPlace::new(HEADER_OBJECT, HEADER_BYTES as u64);
     let places: Vec<_> = [header].into_iter().chain(fixed).collect();
     let one = dir.join("sequential-one-file");
     let one = PartitionStore::create(&one, &places, Existing::Refuse).expect("a new file");

@@ -2,7 +2,7 @@
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{Answer, Call, Held, Layer, MemoryStore, Result, Slots, StoreError};
+use oblivio_store::{Held, Layer, MemoryStore, Result, Slots, StoreAnswer, StoreCall, StoreError};
 use oblivio_testkit::campaign::at_least;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
@@ -63,36 +63,36 @@ impl Layer for Limited {
         &self.disk
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         if let Some(done) = call.in_parts(self) {
             return done;
         }
         match call {
-            Call::Write(writes) => {
+            StoreCall::Write(writes) => {
                 for write in *writes {
                     self.expect(write.object, write.offset, write.data.len())?;
                     self.disk.write(&[*write])?;
                 }
-                return Ok(Answer::Done);
+                return Ok(StoreAnswer::Done);
             }
-            Call::Put(object, data, _) => self.expect(object, 0, data.len())?,
-            Call::Truncate(object, len) => {
+            StoreCall::Put(object, data, _) => self.expect(object, 0, data.len())?,
+            StoreCall::Truncate(object, len) => {
                 let (object, len) = (*object, *len);
                 let stays =
                     |(name, page): &(String, u64)| name != object || (page + 1) * PAGE <= len;
                 self.holes.lock().expect("no panic").retain(stays);
             }
-            Call::Discard(ranges) => {
+            StoreCall::Discard(ranges) => {
                 for &(object, offset, len) in *ranges {
                     let pages = offset.div_ceil(PAGE)..(offset + len) / PAGE;
                     let pages = pages.map(|page| (object.to_owned(), page));
                     self.holes.lock().expect("no panic").extend(pages);
                 }
             }
-            Call::FreeBytes if self.silent.load(Relaxed) => {
+            StoreCall::FreeBytes if self.silent.load(Relaxed) => {
                 return Err(StoreError::io("disk", std::io::Error::other("it does not answer")));
             }
-            Call::FreeBytes => return self.free().map(|free| Answer::Number(Some(free))),
+            StoreCall::FreeBytes => return self.free().map(|free| StoreAnswer::Number(Some(free))),
             _ => {}
         }
         call.on(&self.disk)

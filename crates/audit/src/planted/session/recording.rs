@@ -2,29 +2,29 @@
 //! of sessions.
 
 use super::{EVERY, Flaw, Session};
+use crate::planted::call_log::CallLog;
 use crate::planted::distortion::Distortion;
-use crate::planted::tape::Tape;
-use crate::record::Line;
-use crate::trace::{Kind, Request, Rule};
+use crate::record::RecordLine;
+use crate::trace::{RequestKind, TraceRequest, TraceRule};
 
 /// Sessions with every call of their store.
 pub(in crate::planted) struct Recording(Session);
 
 impl Recording {
     pub(in crate::planted) fn of(distortion: Distortion) -> Self {
-        Recording(Session::taped(Flaw::None, Some(Tape::new(distortion))))
+        Recording(Session::taped(Flaw::None, Some(CallLog::new(distortion))))
     }
 
     fn distortion(&self) -> Distortion {
         self.0.tape.as_ref().map_or(Distortion::None, |tape| tape.distortion)
     }
 
-    fn take(&mut self) -> Vec<Line> {
+    fn take(&mut self) -> Vec<RecordLine> {
         self.0.tape.as_mut().map(|tape| std::mem::take(&mut tape.lines)).unwrap_or_default()
     }
 
     /// A long session that breaks off, one that replays its end, and one more.
-    pub(in crate::planted) fn lines(mut self) -> Vec<Line> {
+    pub(in crate::planted) fn lines(mut self) -> Vec<RecordLine> {
         self.0.work();
         for file in 0..30 {
             self.0.batch(file);
@@ -44,7 +44,7 @@ impl Recording {
     }
 
     /// Two sessions of 447 paths or a few more. The second begins at the state of the first.
-    pub(in crate::planted) fn two_sessions(mut self) -> (Vec<Line>, Vec<Line>) {
+    pub(in crate::planted) fn two_sessions(mut self) -> (Vec<RecordLine>, Vec<RecordLine>) {
         self.0.commit(0);
         self.reopen();
         self.take();
@@ -60,7 +60,8 @@ impl Recording {
             self.take();
         }
         self.reopen();
-        for (at, request) in shown.iter().enumerate().filter(|(_, r)| r.kind == Kind::Batch) {
+        for (at, request) in shown.iter().enumerate().filter(|(_, r)| r.kind == RequestKind::Batch)
+        {
             let mut leaves = request.parts().0.to_vec();
             let keeps = match self.distortion() {
                 Distortion::SameFile => at > 0,
@@ -74,7 +75,7 @@ impl Recording {
             let before = self.0.accesses;
             self.0.accesses += leaves.len();
             let due = self.0.accesses / EVERY - before / EVERY;
-            self.0.show(Kind::Batch, leaves, due, 0);
+            self.0.show(RequestKind::Batch, leaves, due, 0);
         }
         (first, self.take())
     }
@@ -88,7 +89,7 @@ impl Recording {
             let slots = kept.rule.slots - missing;
             runs(stored.iter().copied().filter(|&bucket| kept.model.slots_of(bucket) == slots))
         };
-        session.rule = Rule {
+        session.rule = TraceRule {
             lacking: (1..kept.rule.slots).map(lacking).collect(),
             leaf_slots: kept.model.leaf_slots(),
             swept: kept.model.swept(),
@@ -114,8 +115,8 @@ impl Recording {
             tape.read_journal();
         }
         for request in shown {
-            let mut request = Request { reads: 0, writes: 0, ..request };
-            if self.distortion() == Distortion::OtherAgain && request.kind == Kind::Batch {
+            let mut request = TraceRequest { reads: 0, writes: 0, ..request };
+            if self.distortion() == Distortion::OtherAgain && request.kind == RequestKind::Batch {
                 request.leaves[0] ^= 1;
             }
             self.0.turns += request.scheduled as u64;

@@ -2,7 +2,7 @@
 
 use crate::common::{comes, failed, until};
 use crate::outages::{Rig, rig};
-use oblivio_testkit::rigs::Weather;
+use oblivio_testkit::rigs::NetworkFault;
 
 /// Seconds of patience in these tests.
 const SECONDS: &str = "2";
@@ -18,16 +18,16 @@ fn ends_with(rig: &Rig, code: i32, advice: &str) {
 #[ignore = "system: a server that speaks like S3, if it is installed"]
 fn offline_is_16_and_refused_is_13() {
     let Some(rig) = rig() else { return };
-    for weather in [Weather::Refuse, Weather::CutAnswers(10), Weather::Busy(1)] {
+    for weather in [NetworkFault::Refuse, NetworkFault::CutAnswers(10), NetworkFault::Busy(1)] {
         rig.network.set(weather);
         ends_with(&rig, 16, "Check the network");
     }
     // A minute of 429 that the service announces is not waited for beyond the patience.
-    rig.network.set(Weather::Busy(600));
+    rig.network.set(NetworkFault::Busy(600));
     ends_with(&rig, 16, "busy and asks to wait");
-    rig.network.set(Weather::Forbid);
+    rig.network.set(NetworkFault::Forbid);
     ends_with(&rig, 13, "Check the credentials");
-    rig.network.set(Weather::Fair);
+    rig.network.set(NetworkFault::Fair);
     rig.good("one", &["ls"], &["/"]);
     if rig.checks_keys {
         let mut wrong = rig.command("one", &["ls"], &["/"]);
@@ -58,15 +58,15 @@ fn a_short_outage_passes_unseen() {
     let Some(rig) = rig() else { return };
     let data = crate::common::noise(2 << 20, 4);
     rig.scratch.write("noise", &data);
-    rig.network.set(Weather::Refuse);
+    rig.network.set(NetworkFault::Refuse);
     let put = rig.command("one", &["put"], &["noise", "/"]).spawn();
     // Each kind of it lasts until it has hit something.
-    for weather in [Weather::Refuse, Weather::CutRequests(9000), Weather::Busy(1)] {
+    for weather in [NetworkFault::Refuse, NetworkFault::CutRequests(9000), NetworkFault::Busy(1)] {
         let hits = rig.network.hits();
         rig.network.set(weather);
         until(|| rig.network.hits() > hits);
     }
-    rig.network.set(Weather::Fair);
+    rig.network.set(NetworkFault::Fair);
     assert!(put.unwrap().wait().unwrap().success());
     let back = rig.run("two", &["cat"], &["/noise"]);
     assert_eq!(back.stdout, data);

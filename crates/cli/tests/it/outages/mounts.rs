@@ -4,7 +4,7 @@
 use crate::common::{Notes, comes, until};
 use crate::outages::{Rig, mounted, rig};
 use oblivio_testkit::campaign::scaled;
-use oblivio_testkit::rigs::Weather;
+use oblivio_testkit::rigs::NetworkFault;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -21,8 +21,8 @@ fn outage() -> u64 {
 }
 
 /// Whether calls outlast it, for something gets through.
-fn is_leaky(weather: Weather) -> bool {
-    matches!(weather, Weather::CutAnswers(_) | Weather::CutRequests(_))
+fn is_leaky(weather: NetworkFault) -> bool {
+    matches!(weather, NetworkFault::CutAnswers(_) | NetworkFault::CutRequests(_))
 }
 
 /// A mount, and what was acknowledged to its programs.
@@ -51,7 +51,7 @@ impl Life {
     }
 
     /// The network fails for a while.
-    fn suffer(&mut self, weather: Weather) {
+    fn suffer(&mut self, weather: NetworkFault) {
         let (hits, leaky) = (self.rig.network.hits(), is_leaky(weather));
         self.rig.network.set(weather);
         let mut errors = 0;
@@ -69,14 +69,14 @@ impl Life {
                 break;
             }
         }
-        self.rig.network.set(Weather::Fair);
-        if weather != Weather::Stall {
+        self.rig.network.set(NetworkFault::Fair);
+        if weather != NetworkFault::Stall {
             assert!(self.rig.network.hits() > hits, "{weather:?} hit nothing");
         }
     }
 
     /// Without a remount, everything works again.
-    fn recover(&mut self, weather: Weather) {
+    fn recover(&mut self, weather: NetworkFault) {
         let begun = Instant::now();
         let name = format!("after-{}", self.step);
         until(|| self.write(&name).is_ok());
@@ -105,13 +105,13 @@ fn a_mount_outlives_every_outage_and_loses_nothing() {
         life.write(name).expect("fair weather");
     }
     for weather in [
-        Weather::Refuse,
-        Weather::Stall,
-        Weather::Busy(1),
-        Weather::Busy(0),
-        Weather::Forbid,
-        Weather::CutAnswers(100),
-        Weather::CutRequests(2000),
+        NetworkFault::Refuse,
+        NetworkFault::Stall,
+        NetworkFault::Busy(1),
+        NetworkFault::Busy(0),
+        NetworkFault::Forbid,
+        NetworkFault::CutAnswers(100),
+        NetworkFault::CutRequests(2000),
     ] {
         // Written and not synced: it is in the mount's memory when the outage begins.
         let kept = format!("unsynced-{}", life.step);
@@ -145,10 +145,10 @@ fn a_mount_outlives_every_outage_and_loses_nothing() {
 fn a_take_over_during_an_outage_is_told() {
     let Some(mut life) = life() else { return };
     life.write("before").expect("fair weather");
-    life.rig.network.set(Weather::Refuse);
+    life.rig.network.set(NetworkFault::Refuse);
     life.write("lost").expect_err("no network");
     life.rig.good("two", &["mkdir", "--take-over"], &["/taken"]);
-    life.rig.network.set(Weather::Fair);
+    life.rig.network.set(NetworkFault::Fair);
     // The mount looks before anything else, and finds the other session.
     let mut notes = Notes::of(&mut life.child);
     let mut late = |when: &str| assert!(life.write("late").is_err(), "{when} it says so");

@@ -1,13 +1,13 @@
 //! Where asks come in: each is opened, and judged by its session and by the head that it names.
 
-use super::answer::{Outcome, Refusal};
+use super::answer::{AskRefusal, Outcome};
 use super::ask::{decode, ends, place};
 use super::chain::{Chain, Known};
 use super::groups::{Groups, Open};
 use super::head::Head;
 use super::notice;
 use super::public_rules::MOST_EARLY;
-use super::records::{AnswerRecord, AskRecord, Batch, Seq, Session};
+use super::records::{AnswerRecord, AskRecord, BatchNumber, Seq, Session};
 use super::sessions::Sessions;
 use crate::pyramid::oram::PyramidOram;
 use crate::{EngineError, Result};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// What became of an ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum Admitted {
     /// It waits for a batch.
     Waits,
     /// It was taken before. Its answer comes, or came.
@@ -24,7 +24,7 @@ pub enum Taken {
     /// An ask of its session before it is missing, and must come first.
     Early,
     /// It will be answered with a refusal.
-    Refused(Refusal),
+    Refused(AskRefusal),
 }
 
 /// The asks that came in, with what tells whether they may.
@@ -40,9 +40,9 @@ pub(super) struct Admission {
     /// Asks before which one is missing.
     early: BTreeMap<(Session, Seq), AskRecord>,
     /// Refusals, each with the newest batch then: they go out after its answers.
-    refused: BTreeMap<(Session, Seq), (Batch, Refusal)>,
+    refused: BTreeMap<(Session, Seq), (BatchNumber, AskRefusal)>,
     /// The newest batch.
-    pub batch: Batch,
+    pub batch: BatchNumber,
     /// The number of the head that the newest notice has; 0 before this scribe's first.
     noticed: u64,
 }
@@ -60,7 +60,7 @@ impl Admission {
             expected: BTreeMap::new(),
             early: BTreeMap::new(),
             refused: BTreeMap::new(),
-            batch: Batch(0),
+            batch: BatchNumber(0),
             noticed: 0,
         }
     }
@@ -74,9 +74,9 @@ impl Admission {
     /// # Errors
     /// `State` for an ask that does not open, or that is no part of the transaction before it:
     /// then it is not taken.
-    pub fn take(&mut self, record: &AskRecord) -> Result<Taken> {
+    pub fn take(&mut self, record: &AskRecord) -> Result<Admitted> {
         let taken = self.take_one(record)?;
-        if taken == Taken::Waits {
+        if taken == Admitted::Waits {
             for seq in (record.seq.0 + 1..).map(Seq) {
                 let Some(next) = self.early.remove(&(record.session, seq)) else { break };
                 self.take_one(&next)?;
@@ -85,46 +85,46 @@ impl Admission {
         Ok(taken)
     }
 
-    fn take_one(&mut self, record: &AskRecord) -> Result<Taken> {
+    fn take_one(&mut self, record: &AskRecord) -> Result<Admitted> {
         let (session, seq) = (record.session, record.seq);
         let expected = self.expected(session);
         if seq < expected && !self.sessions.is_gone(session, seq) {
-            return Ok(Taken::Again);
+            return Ok(Admitted::Again);
         }
         let (open, head) = self.open(record)?;
         if self.sessions.has_ended(session) {
-            return Ok(self.refuse(session, seq, Refusal::Ended));
+            return Ok(self.refuse(session, seq, AskRefusal::Ended));
         }
         if seq < expected {
-            return Ok(self.refuse(session, seq, Refusal::Gone));
+            return Ok(self.refuse(session, seq, AskRefusal::Gone));
         }
         // Before its number: an old history has lost asks too.
         match self.sessions.judge(session, head, &self.chain) {
             Known::Yes => {}
-            Known::No => return Ok(self.refuse(session, seq, Refusal::Forked)),
-            Known::Old => return Ok(self.refuse(session, seq, Refusal::Old)),
+            Known::No => return Ok(self.refuse(session, seq, AskRefusal::Forked)),
+            Known::Old => return Ok(self.refuse(session, seq, AskRefusal::Old)),
         }
         if seq > expected {
             if self.early.len() < MOST_EARLY {
                 self.early.insert((session, seq), record.clone());
             }
-            return Ok(Taken::Early);
+            return Ok(Admitted::Early);
         }
         let is_new = |session: Session| !self.sessions.lives(session);
         if is_new(session) && !self.expected.contains_key(&session) {
             let new = self.expected.keys().filter(|session| is_new(**session)).count();
             if !self.sessions.has_room(new) {
-                return Ok(self.refuse(session, seq, Refusal::Crowded));
+                return Ok(self.refuse(session, seq, AskRefusal::Crowded));
             }
         }
         self.waiting.add(open)?;
         self.expected.insert(session, Seq(seq.0 + 1));
-        Ok(Taken::Waits)
+        Ok(Admitted::Waits)
     }
 
-    fn refuse(&mut self, session: Session, seq: Seq, refusal: Refusal) -> Taken {
+    fn refuse(&mut self, session: Session, seq: Seq, refusal: AskRefusal) -> Admitted {
         self.refused.insert((session, seq), (self.batch, refusal));
-        Taken::Refused(refusal)
+        Admitted::Refused(refusal)
     }
 
     /// Opens an ask.
@@ -167,7 +167,7 @@ impl Admission {
             let seqs: Vec<_> = waiting.iter().map(|open| open.seq).chain(early).collect();
             for seq in seqs {
                 self.early.remove(&(session, seq));
-                self.refuse(session, seq, Refusal::Ended);
+                self.refuse(session, seq, AskRefusal::Ended);
             }
         }
         self.sessions.forget(&self.chain);
@@ -222,7 +222,11 @@ impl Admission {
     ///
     /// # Errors
     /// Those of the sealer.
-    pub fn refusals(&mut self, answered: Batch, live_blocks: u64) -> Result<Vec<AnswerRecord>> {
+    pub fn refusals(
+        &mut self,
+        answered: BatchNumber,
+        live_blocks: u64,
+    ) -> Result<Vec<AnswerRecord>> {
         let due = self.refused.extract_if(.., |_, (batch, _)| *batch <= answered);
         let due: Vec<_> = due.collect();
         let seal = |((session, seq), (_, refusal))| {

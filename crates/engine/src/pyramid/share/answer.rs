@@ -30,7 +30,7 @@ struct Fixed {
 /// Why an ask was not carried out, apart from its comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
-pub enum Refusal {
+pub enum AskRefusal {
     /// The volume has as many blocks as it can. The ask was shown like any other.
     Full = 1,
     /// Its session has ended.
@@ -47,8 +47,14 @@ pub enum Refusal {
     Forked = 6,
 }
 
-const REFUSALS: [Refusal; 6] =
-    [Refusal::Full, Refusal::Ended, Refusal::Gone, Refusal::Old, Refusal::Crowded, Refusal::Forked];
+const REFUSALS: [AskRefusal; 6] = [
+    AskRefusal::Full,
+    AskRefusal::Ended,
+    AskRefusal::Gone,
+    AskRefusal::Old,
+    AskRefusal::Crowded,
+    AskRefusal::Forked,
+];
 
 /// What became of an ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,14 +62,14 @@ pub struct Outcome {
     /// The answer.
     pub answer: Answer,
     /// Why it was refused, if it was. Then it was not carried out.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<AskRefusal>,
     /// Blocks of the volume that exist.
     pub live_blocks: u64,
 }
 
 impl Outcome {
     /// That of an ask that was refused.
-    pub(super) fn refused(refusal: Refusal, live_blocks: u64) -> Self {
+    pub(super) fn refused(refusal: AskRefusal, live_blocks: u64) -> Self {
         Self { answer: Answer { done: false, content: None }, refusal: Some(refusal), live_blocks }
     }
 

@@ -52,12 +52,12 @@ struct Fixed {
 
 /// The place of an ask in its transaction: carried out together, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct TransactionPart {
     pub(super) index: u32,
     pub(super) of: u32,
 }
 
-impl Part {
+impl TransactionPart {
     /// That of an ask of its own.
     pub const ALONE: Self = Self { index: 0, of: 1 };
 }
@@ -80,7 +80,12 @@ pub(super) fn ends(ask: &Ask) -> Option<Session> {
 ///
 /// # Errors
 /// `Invalid` for data that does not fit a block.
-pub(super) fn encode(ask: &Ask, part: Part, head: Head, block_bytes: usize) -> Result<Vec<u8>> {
+pub(super) fn encode(
+    ask: &Ask,
+    part: TransactionPart,
+    head: Head,
+    block_bytes: usize,
+) -> Result<Vec<u8>> {
     let too_long = || EngineError::Invalid("more bytes than a block has".into());
     let mut block = Vec::with_capacity(block_bytes);
     let (kind, offset, length) = encode_does(ask, &mut block);
@@ -154,7 +159,7 @@ fn encode_does(ask: &Ask, block: &mut Vec<u8>) -> (u32, usize, usize) {
 }
 
 /// Reads a record; none if it makes no sense.
-pub(super) fn decode(plain: &[u8]) -> Option<(Ask, Part, Head)> {
+pub(super) fn decode(plain: &[u8]) -> Option<(Ask, TransactionPart, Head)> {
     let (fixed, block) = Fixed::ref_from_prefix(plain).ok()?;
     let does = decode_does(fixed, block)?;
     let at = fixed.compare_offset.get() as usize;
@@ -167,7 +172,7 @@ pub(super) fn decode(plain: &[u8]) -> Option<(Ask, Part, Head)> {
         BYTES if at + compared.len() <= block.len() => Compare::Bytes(at, compared.to_vec()),
         _ => return None,
     };
-    let part = Part { index: fixed.part.get(), of: fixed.of.get() };
+    let part = TransactionPart { index: fixed.part.get(), of: fixed.of.get() };
     let alone = part.of == 1 || !matches!(does, Does::End(_));
     if part.index >= part.of || part.of > MOST_ASKS as u32 || !alone {
         return None;
@@ -249,13 +254,13 @@ mod tests {
         ]
     }
 
-    fn ask() -> impl Strategy<Value = (Ask, Part, Head)> {
+    fn ask() -> impl Strategy<Value = (Ask, TransactionPart, Head)> {
         let name = (any::<[u8; 16]>(), any::<u64>());
         let head = (any::<u64>(), any::<[u8; 16]>());
         let part = (1u32..=MOST_ASKS as u32).prop_flat_map(|of| (0..of, Just(of)));
         (name, does(), compare(), part, head).prop_map(|(name, does, compare, part, head)| {
             let name = Name { owner: name.0, index: name.1 };
-            let part = Part { index: part.0, of: part.1 };
+            let part = TransactionPart { index: part.0, of: part.1 };
             let head = Head { number: head.0, tag: Tag(head.1) };
             (Ask { name, does, compare }, part, head)
         })
@@ -297,11 +302,11 @@ mod tests {
         ];
         let written = |ask: &Ask, part| encode(ask, part, Head::default(), BYTES);
         for ask in long {
-            assert!(written(&ask, Part::ALONE).is_err(), "{ask:?}");
+            assert!(written(&ask, TransactionPart::ALONE).is_err(), "{ask:?}");
         }
         let end = Ask::end_of(Session(9));
-        assert!(written(&end, Part { index: 0, of: 2 }).is_err());
-        let end = written(&end, Part::ALONE).expect("it fits");
+        assert!(written(&end, TransactionPart { index: 0, of: 2 }).is_err());
+        let end = written(&end, TransactionPart::ALONE).expect("it fits");
         assert_eq!(decode(&end).map(|(ask, ..)| ends(&ask)), Some(Some(Session(9))));
     }
 }

@@ -8,7 +8,7 @@
 
 use super::admission::Admission;
 use super::pieces::Pieces;
-use super::records::{Batch, Save};
+use super::records::{BatchNumber, Save};
 use super::sessions::Sessions;
 use crate::pyramid::oram::PyramidOram;
 use crate::wire::{Reader, Writer};
@@ -105,7 +105,7 @@ impl Saves {
         if input.u64()? != VERSION {
             return Err(wrong);
         }
-        admission.batch = Batch(input.u64()?);
+        admission.batch = BatchNumber(input.u64()?);
         let before = [input.u64()?, input.u64()?];
         let length = usize::try_from(input.u64()?).map_err(|_| EngineError::State("too short"))?;
         oram.restore(input.bytes(length)?)?;

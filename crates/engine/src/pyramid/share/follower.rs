@@ -1,7 +1,7 @@
 //! A client that is not the scribe: it seals asks, and opens the answers.
 
-use super::answer::{Outcome, Refusal};
-use super::ask::{Part, encode, place};
+use super::answer::{AskRefusal, Outcome};
+use super::ask::{TransactionPart, encode, place};
 use super::head::Head;
 use super::records::{AnswerRecord, AskRecord, Seq, Session};
 use crate::{EngineError, Result};
@@ -23,7 +23,7 @@ pub struct Follower {
     head: Head,
     /// That of this session's last answer; none if an answer was gone.
     answered: Option<Tag>,
-    over: Option<Refusal>,
+    over: Option<AskRefusal>,
 }
 
 impl Follower {
@@ -58,7 +58,7 @@ impl Follower {
     }
 
     /// Why its session is over, if it is. Its client goes on with a new one.
-    pub fn over(&self) -> Option<Refusal> {
+    pub fn over(&self) -> Option<AskRefusal> {
         self.over
     }
 
@@ -70,7 +70,7 @@ impl Follower {
         if asks.is_empty() || asks.len() > MOST_ASKS {
             return Err(EngineError::Invalid("a transaction has one to eight asks".into()));
         }
-        let part = |index| Part { index, of: asks.len() as u32 };
+        let part = |index| TransactionPart { index, of: asks.len() as u32 };
         // All or none: a transaction that misses a part would hold up its session.
         for (index, ask) in (0..).zip(asks) {
             encode(ask, part(index), self.head, self.block_bytes)?;
@@ -84,10 +84,10 @@ impl Follower {
     /// `Invalid` for an ask that does not fit; `Closed` once the session is over; those of the
     /// sealer.
     pub fn ask(&mut self, ask: &Ask) -> Result<AskRecord> {
-        self.ask_part(ask, Part::ALONE)
+        self.ask_part(ask, TransactionPart::ALONE)
     }
 
-    fn ask_part(&mut self, ask: &Ask, part: Part) -> Result<AskRecord> {
+    fn ask_part(&mut self, ask: &Ask, part: TransactionPart) -> Result<AskRecord> {
         if self.over.is_some() {
             return Err(EngineError::Closed);
         }
@@ -119,11 +119,11 @@ impl Follower {
         let same = head.number > self.head.number || head == self.head;
         match outcome.refusal {
             // The scribe does not know the head that the ask named.
-            Some(Refusal::Forked) => return Err(EngineError::Forked),
+            Some(AskRefusal::Forked) => return Err(EngineError::Forked),
             // It was sealed after answers that are yet to come.
-            Some(Refusal::Gone) => self.answered = None,
+            Some(AskRefusal::Gone) => self.answered = None,
             // The one before it named the head that this one names as such.
-            None | Some(Refusal::Full) => {
+            None | Some(AskRefusal::Full) => {
                 let follows = self.answered.is_none_or(|answered| answered == before);
                 if !same || !follows {
                     return Err(EngineError::Forked);
@@ -135,7 +135,7 @@ impl Follower {
                 if !same {
                     return Err(EngineError::Forked);
                 }
-                if refusal == Refusal::Old {
+                if refusal == AskRefusal::Old {
                     self.head = head;
                 }
                 self.over = self.over.or(Some(refusal));

@@ -6,7 +6,7 @@
 use super::admission::Admission;
 use super::answer::Outcome;
 use super::ask;
-pub use super::ask::Part;
+pub use super::ask::TransactionPart;
 use super::checkpoint::Saves;
 use super::follower::Follower;
 use super::groups::Open;
@@ -17,7 +17,7 @@ use super::notice;
 use super::records::{Duty, Seq, Session};
 use super::scribe::Scribe;
 use crate::pyramid::config::PyramidConfig;
-use crate::pyramid::history::Event;
+use crate::pyramid::history::AskEvent;
 use crate::pyramid::ids::Name;
 use crate::pyramid::operation::Operation;
 use crate::pyramid::oram::{PyramidKeys, PyramidOram};
@@ -33,12 +33,12 @@ const VOLUME: VolumeId = VolumeId([7; 16]);
 ///
 /// # Errors
 /// `Invalid` for one that does not fit.
-pub fn ask_bytes(ask: &Ask, part: Part, head: Head) -> Result<Vec<u8>> {
+pub fn ask_bytes(ask: &Ask, part: TransactionPart, head: Head) -> Result<Vec<u8>> {
     ask::encode(ask, part, head, BLOCK_BYTES)
 }
 
 /// Parses an ask.
-pub fn ask(plain: &[u8]) -> Option<(Ask, Part, Head)> {
+pub fn ask(plain: &[u8]) -> Option<(Ask, TransactionPart, Head)> {
     ask::decode(plain)
 }
 
@@ -61,7 +61,7 @@ pub const NOTICE_BYTES_EACH: usize = 40;
 pub fn notice_bytes(head: Head, before: u64, asks: &[Ask]) -> Vec<u8> {
     let answer = Answer { done: true, content: None };
     let outcome = Outcome { answer, refusal: None, live_blocks: 0 };
-    let (session, part) = (Session(5), Part::ALONE);
+    let (session, part) = (Session(5), TransactionPart::ALONE);
     let open = |(seq, ask): (u64, &Ask)| Open { session, seq: Seq(seq), part, ask: ask.clone() };
     let opens: Vec<Open> = (0..).zip(asks).map(open).collect();
     notice::encode(head, before, &opens, &vec![outcome; asks.len()])
@@ -73,7 +73,7 @@ pub fn notice(plain: &[u8]) -> Option<(Head, u64, Vec<Change>)> {
 }
 
 /// Parses an event of the history. An intent names its asks.
-pub fn record(plain: &[u8]) -> Option<(Event, Vec<(Session, Seq)>)> {
+pub fn record(plain: &[u8]) -> Option<(AskEvent, Vec<(Session, Seq)>)> {
     decode(plain, BLOCK_BYTES).ok().map(|said| (said.event, said.asks))
 }
 
@@ -81,11 +81,11 @@ pub fn record(plain: &[u8]) -> Option<(Event, Vec<(Session, Seq)>)> {
 ///
 /// # Errors
 /// `State` for a merge that no record has room for.
-pub fn record_bytes(event: &Event, asks: &[(Session, Seq)]) -> Result<Vec<u8>> {
+pub fn record_bytes(event: &AskEvent, asks: &[(Session, Seq)]) -> Result<Vec<u8>> {
     match event {
-        Event::Intent(intent) => Ok(encode_intent(intent, asks)),
-        Event::Settle(settle) => Ok(encode_settle(settle, BLOCK_BYTES)),
-        Event::Merged(merged) => encode_merged(merged, BLOCK_BYTES),
+        AskEvent::Intent(intent) => Ok(encode_intent(intent, asks)),
+        AskEvent::Settle(settle) => Ok(encode_settle(settle, BLOCK_BYTES)),
+        AskEvent::Merged(merged) => encode_merged(merged, BLOCK_BYTES),
     }
 }
 

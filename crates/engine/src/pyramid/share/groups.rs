@@ -1,7 +1,7 @@
 //! Asks that wait for a batch. Those of a transaction wait until all of them are there, and stand
 //! side by side in one batch. Meanwhile those of other sessions pass.
 
-use super::ask::Part;
+use super::ask::TransactionPart;
 use super::records::{Seq, Session};
 use crate::{EngineError, Result};
 use oblivio_privatefs::Ask;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) struct Open {
     pub session: Session,
     pub seq: Seq,
-    pub part: Part,
+    pub part: TransactionPart,
     pub ask: Ask,
 }
 
@@ -103,7 +103,7 @@ mod tests {
     fn open(session: u64, seq: u64, index: u32, of: u32) -> Open {
         let read = Operation { action: Action::Read, and_read: false };
         let ask = Ask::new(Name { owner: [0; 16], index: 0 }, read);
-        Open { session: Session(session), seq: Seq(seq), part: Part { index, of }, ask }
+        Open { session: Session(session), seq: Seq(seq), part: TransactionPart { index, of }, ask }
     }
 
     fn whole(groups: &Groups) -> Vec<(u64, u64)> {

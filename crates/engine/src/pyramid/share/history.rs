@@ -12,8 +12,8 @@
 //! Effect: 0 keeps, 1 creates, 2 forgets. Left: 0 absent, 1 a block, 2 its owner was removed.
 
 use super::records::{Seq, Session};
-use crate::pyramid::history::{Event, Intent, Left, MOST_LEFT, Merged, Settle};
-use crate::pyramid::ids::{Home, Name};
+use crate::pyramid::history::{AskEvent, Left, MOST_LEFT, Merged, RoundIntent, Settle};
+use crate::pyramid::ids::{Name, TableHome};
 use crate::pyramid::operation::Effect;
 use crate::pyramid::shown::Seed;
 use crate::wire::{Reader, Writer};
@@ -26,12 +26,12 @@ const MERGED: u64 = 3;
 
 /// An event, and for an intent whose asks they are.
 pub(super) struct Told {
-    pub event: Event,
+    pub event: AskEvent,
     pub asks: Vec<(Session, Seq)>,
 }
 
 /// A round that was shown.
-pub(super) fn encode_intent(intent: &Intent, asks: &[(Session, Seq)]) -> Vec<u8> {
+pub(super) fn encode_intent(intent: &RoundIntent, asks: &[(Session, Seq)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut out = Writer(&mut bytes);
     out.words(&[INTENT, asks.len() as u64]);
@@ -102,7 +102,7 @@ pub(super) fn decode(plain: &[u8], block_bytes: usize) -> Result<Told> {
     let mut input = Reader(plain);
     let mut asks = Vec::new();
     let event = match input.u64()? {
-        INTENT => Event::Intent(read_intent(&mut input, &mut asks)?),
+        INTENT => AskEvent::Intent(read_intent(&mut input, &mut asks)?),
         SETTLE => {
             let mut left = Vec::new();
             for _ in 0..input.u64()? {
@@ -113,15 +113,15 @@ pub(super) fn decode(plain: &[u8], block_bytes: usize) -> Result<Told> {
                     _ => return Err(EngineError::State("an unknown end of an ask")),
                 });
             }
-            Event::Settle(Settle(left))
+            AskEvent::Settle(Settle(left))
         }
-        MERGED => Event::Merged(read_merged(&mut input, block_bytes)?),
+        MERGED => AskEvent::Merged(read_merged(&mut input, block_bytes)?),
         _ => return Err(EngineError::State("an unknown event")),
     };
     if input.0.is_empty() { Ok(Told { event, asks }) } else { Err(EngineError::State("too long")) }
 }
 
-fn read_intent(input: &mut Reader<'_>, asks: &mut Vec<(Session, Seq)>) -> Result<Intent> {
+fn read_intent(input: &mut Reader<'_>, asks: &mut Vec<(Session, Seq)>) -> Result<RoundIntent> {
     let count = input.u64()?;
     let mut seed = Seed([0; 32]);
     seed.0.copy_from_slice(input.bytes(32)?);
@@ -139,11 +139,11 @@ fn read_intent(input: &mut Reader<'_>, asks: &mut Vec<(Session, Seq)>) -> Result
         };
         names.push((name, effect));
     }
-    Ok(Intent { seed, asks: names })
+    Ok(RoundIntent { seed, asks: names })
 }
 
 fn read_merged(input: &mut Reader<'_>, block_bytes: usize) -> Result<Merged> {
-    let home = u32::try_from(input.u64()?).map(Home);
+    let home = u32::try_from(input.u64()?).map(TableHome);
     let home = home.map_err(|_| EngineError::State("no such place"))?;
     let mut attempt = Attempt([0; 16]);
     attempt.0.copy_from_slice(input.bytes(16)?);

@@ -1,11 +1,11 @@
 //! A server in memory, with the list of what it saw. For tests and simulation.
 
 use super::records::{
-    AnswerRecord, AskRecord, Batch, Build, Duty, Save, Seq, Session, Show, Stored, Switch, Tell,
-    Term, TurnRecord,
+    AnswerRecord, AskRecord, BatchNumber, Build, Duty, Save, Seq, Session, Show, StoredRecord,
+    Switch, Tell, Term, TurnRecord,
 };
 use super::scribe::Scribe;
-use crate::pyramid::ids::{Height, Home, Partition, Spot};
+use crate::pyramid::ids::{Height, Partition, TableHome, TableSpot};
 use crate::{EngineError, Result};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,17 +15,17 @@ pub enum Recorded {
     /// An ask came, of this length.
     Ask(Session, Seq, usize),
     /// The asks of a batch, with the slots that each shows.
-    Show(Vec<(Session, Seq, Vec<Spot>)>),
+    Show(Vec<(Session, Seq, Vec<TableSpot>)>),
     /// Answers went out, of these lengths.
     Tell(usize, Vec<(Session, Seq, usize)>),
     /// A merge of this partition, to this height and into this place, reads these slots.
-    Turn(Home, Partition, Height, Vec<Spot>),
+    Turn(TableHome, Partition, Height, Vec<TableSpot>),
     /// It has them.
-    Slots(Home),
+    Slots(TableHome),
     /// A table of this many bytes.
-    Build(Home, usize),
+    Build(TableHome, usize),
     /// A table replaces others.
-    Switch(Home, Vec<Home>),
+    Switch(TableHome, Vec<TableHome>),
     /// Answers to asks that stand in no batch, of these lengths.
     Refuse(Vec<(Session, Seq, usize)>),
     /// A part of this many bytes of the scribe's state, after the record of this number.
@@ -45,13 +45,13 @@ pub struct SavedState {
 #[derive(Default)]
 pub struct MemoryServer {
     /// Tables, by their places.
-    pub tables: BTreeMap<Home, Vec<u8>>,
+    pub tables: BTreeMap<TableHome, Vec<u8>>,
     /// Asks that are in no batch yet.
     asks: VecDeque<AskRecord>,
     /// How many of them the scribe has.
     fetched: usize,
     /// The history: the records of batches and merges that are not forgotten.
-    pub history: Vec<Stored>,
+    pub history: Vec<StoredRecord>,
     /// How many records before those were forgotten.
     pub forgotten: u64,
     /// The newest whole state of a scribe.
@@ -65,9 +65,9 @@ pub struct MemoryServer {
     kept: BTreeMap<(Session, Seq), (u64, AnswerRecord)>,
     slot_bytes: usize,
     /// Batches that were shown and not answered, in their order.
-    untold: VecDeque<Batch>,
+    untold: VecDeque<BatchNumber>,
     /// Tables that are gone once this batch is answered.
-    leaving: VecDeque<(Batch, Vec<Home>)>,
+    leaving: VecDeque<(BatchNumber, Vec<TableHome>)>,
     replies: Replies,
     /// All records so far.
     pub trace: Vec<Recorded>,
@@ -75,25 +75,25 @@ pub struct MemoryServer {
 
 /// The server's reply to a duty. Give it to the scribe.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum DutyReply {
     /// For [`super::Scribe::shown`]: the sum of each ask's slots.
-    Sums(Batch, Vec<Vec<u8>>),
+    Sums(BatchNumber, Vec<Vec<u8>>),
     /// For [`super::Scribe::gathered`]: slots, one after the other.
-    Slots(Home, Vec<u8>),
+    Slots(TableHome, Vec<u8>),
     /// For [`super::Scribe::built`].
-    Built(Home),
+    Built(TableHome),
 }
 
 /// Replies that did not leave yet.
 #[derive(Default)]
 struct Replies {
     /// Those of batches leave in their order.
-    sums: VecDeque<Reply>,
+    sums: VecDeque<DutyReply>,
     /// The others in any.
-    others: VecDeque<Reply>,
+    others: VecDeque<DutyReply>,
 }
 
-impl Reply {
+impl DutyReply {
     /// Gives it to the scribe.
     ///
     /// # Errors
@@ -152,14 +152,14 @@ impl MemoryServer {
         self.answers.get_mut(&session)?.pop_front()
     }
 
-    fn slot(&self, spot: Spot) -> Result<&[u8]> {
+    fn slot(&self, spot: TableSpot) -> Result<&[u8]> {
         let at = spot.slot.0 as usize * self.slot_bytes;
         let table = self.tables.get(&spot.home);
         let slot = table.and_then(|table| table.get(at..at + self.slot_bytes));
         slot.ok_or(EngineError::State("no such slot"))
     }
 
-    fn sum(&self, spots: &[Spot]) -> Result<Vec<u8>> {
+    fn sum(&self, spots: &[TableSpot]) -> Result<Vec<u8>> {
         let mut sum = vec![0; self.slot_bytes];
         for &spot in spots {
             sum.iter_mut().zip(self.slot(spot)?).for_each(|(sum, byte)| *sum ^= byte);
@@ -174,13 +174,13 @@ impl MemoryServer {
 
     /// Lets one of the replies that wait leave, the oldest for number 0. The batches' leave in
     /// their order.
-    pub fn reply(&mut self, number: usize) -> Option<Reply> {
+    pub fn reply(&mut self, number: usize) -> Option<DutyReply> {
         let Replies { sums, others } = &mut self.replies;
         let reply = match number.checked_sub(others.len()) {
             Some(_) => sums.pop_front(),
             None => others.remove(number),
         }?;
-        if let Reply::Slots(home, _) = &reply {
+        if let DutyReply::Slots(home, _) = &reply {
             self.trace.push(Recorded::Slots(*home));
         }
         Some(reply)
@@ -200,11 +200,11 @@ impl MemoryServer {
                 self.fetched -= usize::from(at < self.fetched);
             }
         }
-        self.history.push(Stored { sealed: show.intent.clone(), asks });
+        self.history.push(StoredRecord { sealed: show.intent.clone(), asks });
     }
 
     fn store(&mut self, sealed: Vec<u8>) {
-        self.history.push(Stored { sealed, asks: Vec::new() });
+        self.history.push(StoredRecord { sealed, asks: Vec::new() });
     }
 
     /// Stores a piece of a state. With the last one, the state takes the place of the one before
@@ -239,7 +239,7 @@ impl MemoryServer {
     }
 
     /// A batch is answered: the tables that only it showed are gone.
-    fn store_tell(&mut self, batch: Batch) {
+    fn store_tell(&mut self, batch: BatchNumber) {
         self.untold.retain(|&untold| untold > batch);
         while self.leaving.front().is_some_and(|(until, _)| *until <= batch)
             && let Some((_, homes)) = self.leaving.pop_front()
@@ -264,7 +264,7 @@ impl MemoryServer {
                 let sums =
                     asks.iter().map(|(_, _, spots)| self.sum(spots)).collect::<Result<_>>()?;
                 self.trace.push(Recorded::Show(asks));
-                self.replies.sums.push_back(Reply::Sums(show.batch, sums));
+                self.replies.sums.push_back(DutyReply::Sums(show.batch, sums));
             }
             Duty::Turn(turn) => {
                 let mut slots = Vec::with_capacity(turn.spots.len() * self.slot_bytes);
@@ -273,7 +273,7 @@ impl MemoryServer {
                 }
                 let TurnRecord { home, partition, height, spots, .. } = turn;
                 self.trace.push(Recorded::Turn(home, partition, height, spots));
-                self.replies.others.push_back(Reply::Slots(home, slots));
+                self.replies.others.push_back(DutyReply::Slots(home, slots));
             }
             Duty::Tell(Tell { batch, settle, notice, answers }) => {
                 self.store(settle);
@@ -290,7 +290,7 @@ impl MemoryServer {
             Duty::Build(Build { home, sealed, .. }) => {
                 self.trace.push(Recorded::Build(home, sealed.len()));
                 self.tables.insert(home, sealed);
-                self.replies.others.push_back(Reply::Built(home));
+                self.replies.others.push_back(DutyReply::Built(home));
             }
             Duty::Switch(Switch { home, merged, replaced, .. }) => {
                 self.store(merged);

@@ -31,19 +31,19 @@ mod sessions;
 mod tables;
 mod take_over;
 
-pub use admission::Taken;
-pub use answer::{Outcome, Refusal};
+pub use admission::Admitted;
+pub use answer::{AskRefusal, Outcome};
 pub use follower::Follower;
 pub use head::Head;
-pub use memory::{MemoryServer, Recorded, Reply, SavedState};
-pub use notice::{Heard, Notices};
+pub use memory::{DutyReply, MemoryServer, Recorded, SavedState};
+pub use notice::{NoticeContent, Notices};
 pub use oblivio_privatefs::{
     Answer, Ask, Change, Compare, Does, MOST_ASKS, MOST_COMPARED, Session,
 };
 pub use public_rules::{MOST_OF_BATCH, MOST_SESSIONS, PIECE_BYTES};
 pub use records::{
-    AnswerRecord, AskRecord, Batch, Build, Duty, Save, Seq, Show, Stored, Switch, Tell, Term,
-    TurnRecord,
+    AnswerRecord, AskRecord, BatchNumber, Build, Duty, Save, Seq, Show, StoredRecord, Switch, Tell,
+    Term, TurnRecord,
 };
 pub use scribe::Scribe;
 pub use tables::TableId;

@@ -28,7 +28,7 @@ const REMEMBERED: usize = 256;
 
 /// What a notice says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct NoticeContent {
     /// What changed, in order.
     pub changes: Vec<Change>,
     /// Whether notices before it were missed: then anything may have changed.
@@ -109,7 +109,7 @@ impl Notices {
     ///
     /// # Errors
     /// `State` if it does not open; `Forked` if it is of another history than an answer.
-    pub fn hear(&mut self, number: u64, sealed: &[u8]) -> Result<Option<Heard>> {
+    pub fn hear(&mut self, number: u64, sealed: &[u8]) -> Result<Option<NoticeContent>> {
         if number <= self.newest() {
             return Ok(None);
         }
@@ -137,7 +137,7 @@ impl Notices {
         if self.heard.len() > REMEMBERED {
             self.heard.pop_front();
         }
-        Ok(Some(Heard { changes, missed }))
+        Ok(Some(NoticeContent { changes, missed }))
     }
 
     /// An answer of a batch named this head. Heads come in order.
@@ -161,7 +161,7 @@ impl Notices {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ask::Part;
+    use super::super::ask::TransactionPart;
     use super::super::records::Seq;
     use super::*;
     use crate::pyramid::operation::Operation;
@@ -191,7 +191,12 @@ mod tests {
             Ask::forget(name(4)),
             Ask::end_of(Session(9)),
         ];
-        let open = |(seq, ask)| Open { session: Session(5), seq: Seq(seq), part: Part::ALONE, ask };
+        let open = |(seq, ask)| Open {
+            session: Session(5),
+            seq: Seq(seq),
+            part: TransactionPart::ALONE,
+            ask,
+        };
         (0..).zip(asks).map(open).collect()
     }
 

@@ -1,7 +1,7 @@
 //! The records that clients and server exchange. The server sees all of them.
 
 use super::tables::TableId;
-use crate::pyramid::ids::{Height, Home, Partition, Spot};
+use crate::pyramid::ids::{Height, Partition, TableHome, TableSpot};
 pub use oblivio_privatefs::Session;
 
 /// The running number of an ask in its session, from 0.
@@ -10,7 +10,7 @@ pub struct Seq(pub u64);
 
 /// The running number of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Batch(pub u64);
+pub struct BatchNumber(pub u64);
 
 /// An ask: sealed for the scribe, of one length whatever it asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,20 +39,20 @@ pub struct AnswerRecord {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Show {
     /// Its number.
-    pub batch: Batch,
+    pub batch: BatchNumber,
     /// Its record in the history, sealed.
     pub intent: Vec<u8>,
     /// The tables that it shows, by their places.
-    pub tables: Vec<(Home, TableId)>,
+    pub tables: Vec<(TableHome, TableId)>,
     /// The asks in order, each with a slot of every table of one partition.
-    pub asks: Vec<(Session, Seq, Vec<Spot>)>,
+    pub asks: Vec<(Session, Seq, Vec<TableSpot>)>,
 }
 
 /// The answers of a batch, in its order. The server delivers them together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tell {
     /// The batch.
-    pub batch: Batch,
+    pub batch: BatchNumber,
     /// Its record in the history, sealed.
     pub settle: Vec<u8>,
     /// What it changed, sealed for all clients.
@@ -65,7 +65,7 @@ pub struct Tell {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnRecord {
     /// The place of the table that it makes.
-    pub home: Home,
+    pub home: TableHome,
     /// Whose turn it is.
     pub partition: Partition,
     /// How high it merges.
@@ -73,9 +73,9 @@ pub struct TurnRecord {
     /// Records of the history that must be durable before the server reads for it.
     pub after: u64,
     /// The tables that it reads, by their places.
-    pub tables: Vec<(Home, TableId)>,
+    pub tables: Vec<(TableHome, TableId)>,
     /// As many of each table as it has places for blocks.
-    pub spots: Vec<Spot>,
+    pub spots: Vec<TableSpot>,
 }
 
 /// A new table.
@@ -84,7 +84,7 @@ pub struct Build {
     /// Its name.
     pub table: TableId,
     /// Its place.
-    pub home: Home,
+    pub home: TableHome,
     /// Its slots, one after the other.
     pub sealed: Vec<u8>,
 }
@@ -95,19 +95,19 @@ pub struct Switch {
     /// The new one.
     pub table: TableId,
     /// Its place.
-    pub home: Home,
+    pub home: TableHome,
     /// Its record in the history, sealed.
     pub merged: Vec<u8>,
     /// Those that are gone, once all batches that were shown before are answered: a scribe that
     /// takes over shows them again.
-    pub replaced: Vec<Home>,
+    pub replaced: Vec<TableHome>,
     /// The names of those, in the same order.
     pub gone: Vec<TableId>,
 }
 
 /// A record of the history, as the server keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredRecord {
     /// The record.
     pub sealed: Vec<u8>,
     /// The asks of a batch, if it shows one.

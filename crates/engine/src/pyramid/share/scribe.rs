@@ -4,7 +4,7 @@
 //! Batches are shown before earlier ones are answered, and merges go on beside them. The answers of
 //! a batch wait for those of all earlier ones.
 
-use super::admission::{Admission, Taken};
+use super::admission::{Admission, Admitted};
 use super::ask::effect;
 use super::checkpoint::Saves;
 use super::groups::Open;
@@ -12,10 +12,10 @@ use super::head::Head;
 use super::history::{encode_intent, encode_merged, encode_settle};
 use super::public_rules::MOST_OF_BATCH;
 use super::records::{
-    AskRecord, Batch, Build, Duty, Session, Show, Switch, Tell, Term, TurnRecord,
+    AskRecord, BatchNumber, Build, Duty, Session, Show, Switch, Tell, Term, TurnRecord,
 };
 use super::tables::{TableId, table_ids};
-use crate::pyramid::ids::{Home, Name};
+use crate::pyramid::ids::{Name, TableHome};
 use crate::pyramid::operation::Effect;
 use crate::pyramid::oram::PyramidOram;
 use crate::pyramid::shown::Round;
@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 
 /// A batch that was shown and not answered.
 struct Pending {
-    batch: Batch,
+    batch: BatchNumber,
     opens: Vec<Open>,
     /// The sum of what each of its asks shows, once it is there.
     sums: Option<Vec<Vec<u8>>>,
@@ -91,7 +91,7 @@ impl Scribe {
     pub(super) fn show_again(&mut self, shown: VecDeque<(Vec<Open>, Vec<u8>)>) {
         let first = self.admission.batch.0 + 1 - shown.len() as u64;
         for ((batch, (opens, intent)), round) in (first..).zip(shown).zip(self.oram.rounds.iter()) {
-            let pending = Pending { batch: Batch(batch), opens, sums: None };
+            let pending = Pending { batch: BatchNumber(batch), opens, sums: None };
             self.ready.push_back(Duty::Show(show(&pending, round, intent)));
             self.pending.push_back(pending);
         }
@@ -101,7 +101,7 @@ impl Scribe {
     ///
     /// # Errors
     /// `State` for an ask that does not open: then it is not taken.
-    pub fn take(&mut self, record: &AskRecord) -> Result<Taken> {
+    pub fn take(&mut self, record: &AskRecord) -> Result<Admitted> {
         self.admission.take(record)
     }
 
@@ -126,14 +126,14 @@ impl Scribe {
         if let Some(merge) = self.oram.merges.take_open() {
             let (home, partition, height) = (merge.home, merge.partition, merge.height);
             let (spots, replaced) = (merge.spots().collect(), merge.replaced());
-            let id = |home: Home| self.oram.table_id(home).map(|table| (home, table));
+            let id = |home: TableHome| self.oram.table_id(home).map(|table| (home, table));
             let tables = replaced.into_iter().filter_map(id).collect();
             return Ok(Duty::Turn(TurnRecord { home, partition, height, after, tables, spots }));
         }
         if let Some(duty) = self.ready.pop_front() {
             return Ok(duty);
         }
-        let answered = Batch(self.admission.batch.0 - self.pending.len() as u64);
+        let answered = BatchNumber(self.admission.batch.0 - self.pending.len() as u64);
         let refusals = self.admission.refusals(answered, self.oram.live_blocks())?;
         if !refusals.is_empty() {
             return Ok(Duty::Refuse(refusals));
@@ -199,7 +199,7 @@ impl Scribe {
     ///
     /// # Errors
     /// `TamperedTable` if any bit of any slot was changed; then no answer is given.
-    pub fn shown(&mut self, batch: Batch, sums: Vec<Vec<u8>>) -> Result<()> {
+    pub fn shown(&mut self, batch: BatchNumber, sums: Vec<Vec<u8>>) -> Result<()> {
         self.expect_open()?;
         let next = self.pending.iter_mut().find(|pending| pending.sums.is_none());
         let next = next.filter(|next| next.batch == batch && next.opens.len() == sums.len());
@@ -217,7 +217,7 @@ impl Scribe {
     ///
     /// # Errors
     /// `TamperedTable` if a slot is not what was sealed there.
-    pub fn gathered(&mut self, home: Home, mut slots: Vec<u8>) -> Result<()> {
+    pub fn gathered(&mut self, home: TableHome, mut slots: Vec<u8>) -> Result<()> {
         self.expect_open()?;
         let number = self.oram.merges.at_home(home);
         let number = number.ok_or(EngineError::State("the server gave slots of another merge"));
@@ -230,13 +230,13 @@ impl Scribe {
     ///
     /// # Errors
     /// `State` for a table that was not made.
-    pub fn built(&mut self, home: Home) -> Result<()> {
+    pub fn built(&mut self, home: TableHome) -> Result<()> {
         self.expect_open()?;
         let done = self.switch(home);
         self.close_on_error(done)
     }
 
-    fn switch(&mut self, home: Home) -> Result<()> {
+    fn switch(&mut self, home: TableHome) -> Result<()> {
         let number = self.oram.merges.at_home(home);
         let number = number.ok_or(EngineError::State("the server stored another table"))?;
         let replaced = self.oram.merges.get(number).map(|merge| merge.replaced());

@@ -1,6 +1,6 @@
 //! Carrying out transactions, after what they show was read.
 
-use super::answer::{Outcome, Refusal};
+use super::answer::{AskRefusal, Outcome};
 use super::ask::effect;
 use super::groups::Open;
 use super::scribe::Scribe;
@@ -32,7 +32,7 @@ impl Scribe {
         let done = group.iter().all(|(open, _)| self.holds(open));
         if done && !self.has_room(group) {
             let live_blocks = self.oram.live_blocks();
-            return group.iter().map(|_| Outcome::refused(Refusal::Full, live_blocks)).collect();
+            return group.iter().map(|_| Outcome::refused(AskRefusal::Full, live_blocks)).collect();
         }
         group.iter().map(|(open, shown)| self.serve_one(open, shown, done)).collect()
     }

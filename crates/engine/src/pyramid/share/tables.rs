@@ -1,6 +1,6 @@
 //! The names of tables at the server.
 
-use crate::pyramid::ids::Home;
+use crate::pyramid::ids::TableHome;
 use crate::pyramid::oram::PyramidOram;
 use crate::pyramid::shown::Shown;
 use oblivio_crypto::{Attempt, digest};
@@ -21,20 +21,20 @@ impl TableId {
 }
 
 /// The tables that an ask shows, with their places. A place may have another table by now.
-pub(super) fn table_ids(shown: &Shown) -> impl Iterator<Item = (Home, TableId)> {
+pub(super) fn table_ids(shown: &Shown) -> impl Iterator<Item = (TableHome, TableId)> {
     let spots = shown.spots.iter().zip(&shown.keys);
     spots.map(|(spot, keys)| (spot.home, TableId::of(keys.attempt())))
 }
 
 impl PyramidOram {
     /// The table that lies there now.
-    pub fn table_id(&self, home: Home) -> Option<TableId> {
+    pub fn table_id(&self, home: TableHome) -> Option<TableId> {
         let table = self.tables.iter().flatten().find(|table| table.home == home)?;
         Some(TableId::of(table.keys.attempt()))
     }
 
     /// All tables that live, by their places.
-    pub fn table_ids(&self) -> impl Iterator<Item = (Home, TableId)> {
+    pub fn table_ids(&self) -> impl Iterator<Item = (TableHome, TableId)> {
         let tables = self.tables.iter().flatten();
         tables.map(|table| (table.home, TableId::of(table.keys.attempt())))
     }

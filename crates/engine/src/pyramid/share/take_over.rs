@@ -7,9 +7,9 @@ use super::groups::Open;
 use super::head::Head;
 use super::history::decode;
 use super::pieces::together;
-use super::records::{Stored, Term};
+use super::records::{StoredRecord, Term};
 use super::scribe::Scribe;
-use crate::pyramid::history::Event;
+use crate::pyramid::history::AskEvent;
 use crate::pyramid::oram::PyramidOram;
 use crate::{EngineError, Result};
 use oblivio_crypto::Sealer;
@@ -84,11 +84,11 @@ impl TakeOver {
     /// # Errors
     /// `State` if it does not follow the one before it, or makes no sense; `Forked` if this client
     /// knows another history.
-    pub fn record(&mut self, stored: &Stored) -> Result<()> {
+    pub fn record(&mut self, stored: &StoredRecord) -> Result<()> {
         let plain = self.admission.chain.open(&mut self.admission.sealer, &stored.sealed)?;
         let said = decode(&plain, self.oram.config.block_bytes)?;
         match &said.event {
-            Event::Intent(_) => {
+            AskEvent::Intent(_) => {
                 let whose = stored.asks.iter().map(|ask| (ask.session, ask.seq));
                 if !whose.eq(said.asks) {
                     return Err(EngineError::State("a batch has other asks"));
@@ -100,13 +100,13 @@ impl TakeOver {
                 self.admission.batch.0 += 1;
                 self.shown.push_back((opens, stored.sealed.clone()));
             }
-            Event::Settle(_) => {
+            AskEvent::Settle(_) => {
                 let (opens, _) = self.shown.pop_front().unwrap_or_default();
                 self.admission.answered(&opens);
             }
-            Event::Merged(_) => {}
+            AskEvent::Merged(_) => {}
         }
-        if !matches!(said.event, Event::Intent(_)) && !stored.asks.is_empty() {
+        if !matches!(said.event, AskEvent::Intent(_)) && !stored.asks.is_empty() {
             return Err(EngineError::State("a record has asks that it does not name"));
         }
         self.oram.replay(said.event)?;

@@ -5,7 +5,7 @@ use crate::pyramid::history::MOST_LEFT;
 use crate::pyramid::ids::{Height, Name, Partition};
 use crate::pyramid::open::{Blocks, Merge, Progress};
 use crate::pyramid::oram::{PyramidOram, Whereabouts};
-use crate::pyramid::schedule::Turn;
+use crate::pyramid::schedule::PartitionTurn;
 use crate::pyramid::table::Holds;
 use crate::wire::{Reader, Writer};
 use crate::{EngineError, Result};
@@ -89,7 +89,7 @@ impl PyramidOram {
             }
             self.read_contents(input, &of_stash, room)?;
         }
-        let sets = self.merge_sets(Turn { partition, height });
+        let sets = self.merge_sets(PartitionTurn { partition, height });
         let mut coming = HashSet::new();
         for (_, holds) in sets.iter().flat_map(|(_, set)| set) {
             if let Holds::Block(name) = holds {

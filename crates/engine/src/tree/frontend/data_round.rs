@@ -2,8 +2,8 @@
 //! their blocks.
 
 use super::TreeOram;
-use crate::tree::batch::{Batch, Target};
-use crate::tree::position_map::{Counts, GROUP_ENTRIES, MapFormat};
+use crate::tree::batch::{Batch, PathReason};
+use crate::tree::position_map::{CountChange, GROUP_ENTRIES, MapFormat};
 use crate::{Action, Address, BlockAnswer, BlockId, Result};
 use std::collections::BTreeMap;
 
@@ -22,7 +22,12 @@ impl TreeOram {
             first.insert(id, index as u32);
             batch.access_of_op.push(index as u32);
             let counts = self.remap(batch, id.into());
-            self.plan_block(batch, Target::Data { id, counts, absent: false }, id.into(), counts);
+            self.plan_block(
+                batch,
+                PathReason::Data { id, counts, absent: false },
+                id.into(),
+                counts,
+            );
         }
         for _ in 0..self.maintenance_due(batch.ops.len() as u64) {
             // A block that this batch already moves may be pending for a later roll-over.
@@ -30,7 +35,7 @@ impl TreeOram {
             let waiting = self.pending.keys().copied().find(free);
             match waiting.and_then(|id| self.pending.remove_entry(&id)) {
                 Some((id, counts)) => {
-                    self.plan_block(batch, Target::Remap { id, counts }, id, counts);
+                    self.plan_block(batch, PathReason::Remap { id, counts }, id, counts);
                 }
                 None => self.plan_idle(batch),
             }
@@ -57,7 +62,7 @@ impl TreeOram {
         &mut self,
         index: usize,
         id: Address,
-        counts: Counts,
+        counts: CountChange,
     ) -> Result<bool> {
         if self.check_present(index, id, counts)? {
             return Ok(false);
@@ -67,7 +72,7 @@ impl TreeOram {
     }
 
     /// Whether the block of access `index` exists. If so, it is the one written at its count.
-    fn check_present(&mut self, index: usize, id: Address, counts: Counts) -> Result<bool> {
+    fn check_present(&mut self, index: usize, id: Address, counts: CountChange) -> Result<bool> {
         let Some(header) = self.tree.target(index) else { return Ok(false) };
         self.pmmac.check(id, counts.old, self.tree.content(index), header.mac)?;
         Ok(true)
@@ -76,7 +81,12 @@ impl TreeOram {
     /// Checks a data block and says whether it exists: the tree holds it if it is live, and only
     /// then (dead blocks were dropped). Without PMMAC, the tag tree ensures that nothing is
     /// missing, so a missing block does not exist.
-    pub(super) fn check_data(&mut self, index: usize, id: BlockId, counts: Counts) -> Result<bool> {
+    pub(super) fn check_data(
+        &mut self,
+        index: usize,
+        id: BlockId,
+        counts: CountChange,
+    ) -> Result<bool> {
         let lives = self.check_present(index, id.into(), counts)?;
         if !lives {
             self.pmmac.check_missing(id.into(), || !self.tree.marks.live.get(id))?;
@@ -90,7 +100,7 @@ impl TreeOram {
         &mut self,
         index: usize,
         id: Address,
-        counts: Counts,
+        counts: CountChange,
     ) -> Result<()> {
         if let Some(id) = id.data() {
             return self.check_data(index, id, counts).map(drop);
@@ -109,12 +119,12 @@ impl TreeOram {
     pub(super) fn serve_operations(&mut self, batch: &mut Batch) {
         for op_index in 0..batch.ops.len() {
             let index = batch.access_of_op[op_index] as usize;
-            let Target::Data { id, absent, .. } = batch.targets[index] else { continue };
+            let PathReason::Data { id, absent, .. } = batch.targets[index] else { continue };
             let action = std::mem::replace(&mut batch.ops[op_index].action, Action::Read);
             let (answer, now_absent) = self.serve(index, id, absent, &action);
             batch.answers.push(answer);
             self.set_live(id, !now_absent);
-            if let Target::Data { absent, .. } = &mut batch.targets[index] {
+            if let PathReason::Data { absent, .. } = &mut batch.targets[index] {
                 *absent = now_absent;
             }
         }
@@ -154,9 +164,9 @@ impl TreeOram {
     pub(super) fn settle_targets(&mut self, batch: &Batch) {
         for (index, target) in batch.targets.iter().enumerate() {
             let (id, counts) = match *target {
-                Target::Data { id, counts, .. } => (id.into(), counts),
-                Target::Remap { id, counts } => (id, counts),
-                Target::MapFetch { .. } | Target::Idle => continue,
+                PathReason::Data { id, counts, .. } => (id.into(), counts),
+                PathReason::Remap { id, counts } => (id, counts),
+                PathReason::MapFetch { .. } | PathReason::Idle => continue,
             };
             if self.tree.target(index).is_some() {
                 let label = self.label(id, counts.new);

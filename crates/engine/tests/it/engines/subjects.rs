@@ -6,7 +6,7 @@ use crate::pyramid::{self, SLOT, Tables};
 use crate::sequential_run::{self, Run};
 use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_engine::linear::Linear;
-use oblivio_engine::memory::{MemoryBuckets, Seen};
+use oblivio_engine::memory::{MemoryBuckets, MemoryEvent};
 use oblivio_engine::pyramid::{PyramidConfig, PyramidKeys, PyramidOram};
 use oblivio_engine::sequential::SequentialConfig;
 use oblivio_engine::tree::{Eviction, TreeConfig, TreeKeys, TreeOram};
@@ -15,9 +15,9 @@ use oblivio_engine::{Action, BlockAnswer, BlockOp, Result, carry_out};
 /// What a store of buckets saw: how many paths, and the buckets of scheduled ones, which are those
 /// that are written.
 fn buckets_seen(store: &MemoryBuckets) -> Vec<u64> {
-    let numbers = |seen: &Seen| match seen {
-        Seen::Read(leaves, _) => vec![0, leaves.len() as u64],
-        Seen::Write(buckets) => buckets.iter().map(|bucket| bucket.0).collect(),
+    let numbers = |seen: &MemoryEvent| match seen {
+        MemoryEvent::Read(leaves, _) => vec![0, leaves.len() as u64],
+        MemoryEvent::Write(buckets) => buckets.iter().map(|bucket| bucket.0).collect(),
     };
     store.trace.iter().flat_map(numbers).collect()
 }

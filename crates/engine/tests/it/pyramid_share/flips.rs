@@ -2,7 +2,7 @@
 //! and nothing is answered. `just pyramid-flips` tries more of them.
 
 use super::*;
-use oblivio_engine::pyramid::share::Batch;
+use oblivio_engine::pyramid::share::BatchNumber;
 use oblivio_testkit::campaign::{scaled, seed};
 
 /// Flips in the life of one volume.
@@ -12,13 +12,13 @@ const FLIPS_OF_VOLUME: u64 = 25;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reader {
     /// The asks of a batch: the server adds up the slots of each.
-    Batch(Batch),
+    Batch(BatchNumber),
     /// The merge that makes the table of this place.
-    Merge(Home),
+    Merge(TableHome),
 }
 
 /// Who reads for a duty, and which slots.
-fn reads(duty: &Duty) -> Option<(Reader, Vec<Spot>)> {
+fn reads(duty: &Duty) -> Option<(Reader, Vec<TableSpot>)> {
     match duty {
         Duty::Show(show) => {
             let spots = show.asks.iter().flat_map(|(_, _, spots)| spots.clone()).collect();
@@ -73,7 +73,7 @@ fn must_be_found(world: &mut World, rng: &mut SplitMix64, reader: Reader) {
                 continue;
             }
             Duty::Tell(tell) => {
-                let is_it = |batch: Batch| batch <= tell.batch;
+                let is_it = |batch: BatchNumber| batch <= tell.batch;
                 assert!(!matches!(reader, Reader::Batch(batch) if is_it(batch)), "it is answered");
             }
             Duty::Build(build) => {

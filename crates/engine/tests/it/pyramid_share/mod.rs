@@ -10,11 +10,11 @@ mod takeover;
 use crate::seeds;
 use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_engine::pyramid::share::{
-    Answer, Ask, Compare, Does, Duty, Follower, Head, MemoryServer, Outcome, Recorded, Scribe, Seq,
-    Session, Stored, TakeOver, Taken, Term,
+    Admitted, Answer, Ask, Compare, Does, Duty, Follower, Head, MemoryServer, Outcome, Recorded,
+    Scribe, Seq, Session, StoredRecord, TakeOver, Term,
 };
 use oblivio_engine::pyramid::{
-    Home, Name, Operation, PyramidConfig, PyramidKeys, PyramidOram, Spot,
+    Name, Operation, PyramidConfig, PyramidKeys, PyramidOram, TableHome, TableSpot,
 };
 use oblivio_engine::{Action, EngineError};
 use oblivio_testkit::SplitMix64;
@@ -53,7 +53,7 @@ struct World {
     /// Replies of the server are late, by these numbers; none if they come at once.
     late: Option<SplitMix64>,
     /// All records, those that the server forgot too.
-    records: Vec<Stored>,
+    records: Vec<StoredRecord>,
     /// Blocks that existed at the last answer.
     live_blocks: u64,
 }
@@ -329,7 +329,7 @@ fn planted_records_are_found() {
         assert!(changed, "there is such a record");
         broken(&trace, &config).map(|(_, rule)| &rule[..2])
     };
-    let in_show = |change: fn(&mut Vec<Spot>)| {
+    let in_show = |change: fn(&mut Vec<TableSpot>)| {
         move |recorded: &mut Recorded| match recorded {
             Recorded::Show(asks) => {
                 asks.iter_mut().find(|ask| ask.2.len() > 1).map(|ask| change(&mut ask.2)).is_some()
@@ -339,7 +339,7 @@ fn planted_records_are_found() {
     };
     assert_eq!(plant(&in_show(|spots| spots.truncate(1))), Some("S2"), "a table is left out");
     assert_eq!(plant(&in_show(|spots| spots[1] = spots[0])), Some("S2"), "one is shown twice");
-    let other = in_show(|spots| spots[0].home = Home(spots[0].home.0 ^ 1));
+    let other = in_show(|spots| spots[0].home = TableHome(spots[0].home.0 ^ 1));
     assert!(plant(&other).is_some(), "a table of another partition");
     let merge = |recorded: &mut Recorded| match recorded {
         Recorded::Turn(_, _, _, spots) => spots.pop().is_some(),
@@ -499,7 +499,7 @@ fn a_server_cannot_repeat_drop_swap_or_change_records() {
     world.scribe.take(&records[0]).expect("the first");
     world.scribe.take(&records[0]).expect("again: nothing happens");
     let early = world.scribe.take(&records[2]).expect("a gap waits");
-    assert_eq!(early, Taken::Early, "the second is missing");
+    assert_eq!(early, Admitted::Early, "the second is missing");
     let mut other = records[1].clone();
     other.session = Session(1);
     other.seq = Seq(0);

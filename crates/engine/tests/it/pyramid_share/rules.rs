@@ -2,29 +2,31 @@
 
 use oblivio_crypto::SEAL_OVERHEAD;
 use oblivio_engine::pyramid::share::{Recorded, Seq, Session};
-use oblivio_engine::pyramid::{Height, Home, MOST_ROUNDS, Partition, PyramidConfig, Slot, Spot};
+use oblivio_engine::pyramid::{
+    Height, MOST_ROUNDS, Partition, PyramidConfig, TableHome, TableSlot, TableSpot,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-type Asks = Vec<(Session, Seq, Vec<Spot>)>;
+type Asks = Vec<(Session, Seq, Vec<TableSpot>)>;
 
 /// What is public of the tables that live, of the batches under way and of the open merges.
 #[derive(Default)]
 struct Public {
     /// Each table's partition, its height, and the slots of it that were read.
-    tables: BTreeMap<Home, (Partition, Height, BTreeSet<Slot>)>,
+    tables: BTreeMap<TableHome, (Partition, Height, BTreeSet<TableSlot>)>,
     /// The batches that were shown and not answered: the number of each, its asks, and the
     /// partitions that they show.
     shown: VecDeque<(u64, Asks, BTreeSet<Partition>)>,
     batches: u64,
     asks: u64,
     /// The open merges, by the place of their tables.
-    turns: BTreeMap<Home, Turn>,
+    turns: BTreeMap<TableHome, Turn>,
 }
 
 struct Turn {
     partition: Partition,
     height: Height,
-    spots: Vec<Spot>,
+    spots: Vec<TableSpot>,
     /// Batches and asks before it.
     batches: u64,
     asks: u64,
@@ -111,10 +113,10 @@ impl Public {
 
     fn turn(
         &mut self,
-        home: Home,
+        home: TableHome,
         partition: Partition,
         height: Height,
-        spots: &[Spot],
+        spots: &[TableSpot],
         config: &PyramidConfig,
     ) -> Result<(), &'static str> {
         if let Some(turn) = self.turns.get_mut(&home) {
@@ -125,7 +127,7 @@ impl Public {
         }
         let other = self.turns.values().any(|turn| turn.partition == partition);
         must(!other, "S3: a merge waits for that of its partition")?;
-        let mut counts: BTreeMap<Home, u32> = BTreeMap::new();
+        let mut counts: BTreeMap<TableHome, u32> = BTreeMap::new();
         for spot in spots {
             self.read(spot.home, spot.slot)?;
             *counts.entry(spot.home).or_default() += 1;
@@ -142,20 +144,20 @@ impl Public {
     }
 
     /// One slot of each table of one partition.
-    fn ask(&mut self, spots: &[Spot]) -> Result<Option<Partition>, &'static str> {
+    fn ask(&mut self, spots: &[TableSpot]) -> Result<Option<Partition>, &'static str> {
         let Some(first) = spots.first() else { return Ok(None) };
         let partition = self.tables.get(&first.home).ok_or("no such table")?.0;
         let homes: BTreeSet<_> = spots.iter().map(|spot| spot.home).collect();
         let live = self.tables.iter().filter(|(_, table)| table.0 == partition);
         let all = live.map(|(home, _)| *home).collect::<BTreeSet<_>>() == homes;
         must(all && homes.len() == spots.len(), "S2: one slot of each table of a partition")?;
-        let merging = |spot: &Spot| self.turns.values().any(|turn| turn.spots.contains(spot));
+        let merging = |spot: &TableSpot| self.turns.values().any(|turn| turn.spots.contains(spot));
         must(!spots.iter().any(merging), "S5: asks read outside of an open merge")?;
         spots.iter().try_for_each(|spot| self.read(spot.home, spot.slot))?;
         Ok(Some(partition))
     }
 
-    fn read(&mut self, home: Home, slot: Slot) -> Result<(), &'static str> {
+    fn read(&mut self, home: TableHome, slot: TableSlot) -> Result<(), &'static str> {
         let table = self.tables.get_mut(&home).ok_or("no such table")?;
         must(table.2.insert(slot), "S1: a slot is read once")
     }

@@ -1,7 +1,7 @@
 //! Sessions that end, and asks that are refused.
 
 use super::*;
-use oblivio_engine::pyramid::share::{MOST_SESSIONS, Refusal};
+use oblivio_engine::pyramid::share::{AskRefusal, MOST_SESSIONS};
 
 fn write(id: u64) -> Ask {
     ask(id, Action::Write(vec![id as u8; BYTES]), false)
@@ -34,8 +34,8 @@ fn a_session_ends_by_its_own_ask_or_by_another_clients() {
     for client in [0, 1] {
         world.ask(client, read(2));
         world.settle().expect("honest");
-        assert_eq!(world.last(client as u64).refusal, Some(Refusal::Ended));
-        assert_eq!(world.clients[client].over(), Some(Refusal::Ended));
+        assert_eq!(world.last(client as u64).refusal, Some(AskRefusal::Ended));
+        assert_eq!(world.clients[client].over(), Some(AskRefusal::Ended));
         assert!(world.clients[client].ask(&read(2)).is_err(), "its client knows");
     }
     world.ask(2, read(0));
@@ -46,7 +46,7 @@ fn a_session_ends_by_its_own_ask_or_by_another_clients() {
     let first = world.records.iter().flat_map(|stored| &stored.asks).next().expect("an ask");
     assert_eq!(first.session, Session(0));
     let again = world.scribe.take(first).expect("it opens");
-    assert_eq!(again, Taken::Refused(Refusal::Ended), "it does not begin again");
+    assert_eq!(again, Admitted::Refused(AskRefusal::Ended), "it does not begin again");
 }
 
 /// What waits of a session that is ended is refused, after the answers that are under way.
@@ -62,7 +62,7 @@ fn the_asks_of_an_ended_session_that_wait_are_refused() {
         world.answers[&Session(0)].iter().map(|(_, answer)| answer.refusal).collect();
     refusals.dedup();
     // They may stand in one batch with what ends it; then they are carried out.
-    assert!(refusals == [None] || refusals == [None, Some(Refusal::Ended)], "{refusals:?}");
+    assert!(refusals == [None] || refusals == [None, Some(AskRefusal::Ended)], "{refusals:?}");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_full_volume_refuses_new_blocks_and_shows_them_like_any_other() {
     world.ask(0, write(64));
     world.settle().expect("honest");
     let refused = world.last(0).clone();
-    assert_eq!((refused.answer.done, refused.refusal), (false, Some(Refusal::Full)));
+    assert_eq!((refused.answer.done, refused.refusal), (false, Some(AskRefusal::Full)));
     assert_eq!(shown(&world), before + 1);
     // A transaction is refused as a whole.
     world.transaction(0, vec![ask(1, Action::Remove, false), write(70), write(71)]);
@@ -133,7 +133,7 @@ fn there_is_a_most_of_sessions() {
         let record = follower(n).ask(&read(0)).expect("it fits");
         let taken = world.scribe.take(&record).expect("it opens");
         let room = n <= MOST_SESSIONS as u64;
-        let expected = if room { Taken::Waits } else { Taken::Refused(Refusal::Crowded) };
+        let expected = if room { Admitted::Waits } else { Admitted::Refused(AskRefusal::Crowded) };
         assert_eq!(taken, expected, "session {n}");
     }
 }
@@ -153,7 +153,7 @@ fn an_ask_that_names_an_older_head_than_the_window_is_refused() {
         let mut late = Follower::new(Session(n), VOLUME, BYTES, sealer(n)).knowing(head);
         let record = late.ask(&read(0)).expect("it fits");
         let taken = world.scribe.take(&record).expect("it opens");
-        assert_eq!(taken, Taken::Refused(Refusal::Old));
+        assert_eq!(taken, Admitted::Refused(AskRefusal::Old));
     }
     // One that was silent names the head of its last answer, and the scribe knows that.
     world.ask(1, read(0));
@@ -183,6 +183,6 @@ fn an_answer_that_was_lost_comes_again_until_it_is_no_longer_kept() {
     while world.step().expect("honest") {}
     let gone = world.server.answer(Session(0)).expect("answered");
     let (_, answer) = world.clients[0].answer(&gone).expect("it opens").expect("the first");
-    assert_eq!(answer.refusal, Some(Refusal::Gone));
+    assert_eq!(answer.refusal, Some(AskRefusal::Gone));
     assert_eq!(world.clients[0].over(), None, "its session goes on");
 }

@@ -74,7 +74,7 @@ fn used(seed: u64) -> World {
 #[test]
 fn a_history_that_was_changed_is_refused() {
     let world = used(4);
-    let take_over = |history: &[Stored]| {
+    let take_over = |history: &[StoredRecord]| {
         let mut taking = TakeOver::new(oram(world.config, 4, 9), sealer(9), Head::default());
         history.iter().try_for_each(|stored| taking.record(stored))
     };

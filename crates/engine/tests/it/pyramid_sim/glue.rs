@@ -3,10 +3,10 @@
 use crate::share_audit::record::{Sizes, TableSizes};
 use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_engine::pyramid::share::{
-    Answer, Ask, Batch, Compare, Follower, Head, Scribe, Session, TakeOver, Term,
+    Answer, Ask, BatchNumber, Compare, Follower, Head, Scribe, Session, TakeOver, Term,
 };
 use oblivio_engine::pyramid::{
-    Height, Home, Name, Operation, PyramidConfig, PyramidKeys, PyramidOram,
+    Height, Name, Operation, PyramidConfig, PyramidKeys, PyramidOram, TableHome,
 };
 use oblivio_engine::{Action, BlockId, EngineError};
 use oblivio_testkit::linear;
@@ -21,11 +21,11 @@ const VOLUME: VolumeId = VolumeId([7; 16]);
 #[derive(Clone)]
 pub enum Reply {
     /// The sum of each ask's slots.
-    Sums(Batch, Vec<Vec<u8>>),
+    Sums(BatchNumber, Vec<Vec<u8>>),
     /// A merge's slots.
-    Slots(Home, Vec<u8>),
+    Slots(TableHome, Vec<u8>),
     /// A table is stored.
-    Built(Home),
+    Built(TableHome),
 }
 
 impl Reply {

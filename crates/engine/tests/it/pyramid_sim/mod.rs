@@ -10,7 +10,7 @@ mod world;
 
 use crate::share_audit::{Truth, audit, audit_exactly, compare, planted};
 use client::Bug;
-use oblivio_audit::{Options, Report};
+use oblivio_audit::{AuditOptions, Report};
 use oblivio_testkit::campaign::{at_least, every, scaled, seed};
 use oblivio_testkit::linear;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -47,7 +47,7 @@ fn every_seed_is_linearizable_and_oblivious() {
         if let Err(blocks) = linear::judge(&run.history) {
             panic!("seed {seed}: blocks {blocks:?} are not linearizable");
         }
-        let report = audit_exactly(&run.trace, &Options::default());
+        let report = audit_exactly(&run.trace, &AuditOptions::default());
         assert!(alarms(&report).is_empty(), "seed {seed}: {:#?}", alarms(&report));
         asks += run.trace.asks();
         refused += run.refused;
@@ -90,7 +90,7 @@ fn planted_bugs_are_found() {
 fn a_takeover_that_begins_anew_is_found() {
     let found = |seed: &u64| {
         let run = run(Plan { forgets: true, ..faulty(*seed) });
-        let alarms = alarms(&audit_exactly(&run.trace, &Options::default()));
+        let alarms = alarms(&audit_exactly(&run.trace, &AuditOptions::default()));
         alarms.iter().any(|alarm| alarm.starts_with("S8"))
     };
     let found = (0..6).find(found);
@@ -106,7 +106,7 @@ fn honest_runs_raise_no_alarm() {
     for seed in 0..scaled(1) {
         let faults = seed % 2 == 1;
         let run = run(Plan { transactions, faults, ..quiet(1000 + seed) });
-        let report = audit(&run.trace, &Truth::new(), &Options::default());
+        let report = audit(&run.trace, &Truth::new(), &AuditOptions::default());
         assert!(alarms(&report).is_empty(), "seed {seed}: {:#?}\n{report}", alarms(&report));
         assert!(report.passed(), "{report}");
         let least = report.findings.iter().map(|it| it.p_value).fold(1.0, f64::min);
@@ -130,7 +130,7 @@ fn a_crash_at_any_record_loses_nothing_and_shows_nothing_else() {
             if let Err(blocks) = linear::judge(&run.history) {
                 panic!("record {record}, stored {stored}: blocks {blocks:?}");
             }
-            let alarms = alarms(&audit_exactly(&run.trace, &Options::default()));
+            let alarms = alarms(&audit_exactly(&run.trace, &AuditOptions::default()));
             assert!(alarms.is_empty(), "record {record}, stored {stored}: {alarms:#?}");
             crashes += 1;
         }
@@ -147,7 +147,7 @@ fn what_is_asked_does_not_show() {
         let of = |asks| run(Plan { transactions: 150, asks: Some(asks), ..quiet(seed) }).trace;
         let one = of(Asks::OneBlock);
         for asks in [Asks::Spread, Asks::Absent] {
-            let report = compare(&one, &of(asks), &Options::default());
+            let report = compare(&one, &of(asks), &AuditOptions::default());
             assert!(alarms(&report).is_empty(), "{asks:?}: {:#?}", alarms(&report));
             let equal = report.findings.iter().find(|finding| finding.name.starts_with("S3"));
             assert!(equal.is_some_and(|finding| finding.judged), "{report}");
@@ -161,9 +161,9 @@ fn what_is_asked_does_not_show() {
 fn long_the_judge_finds_each_planted_leak_and_accuses_nobody() {
     let mut wrong = Vec::new();
     for seed in 0..scaled(1) {
-        let leaks = planted::planted_leaks(seed, &Options::default());
+        let leaks = planted::planted_leaks(seed, &AuditOptions::default());
         let found = leaks.iter().filter(|outcome| outcome.right()).count();
-        let honest = planted::honest_cases(seed, &Options::default());
+        let honest = planted::honest_cases(seed, &AuditOptions::default());
         let accused: Vec<_> = honest.iter().filter(|outcome| !outcome.right()).collect();
         println!(
             "seed {seed}: {found} of {} leaks found, {} of {} honest cases accused",

@@ -2,10 +2,10 @@
 
 use crate::share_audit::record::{AskId, Event, Merge, ShareTrace, Shown, Sizes, Spot, What};
 use oblivio_engine::pyramid::share::{
-    AnswerRecord, AskRecord, Build, Duty, Save, Seq, Session, Show, Stored, Switch, TableId, Tell,
-    Term, TurnRecord,
+    AnswerRecord, AskRecord, Build, Duty, Save, Seq, Session, Show, StoredRecord, Switch, TableId,
+    Tell, Term, TurnRecord,
 };
-use oblivio_engine::pyramid::{self, Height, Home, PyramidConfig};
+use oblivio_engine::pyramid::{self, Height, PyramidConfig, TableHome};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -36,12 +36,13 @@ fn told(answer: &AnswerRecord) -> (AskId, u64) {
 }
 
 /// The table that lay at a place then.
-fn name(home: Home, names: &[(Home, TableId)]) -> TableId {
+fn name(home: TableHome, names: &[(TableHome, TableId)]) -> TableId {
     names.iter().find(|(at, _)| *at == home).expect("it is named").1
 }
 
-fn seen(spots: &[pyramid::Spot], names: &[(Home, TableId)]) -> Vec<Spot> {
-    let one = |spot: &pyramid::Spot| Spot { table: name(spot.home, names).0, slot: spot.slot.0 };
+fn seen(spots: &[pyramid::TableSpot], names: &[(TableHome, TableId)]) -> Vec<Spot> {
+    let one =
+        |spot: &pyramid::TableSpot| Spot { table: name(spot.home, names).0, slot: spot.slot.0 };
     spots.iter().map(one).collect()
 }
 
@@ -58,7 +59,7 @@ pub struct Server {
     config: PyramidConfig,
     pub term: Term,
     /// Durable: the records but for those that were forgotten, the tables, and the answers.
-    pub history: Vec<Stored>,
+    pub history: Vec<StoredRecord>,
     pub forgotten: u64,
     pub saved: Saved,
     saving: Saved,
@@ -74,7 +75,7 @@ pub struct Server {
     /// Merges that wait until earlier records are durable.
     held: VecDeque<TurnRecord>,
     /// The partition of the merge that makes the table of this place.
-    making: BTreeMap<Home, u32>,
+    making: BTreeMap<TableHome, u32>,
     /// Tables that are stored and not in use.
     built: BTreeSet<TableId>,
     pub trace: ShareTrace,
@@ -160,7 +161,7 @@ impl Server {
         while self.newest() > self.saved.number
             && self.history.last().is_some_and(|stored| !stored.asks.is_empty())
         {
-            let Some(Stored { asks, .. }) = self.history.pop() else { return };
+            let Some(StoredRecord { asks, .. }) = self.history.pop() else { return };
             self.untold.pop_last();
             for ask in asks {
                 self.in_batches.remove(&(ask.session, ask.seq));
@@ -169,7 +170,7 @@ impl Server {
         }
     }
 
-    fn slot(&self, spot: pyramid::Spot, names: &[(Home, TableId)]) -> &[u8] {
+    fn slot(&self, spot: pyramid::TableSpot, names: &[(TableHome, TableId)]) -> &[u8] {
         let bytes = self.config.slot_bytes();
         let at = spot.slot.0 as usize * bytes;
         &self.tables[&name(spot.home, names)][at..at + bytes]
@@ -246,7 +247,7 @@ impl Server {
             let asks = taken.map(|key| self.asks.remove(&key).expect("it was handed out"));
             let asks: Vec<AskRecord> = asks.collect();
             self.in_batches.extend(asks.iter().map(|ask| (ask.session, ask.seq)));
-            self.history.push(Stored { sealed: show.intent.clone(), asks });
+            self.history.push(StoredRecord { sealed: show.intent.clone(), asks });
             self.untold.insert(show.batch.0);
         }
         let shown = show.asks.iter().map(|(session, seq, spots)| Shown {
@@ -256,7 +257,7 @@ impl Server {
         let shown = shown.collect();
         let what = What::Show(show.batch.0, shown);
         self.record(now, show.intent.len(), digest(&show.intent), what);
-        let sum = |spots: &Vec<pyramid::Spot>| {
+        let sum = |spots: &Vec<pyramid::TableSpot>| {
             let mut sum = vec![0; self.config.slot_bytes()];
             for &spot in spots {
                 let slot = self.slot(spot, &show.tables);
@@ -298,7 +299,7 @@ impl Server {
         let replaced = gone.iter().map(|table| table.0).collect();
         let what = What::Switch { table: table.0, replaced };
         self.record(now, merged.len(), digest(&merged), what);
-        self.history.push(Stored { sealed: merged, asks: Vec::new() });
+        self.history.push(StoredRecord { sealed: merged, asks: Vec::new() });
         // A scribe that takes over shows batches again that read them.
         let until = self.untold.last().copied().unwrap_or(0);
         self.leaving.extend(gone.into_iter().map(|table| (until, table)));
@@ -330,7 +331,7 @@ impl Server {
     fn tell(&mut self, now: u64, Tell { batch, settle, notice, answers }: Tell) {
         let what = What::Tell(batch.0, answers.iter().map(told).collect());
         self.record(now, settle.len() + notice.len(), digest(&settle), what);
-        self.history.push(Stored { sealed: settle, asks: Vec::new() });
+        self.history.push(StoredRecord { sealed: settle, asks: Vec::new() });
         self.untold.remove(&batch.0);
         self.drop_tables();
         for answer in answers {

@@ -6,7 +6,7 @@ use super::server::Server;
 use crate::share_audit::record::ShareTrace;
 use oblivio_engine::pyramid::PyramidConfig;
 use oblivio_engine::pyramid::share::{
-    AnswerRecord, AskRecord, Duty, Head, Refusal, Scribe, Taken, Term,
+    Admitted, AnswerRecord, AskRecord, AskRefusal, Duty, Head, Scribe, Term,
 };
 use oblivio_testkit::SplitMix64;
 use oblivio_testkit::linear::{Call, Change, Compare, Part};
@@ -279,10 +279,10 @@ impl World {
         for record in self.server.new_asks() {
             match scribe.take(&record).expect("an honest server") {
                 // Its asks were lost for so long that no record tells which history it knows.
-                Taken::Refused(Refusal::Old) if self.plan.faults => {
+                Admitted::Refused(AskRefusal::Old) if self.plan.faults => {
                     late.insert(record.session.0);
                 }
-                taken => assert!(!matches!(taken, Taken::Refused(_)), "{taken:?}"),
+                taken => assert!(!matches!(taken, Admitted::Refused(_)), "{taken:?}"),
             }
         }
         let is_late = |number: &usize| late.contains(&self.clients[*number].session);

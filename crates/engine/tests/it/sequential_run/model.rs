@@ -2,8 +2,8 @@
 
 use oblivio_engine::BlockId;
 use oblivio_engine::sequential::{
-    Bucket, Entry, Found, Generation, Home, Layout, Origin, Placement, Planned, SequentialConfig,
-    Slot,
+    BlockHome, Candidates, Generation, GenerationBucket, GenerationSlot, Layout, LeafEntry, Origin,
+    Placement, Planned, SequentialConfig,
 };
 
 /// Bytes of a block. Everything on the disk is a multiple of it, so that an offset is an index.
@@ -63,15 +63,17 @@ impl Model {
         }
     }
 
-    pub fn offset(&self, slot: Slot) -> usize {
+    pub fn offset(&self, slot: GenerationSlot) -> usize {
         self.layout.slot(slot).offset as usize / UNIT
     }
 
     /// The slots of a bucket.
-    pub fn slots(&self, bucket: Bucket) -> impl Iterator<Item = Slot> + use<> {
+    pub fn slots(&self, bucket: GenerationBucket) -> impl Iterator<Item = GenerationSlot> + use<> {
         let count = self.layout.schedule().bucket_blocks(bucket.generation.level);
         let generation = bucket.generation;
-        (bucket.index * count..).take(count as usize).map(move |index| Slot { generation, index })
+        (bucket.index * count..)
+            .take(count as usize)
+            .map(move |index| GenerationSlot { generation, index })
     }
 
     pub fn write(&mut self, block: u64, present: bool) {
@@ -121,10 +123,10 @@ impl Model {
         }
     }
 
-    pub fn entry(&self, slot: Slot) -> Option<Entry<u32>> {
+    pub fn entry(&self, slot: GenerationSlot) -> Option<LeafEntry<u32>> {
         let copy = self.disk[self.offset(slot)]?;
         assert_eq!(copy.generation, slot.generation, "a leaf of a generation that is gone");
-        Some(Entry { block: BlockId(copy.block), present: copy.present, sealed: copy.version })
+        Some(LeafEntry { block: BlockId(copy.block), present: copy.present, sealed: copy.version })
     }
 
     pub fn carry_out(&mut self, planned: &Planned<u32>) {
@@ -184,7 +186,7 @@ impl Model {
         let mut previous: Option<u64> = None;
         let mut fakes = false;
         for index in 0..schedule.generation_buckets(generation.level) {
-            for slot in self.slots(Bucket { generation, index }) {
+            for slot in self.slots(GenerationBucket { generation, index }) {
                 let at = self.offset(slot);
                 let Some(copy) = self.disk[at] else {
                     fakes = true;
@@ -202,7 +204,7 @@ impl Model {
         }
         for source in schedule.sources(generation) {
             for index in 0..schedule.generation_buckets(source.level) {
-                for slot in self.slots(Bucket { generation: source, index }) {
+                for slot in self.slots(GenerationBucket { generation: source, index }) {
                     let at = self.offset(slot);
                     let Some(copy) = self.disk[at] else { continue };
                     let truth = self.truth[copy.block as usize];
@@ -228,13 +230,13 @@ impl Model {
         let truth = self.truth[block as usize];
         let id = BlockId(block);
         match self.placement.find(id) {
-            Found::Nowhere => assert_eq!(truth.place, Place::Nowhere, "block {block}"),
-            Found::Queued(content) => {
+            Candidates::Nowhere => assert_eq!(truth.place, Place::Nowhere, "block {block}"),
+            Candidates::Queued(content) => {
                 let queued = matches!(truth.place, Place::Front | Place::Back);
                 assert!(queued, "block {block} is at {:?}, not queued", truth.place);
                 assert_eq!(content.copied(), truth.present.then_some(truth.version));
             }
-            Found::Stored(Home::Stored(generation)) => {
+            Candidates::Stored(BlockHome::Stored(generation)) => {
                 let Place::Disk(at) = truth.place else {
                     panic!("block {block} is at {:?}, not in {generation:?}", truth.place)
                 };
@@ -280,7 +282,7 @@ impl Model {
         let (mut low, mut high) = (0, count);
         while low < high {
             let middle = (low + high) / 2;
-            let at = self.offset(Slot { generation, index: middle });
+            let at = self.offset(GenerationSlot { generation, index: middle });
             match self.disk[at] {
                 Some(copy) if copy.block == block => return Some(at),
                 Some(copy) if copy.block < block => low = middle + 1,

@@ -29,15 +29,15 @@ mod turns;
 mod view;
 
 use oblivio_audit::checks::{compare_places_and, judge_chance};
-use oblivio_audit::{Finding, Options, Report};
-use oblivio_audit::{Request, Trace};
+use oblivio_audit::{AuditOptions, Finding, Report};
+use oblivio_audit::{Trace, TraceRequest};
 use record::{ShareTrace, What};
 use view::walk;
 
 pub use record::Truth;
 
 /// Judges one trace. The truth may be empty: then hits and misses are not compared.
-pub fn audit(trace: &ShareTrace, truth: &Truth, options: &Options) -> Report {
+pub fn audit(trace: &ShareTrace, truth: &Truth, options: &AuditOptions) -> Report {
     let [exact, chance] = judge(trace, truth);
     let findings = exact.into_iter().chain(chance).collect();
     let mut report = judge_chance(&partitions(trace), options, findings);
@@ -46,7 +46,7 @@ pub fn audit(trace: &ShareTrace, truth: &Truth, options: &Options) -> Report {
 }
 
 /// Judges what holds exactly, of a trace that is too short for statistics.
-pub fn audit_exactly(trace: &ShareTrace, options: &Options) -> Report {
+pub fn audit_exactly(trace: &ShareTrace, options: &AuditOptions) -> Report {
     let [exact, _] = judge(trace, &Truth::new());
     Report::new(exact, options, (trace.events.len(), trace.asks()), once::NAME)
 }
@@ -84,7 +84,7 @@ fn judge(trace: &ShareTrace, truth: &Truth) -> [Vec<Finding>; 2] {
 
 /// Judges two runs with the same arrivals: they may differ in the partitions shown and in what
 /// follows from them. This is S3, and S6 if the clients of one run meet on blocks.
-pub fn compare(a: &ShareTrace, b: &ShareTrace, options: &Options) -> Report {
+pub fn compare(a: &ShareTrace, b: &ShareTrace, options: &AuditOptions) -> Report {
     let (left, right) = (partitions(a), partitions(b));
     let mut report = compare_places_and(&left, &right, options, vec![equal::judge(a, b)]);
     name(&mut report);
@@ -111,7 +111,7 @@ fn partitions(trace: &ShareTrace) -> Trace {
         }
         let shown = asks.iter().filter_map(|shown| seen.view.partition_of(&shown.spots));
         let leaves: Vec<u64> = shown.map(u64::from).collect();
-        requests.push(Request { leaves, depth, ..Request::default() });
+        requests.push(TraceRequest { leaves, depth, ..TraceRequest::default() });
     });
     Trace { depth, requests }
 }

@@ -7,12 +7,12 @@
 use super::record::{ShareTrace, What};
 use super::view::Seen;
 use oblivio_audit::Finding;
-use oblivio_audit::checks::{Bet, Statistic, oddest};
+use oblivio_audit::checks::{EValue, Statistic, oddest};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bets on "its partition had a turn in the last d asks", for some d.
 pub(super) struct Recent {
-    bets: Vec<(u64, Bet)>,
+    bets: Vec<(u64, EValue)>,
     /// The asks before each partition's last turn.
     last: BTreeMap<u32, u64>,
     /// The same, by time.
@@ -25,7 +25,7 @@ impl Recent {
         let q = u64::from(trace.sizes.turn_asks) << trace.sizes.log_partitions;
         let steps = (3..63).flat_map(|log: u32| [1 << log, 3 << (log - 1)]);
         let distances = steps.take_while(|&distance| distance < q);
-        let bets = distances.map(|distance| (distance, Bet::new())).collect();
+        let bets = distances.map(|distance| (distance, EValue::new())).collect();
         Self { bets, last: BTreeMap::new(), order: BTreeSet::new() }
     }
 

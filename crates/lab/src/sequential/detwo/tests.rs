@@ -5,7 +5,7 @@ use super::map::{Entry, Map};
 use super::*;
 use crate::sequential::area::BLOCK;
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::record::Op;
+use oblivio_store::record::CallKind;
 use oblivio_store::{Held, MemoryStore, RecordStore, Slots};
 use oblivio_testkit::SplitMix64;
 use oblivio_volume::{BlockSpace, Error};
@@ -35,7 +35,7 @@ fn disk(store: Arc<dyn Store>, every: u64, way: Way) -> Box<dyn BlockSpace> {
 }
 
 /// The storage's view of `writes` writes: places and objects, in order.
-fn trace(every: u64, way: Way, writes: u64, seed: u64) -> Vec<(Op, String, u64, u64)> {
+fn trace(every: u64, way: Way, writes: u64, seed: u64) -> Vec<(CallKind, String, u64, u64)> {
     let store = Arc::new(RecordStore::new(MemoryStore::new()));
     let mut disk = disk(store.clone(), every, way);
     let mut rng = SplitMix64::new(seed);
@@ -56,7 +56,7 @@ fn trace(every: u64, way: Way, writes: u64, seed: u64) -> Vec<(Op, String, u64, 
     }
     disk.commit().expect("memory");
     let seen = store.take().into_iter();
-    let writes = seen.filter(|event| matches!(event.op, Op::Write | Op::Sync));
+    let writes = seen.filter(|event| matches!(event.op, CallKind::Write | CallKind::Sync));
     writes.map(|event| (event.op, event.object.to_string(), event.offset, event.len)).collect()
 }
 

@@ -4,7 +4,7 @@ use super::super::account::Shared;
 use super::super::tokens::Tokens;
 use super::*;
 use crate::driver::Driver;
-use crate::secrets::Secret;
+use crate::secrets::StoreSecret;
 use oblivio_testkit::accounts::{Account as Fake, Kind as Service};
 
 fn kind(status: u16, summary: &str) -> Kind {
@@ -53,7 +53,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 /// A driver on an account that takes so few bytes in a request, and knows of it.
 fn in_pieces_of(account: &Fake, bytes: usize) -> Shared<Dropbox> {
     account.takes_at_most(bytes);
-    let secret = Secret::new(account.tokens());
+    let secret = StoreSecret::new(account.tokens());
     let tokens = Tokens::new(&secret, None, format!("{}/oauth2/token", account.endpoint()));
     let http = reqwest::Client::builder().user_agent("oblivio").build().unwrap();
     let client = Client::new(http, tokens.unwrap(), AT_ONCE, judge);

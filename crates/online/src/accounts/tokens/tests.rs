@@ -25,7 +25,7 @@ fn answer(text: &str) -> Answer {
 
 fn tokens(text: &str, file: Option<PathBuf>) -> Result<Tokens, &'static str> {
     let from = file.map(SecretFrom::File);
-    Tokens::new(&Secret::new(text.to_owned()), from, "https://host/token".to_owned())
+    Tokens::new(&StoreSecret::new(text.to_owned()), from, "https://host/token".to_owned())
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn who_was_refused_takes_what_another_process_has_got() {
     let tokens = tokens(TOKENS, Some(file.clone())).unwrap();
     keep(&file, &TOKENS.replace("access-1", "theirs").replace(": 1}", ": 0}"));
     let send = |_: Ask| async { Err(Fault::Ended) };
-    let token = run(tokens.renew(&Secret::new("canary-access-1".to_owned()), send)).unwrap();
+    let token = run(tokens.renew(&StoreSecret::new("canary-access-1".to_owned()), send)).unwrap();
     assert_eq!(token.reveal(), "canary-theirs");
 }
 

@@ -2,7 +2,7 @@
 
 use oblivio_privatefs::Session;
 use oblivio_privatefs::testing::{Memory, MemoryClient};
-use oblivio_privatefs::{Environment, NewNode, Options, PrivateFs, Timestamp};
+use oblivio_privatefs::{ClientEnvironment, FsOptions, NewNode, PrivateFs, Timestamp};
 use oblivio_testkit::SplitMix64;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,11 +14,11 @@ const TIME: Timestamp = Timestamp { seconds: 7, nanos: 0 };
 pub const NODE: NewNode = NewNode { mode: 0o644, uid: 1, gid: 1, mtime: TIME };
 
 /// A clock that moves at each look, and chance from a seed.
-pub fn environment(seed: u64) -> Environment {
+pub fn environment(seed: u64) -> ClientEnvironment {
     // Seeds next to each other would give the same numbers, one later.
     let rng = Mutex::new(SplitMix64::new(SplitMix64::new(seed).next_u64()));
     let clock = AtomicI64::new(1_000);
-    Environment {
+    ClientEnvironment {
         now: Box::new(move || Timestamp {
             seconds: clock.fetch_add(1, Ordering::Relaxed),
             nanos: 5,
@@ -38,7 +38,7 @@ pub struct Client {
 
 pub fn client(memory: &Arc<Memory>, number: u8, strict: bool) -> Client {
     let line = memory.client(Session(number.into()));
-    let options = Options { strict, ..Options::default() };
+    let options = FsOptions { strict, ..FsOptions::default() };
     let environment = environment(u64::from(number));
     let fs = PrivateFs::new(line.clone(), environment, options).unwrap();
     fs.create_root(NewNode { mode: 0o755, uid: 0, gid: 0, mtime: TIME }).unwrap();

@@ -5,8 +5,8 @@ use super::*;
 
 /// Waits for an answer; an error as its number.
 fn heard(
-    answer: &Receiver<std::result::Result<Answer, Errno>>,
-) -> std::result::Result<Answer, i32> {
+    answer: &Receiver<std::result::Result<FileAnswer, Errno>>,
+) -> std::result::Result<FileAnswer, i32> {
     answer.recv_timeout(LONG).expect("an answer").map_err(Errno::code)
 }
 
@@ -16,9 +16,9 @@ fn a_stalled_store_is_answered_for_and_comes_back() {
     let file = rig.create("a");
     rig.ask(write(file, 0, b"hello")).expect("written");
     rig.gate.shut(true);
-    let sync = rig.send(Op::Sync { ino: 1, fh: None });
+    let sync = rig.send(FileOp::Sync { ino: 1, fh: None });
     rig.gate.met();
-    let others = [rig.send(Op::StatFs), rig.send(read(file, 0, 5)), rig.send(create("b"))];
+    let others = [rig.send(FileOp::StatFs), rig.send(read(file, 0, 5)), rig.send(create("b"))];
     rig.pass(LIMIT / 2);
     assert!(others.iter().all(|other| other.try_recv().is_err()), "they have time yet");
     assert!(sync.try_recv().is_err());
@@ -31,12 +31,12 @@ fn a_stalled_store_is_answered_for_and_comes_back() {
 
     rig.gate.shut(false);
     match rig.ask(read(file, 0, 5)) {
-        Ok(Answer::Data(data)) => assert_eq!(data, b"hello"),
+        Ok(FileAnswer::Data(data)) => assert_eq!(data, b"hello"),
         other => panic!("{other:?}"),
     }
     // The server skips requests whose callers have given up.
-    assert!(matches!(rig.ask(Op::Lookup(place("b"))), Ok(Answer::Entry(None))));
-    rig.ask(Op::Sync { ino: 1, fh: None }).expect("the store is back");
+    assert!(matches!(rig.ask(FileOp::Lookup(place("b"))), Ok(FileAnswer::Entry(None))));
+    rig.ask(FileOp::Sync { ino: 1, fh: None }).expect("the store is back");
     rig.end();
 }
 
@@ -45,17 +45,17 @@ fn what_was_opened_too_late_is_closed_and_forgotten() {
     let rig = Rig::new();
     rig.create("open");
     rig.gate.shut(true);
-    let sync = rig.send(Op::Sync { ino: 1, fh: None });
+    let sync = rig.send(FileOp::Sync { ino: 1, fh: None });
     rig.gate.met();
     let release = rig.send(close(1));
-    let opened = rig.send(Op::Unlink(place("open")));
+    let opened = rig.send(FileOp::Unlink(place("open")));
     rig.pass(LIMIT);
     for late in [sync, opened, release] {
         assert_eq!(heard(&late).expect_err("too late"), EIO);
     }
     rig.gate.shut(false);
     // The release was served all the same, the unlink was not.
-    assert!(matches!(rig.ask(Op::Lookup(place("open"))), Ok(Answer::Entry(Some(_)))));
+    assert!(matches!(rig.ask(FileOp::Lookup(place("open"))), Ok(FileAnswer::Entry(Some(_)))));
     assert_eq!(rig.ask(read((2, 1), 0, 1)).expect_err("closed"), 9);
     rig.end();
 }
@@ -66,7 +66,7 @@ fn a_slow_store_that_is_at_work_is_waited_for() {
     let rig = Rig::with(None, Arc::clone(&pulse));
     rig.create("a");
     rig.gate.shut(true);
-    let sync = rig.send(Op::Sync { ino: 1, fh: None });
+    let sync = rig.send(FileOp::Sync { ino: 1, fh: None });
     rig.gate.met();
     let part = LIMIT / 5 * 4;
     for times in 1..20 {
@@ -84,12 +84,12 @@ fn a_killed_queue_answers_everybody_at_once() {
     let rig = Rig::new();
     rig.create("a");
     rig.gate.shut(true);
-    let waiting = [rig.send(Op::Sync { ino: 1, fh: None }), rig.send(Op::StatFs)];
+    let waiting = [rig.send(FileOp::Sync { ino: 1, fh: None }), rig.send(FileOp::StatFs)];
     rig.queue.kill();
     for one in waiting {
         assert_eq!(heard(&one).expect_err("killed"), EIO);
     }
-    assert_eq!(rig.ask(Op::StatFs).expect_err("killed"), EIO);
+    assert_eq!(rig.ask(FileOp::StatFs).expect_err("killed"), EIO);
     rig.gate.shut(false);
     rig.end();
 }
@@ -131,7 +131,9 @@ fn a_file_that_is_created_too_late_is_closed() {
     assert_eq!(notice(), Late::Name(ROOT_INO, b"late".to_vec()));
     assert_eq!(notice(), Late::Inode(ROOT_INO));
     // The file exists, and its handle, the second one, does not.
-    let Ok(Answer::Entry(Some(attr))) = rig.ask(Op::Lookup(place("late"))) else { panic!("none") };
+    let Ok(FileAnswer::Entry(Some(attr))) = rig.ask(FileOp::Lookup(place("late"))) else {
+        panic!("none")
+    };
     assert_eq!(rig.ask(read((attr.ino, 2), 0, 1)).expect_err("closed"), 9);
     rig.end();
 }

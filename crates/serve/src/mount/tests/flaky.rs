@@ -1,6 +1,6 @@
 //! A store whose calls of one kind fail or hang on demand, and that can be full.
 
-use oblivio_store::{Answer, Held, Layer, MemoryStore, Result, Slots, StoreError};
+use oblivio_store::{Held, Layer, MemoryStore, Result, Slots, StoreAnswer, StoreError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -66,16 +66,16 @@ impl Flaky {
         self.trouble.1.notify_all();
     }
 
-    fn work(&self, call: &mut oblivio_store::Call<'_, '_>) -> Result<Answer> {
+    fn work(&self, call: &mut oblivio_store::StoreCall<'_, '_>) -> Result<StoreAnswer> {
         match call {
-            oblivio_store::Call::Write(writes) => {
+            oblivio_store::StoreCall::Write(writes) => {
                 for write in *writes {
                     self.expect_room(write.object, write.offset + write.data.len() as u64)?;
                     self.disk.write(&[*write])?;
                 }
-                return Ok(Answer::Done);
+                return Ok(StoreAnswer::Done);
             }
-            oblivio_store::Call::Put(object, data, _) => {
+            oblivio_store::StoreCall::Put(object, data, _) => {
                 self.expect_room(object, data.len() as u64)?;
             }
             _ => {}
@@ -103,8 +103,8 @@ impl Layer for Flaky {
         &self.disk
     }
 
-    fn call(&self, call: &mut oblivio_store::Call<'_, '_>) -> Result<Answer> {
-        use oblivio_store::Call as Made;
+    fn call(&self, call: &mut oblivio_store::StoreCall<'_, '_>) -> Result<StoreAnswer> {
+        use oblivio_store::StoreCall as Made;
         if let Some(done) = call.in_parts(self) {
             return done;
         }
@@ -117,9 +117,9 @@ impl Layer for Flaky {
             Made::Discard(_) => Call::Discard,
             Made::FreeBytes => {
                 let free = self.size.load(Ordering::Relaxed).saturating_sub(self.used()?);
-                return Ok(Answer::Number(self.tells.then_some(free)));
+                return Ok(StoreAnswer::Number(self.tells.then_some(free)));
             }
-            Made::Lock | Made::Hint(_) => return Ok(Answer::Done),
+            Made::Lock | Made::Hint(_) => return Ok(StoreAnswer::Done),
             _ => Call::Any,
         };
         let meant = |now: &mut Now| now.is_some_and(|(it, _)| it == kind || it == Call::Any);

@@ -7,14 +7,14 @@ mod outage;
 mod padded;
 mod serving;
 
-use super::request::{Queue, close};
-use super::scarce::Scarce;
-use super::server::{Late, OnRequest, Server, Settings};
-use crate::fuse::{Answer, Caller, O_EXCL, Op, Place};
+use super::low_space::LowSpace;
+use super::request::{MountQueue, close};
+use super::server::{Late, MountServer, MountSettings, OnRequest};
+use crate::fuse::{Caller, FileAnswer, FileOp, NamePlace, O_EXCL};
 use crate::queue::Pulse;
 use fuser::Errno;
 use oblivio_engine::{BlockAnswer, BlockOp};
-use oblivio_volume::fs::testing::MemoryBlocks;
+use oblivio_testkit::blocks::MemoryBlocks;
 use oblivio_volume::fs::{FileSystem, ROOT_INO};
 use oblivio_volume::{BlockSpace, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -112,7 +112,7 @@ impl BlockSpace for Blocks {
 
 /// A server and its queue.
 struct Rig {
-    queue: Arc<Queue>,
+    queue: Arc<MountQueue>,
     gate: Gate,
     counts: Arc<Counts>,
     late: Receiver<Late>,
@@ -132,12 +132,12 @@ impl Rig {
         let space =
             Blocks { inner: blocks.boxed(), gate: gate.clone(), counts: Arc::clone(&counts) };
         let fs = FileSystem::format(Box::new(space)).expect("an empty file system");
-        let queue = Arc::new(Queue::new(LIMIT, pulse));
+        let queue = Arc::new(MountQueue::new(LIMIT, pulse));
         let (tell, late) = channel();
         let commit_every = Duration::from_secs(3600);
-        let (scarce, lost) = (Scarce::new(channel().0), Arc::default());
+        let (scarce, lost) = (LowSpace::new(channel().0), Arc::default());
         let unlearn = None;
-        let settings = Settings {
+        let settings = MountSettings {
             commit_every,
             paced: false,
             on_request,
@@ -146,7 +146,7 @@ impl Rig {
             lost,
             unlearn,
         };
-        let server = Server::new(fs, Arc::clone(&queue), settings);
+        let server = MountServer::new(fs, Arc::clone(&queue), settings);
         let server = thread::spawn(move || server.run());
         Rig { queue, gate, counts, late, server, blocks, stalls: AtomicU64::new(0) }
     }
@@ -160,19 +160,19 @@ impl Rig {
     }
 
     /// Sends a request; the answer comes through the channel.
-    fn send(&self, op: Op) -> Receiver<std::result::Result<Answer, Errno>> {
+    fn send(&self, op: FileOp) -> Receiver<std::result::Result<FileAnswer, Errno>> {
         send(&self.queue, op)
     }
 
     /// Sends a request and waits; an error as its number.
-    fn ask(&self, op: Op) -> std::result::Result<Answer, i32> {
+    fn ask(&self, op: FileOp) -> std::result::Result<FileAnswer, i32> {
         let answer = self.send(op).recv_timeout(LONG).expect("an answer");
         answer.map_err(Errno::code)
     }
 
     fn create(&self, name: &str) -> (u64, u64) {
         match self.ask(create(name)) {
-            Ok(Answer::Created(attr, fh, _)) => (attr.ino, fh),
+            Ok(FileAnswer::Created(attr, fh, _)) => (attr.ino, fh),
             other => panic!("{other:?}"),
         }
     }
@@ -186,26 +186,26 @@ impl Rig {
 }
 
 /// Sends a request; the answer comes through the channel.
-fn send(queue: &Queue, op: Op) -> Receiver<std::result::Result<Answer, Errno>> {
+fn send(queue: &MountQueue, op: FileOp) -> Receiver<std::result::Result<FileAnswer, Errno>> {
     let (tell, answer): (Sender<_>, _) = channel();
     queue.push(op, Box::new(move |result| drop(tell.send(result))));
     answer
 }
 
-fn place(name: &str) -> Place {
-    Place { parent: ROOT_INO, name: name.into() }
+fn place(name: &str) -> NamePlace {
+    NamePlace { parent: ROOT_INO, name: name.into() }
 }
 
-fn create(name: &str) -> Op {
-    Op::Create { at: place(name), mode: 0o100_644, flags: O_EXCL, caller: Caller::default() }
+fn create(name: &str) -> FileOp {
+    FileOp::Create { at: place(name), mode: 0o100_644, flags: O_EXCL, caller: Caller::default() }
 }
 
-fn write((ino, fh): (u64, u64), offset: u64, data: &[u8]) -> Op {
-    Op::Write { ino, fh, offset, data: data.to_vec(), cached: false, flags: 0, kill: None }
+fn write((ino, fh): (u64, u64), offset: u64, data: &[u8]) -> FileOp {
+    FileOp::Write { ino, fh, offset, data: data.to_vec(), cached: false, flags: 0, kill: None }
 }
 
-fn read((ino, fh): (u64, u64), offset: u64, len: u32) -> Op {
-    Op::Read { ino, fh, offset, len }
+fn read((ino, fh): (u64, u64), offset: u64, len: u32) -> FileOp {
+    FileOp::Read { ino, fh, offset, len }
 }
 
 const EIO: i32 = 5;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::mount::attach;
-use crate::mount::session::{Mounted, Options, serve};
+use crate::mount::session::{MountOptions, Mounted, serve};
 use crate::mount::stop;
 use oblivio_store::{LocalStore, Slots, WriteAt};
 use std::fs;
@@ -29,7 +29,8 @@ fn stalling() -> Option<Stalling> {
     let space = Blocks { inner: blocks.boxed(), gate: gate.clone(), counts: Arc::default() };
     let fs = FileSystem::format(Box::new(space)).expect("an empty file system");
     let pulse = Pulse::default();
-    let options = Options { timeout: LIMIT, pulse: Arc::clone(&pulse), ..Options::default() };
+    let options =
+        MountOptions { timeout: LIMIT, pulse: Arc::clone(&pulse), ..MountOptions::default() };
     match serve(fs, &dir, options) {
         Ok(mounted) => Some(Stalling { gate, blocks, dir, mounted, pulse, _parent: parent }),
         Err(error) => {
@@ -118,7 +119,7 @@ fn what_follows_the_mounting_asks_nothing_of_the_mount() {
     let (tell, ended) = channel();
     let at = dir.path().to_owned();
     // Nobody answers: closing the connection to the kernel ends waiting requests too.
-    let nobody = match attach::attach(&at, &Options::default().look) {
+    let nobody = match attach::attach(&at, &MountOptions::default().look) {
         Ok(device) => device,
         Err(error) => return eprintln!("skipped: {}", error.line()),
     };

@@ -7,7 +7,7 @@ use super::flaky::{Call, Flaky, Trouble};
 use super::*;
 use crate::fuse::Statfs;
 use crate::judge;
-use crate::pulse::PulseStore;
+use crate::request_count::PulseStore;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::{Held, Objects, Patience, PutMode, ReadAt, RetryStore, Store};
 use oblivio_testkit::campaign::scaled;
@@ -32,7 +32,7 @@ fn open_options() -> OpenOptions {
 /// A server over a volume over a flaky store.
 struct Storm {
     store: Flaky,
-    queue: Arc<Queue>,
+    queue: Arc<MountQueue>,
     server: JoinHandle<Result<()>>,
     next: u64,
     /// The writes since the last sync, and those that a sync acknowledged; by number.
@@ -49,23 +49,23 @@ impl Storm {
         let secret = Passphrase::new("storm");
         let volume = Volume::create(Arc::new(layers), &secret, create, open_options());
         let fs = FileSystem::format(Box::new(volume.expect("made"))).expect("an empty one");
-        let queue = Arc::new(Queue::new(LIMIT, pulse));
-        let settings = Settings {
+        let queue = Arc::new(MountQueue::new(LIMIT, pulse));
+        let settings = MountSettings {
             commit_every: Duration::from_millis(200),
             on_request: None,
             late: None,
             unlearn: None,
             paced: false,
-            scarce: Scarce::new(channel().0),
+            scarce: LowSpace::new(channel().0),
             lost: Arc::default(),
         };
-        let server = Server::new(fs, Arc::clone(&queue), settings);
+        let server = MountServer::new(fs, Arc::clone(&queue), settings);
         let server = thread::spawn(move || server.run());
         let (written, sure) = (BTreeMap::new(), BTreeMap::new());
         Storm { store, queue, server, next: 0, written, sure }
     }
 
-    fn ask(&mut self, op: Op) -> std::result::Result<Answer, i32> {
+    fn ask(&mut self, op: FileOp) -> std::result::Result<FileAnswer, i32> {
         let answer = send(&self.queue, op);
         eventually("an answer", || {
             let answer = answer.recv_timeout(PAUSE).ok();
@@ -78,8 +78,8 @@ impl Storm {
     }
 
     fn usage(&mut self) -> Statfs {
-        match self.ask(Op::StatFs) {
-            Ok(Answer::Statfs(usage)) => usage,
+        match self.ask(FileOp::StatFs) {
+            Ok(FileAnswer::Statfs(usage)) => usage,
             other => panic!("{other:?}"),
         }
     }
@@ -103,7 +103,7 @@ impl Storm {
         let n = self.next;
         self.next += 1;
         let made = match self.ask(create(&format!("f{n}")))? {
-            Answer::Created(attr, fh, _) => (attr.ino, fh),
+            FileAnswer::Created(attr, fh, _) => (attr.ino, fh),
             other => panic!("{other:?}"),
         };
         let done = self.ask(write(made, 0, &content(n)));
@@ -117,13 +117,13 @@ impl Storm {
         let Some((&n, _)) = self.sure.iter().find(|(_, there)| **there) else { return Ok(()) };
         // From now on it may exist or not.
         self.sure.remove(&n);
-        self.ask(Op::Unlink(place(&format!("f{n}"))))?;
+        self.ask(FileOp::Unlink(place(&format!("f{n}"))))?;
         self.written.insert(n, false);
         Ok(())
     }
 
     fn sync(&mut self) -> std::result::Result<(), i32> {
-        self.ask(Op::Sync { ino: ROOT_INO, fh: None })?;
+        self.ask(FileOp::Sync { ino: ROOT_INO, fh: None })?;
         self.sure.append(&mut self.written);
         Ok(())
     }
@@ -132,17 +132,20 @@ impl Storm {
     fn look(&mut self) -> std::result::Result<(), i32> {
         let there: Vec<u64> = self.sure.iter().filter(|(_, is)| **is).map(|(n, _)| *n).collect();
         let Some(&n) = there.get(self.next as usize % there.len().max(1)) else { return Ok(()) };
-        let Answer::Entry(Some(attr)) = self.ask(Op::Lookup(place(&format!("f{n}"))))? else {
+        let FileAnswer::Entry(Some(attr)) = self.ask(FileOp::Lookup(place(&format!("f{n}"))))?
+        else {
             panic!("f{n} is lost")
         };
         let caller = Caller::default();
-        let Answer::Opened(fh, _) = self.ask(Op::Open { ino: attr.ino, flags: 0, caller })? else {
+        let FileAnswer::Opened(fh, _) =
+            self.ask(FileOp::Open { ino: attr.ino, flags: 0, caller })?
+        else {
             panic!("f{n} does not open")
         };
         let data = self.ask(read((attr.ino, fh), 0, PIECE as u32));
         let closed = self.ask(close(fh));
         match data? {
-            Answer::Data(data) => assert!(data == content(n), "f{n} is wrong"),
+            FileAnswer::Data(data) => assert!(data == content(n), "f{n} is wrong"),
             other => panic!("{other:?}"),
         }
         closed.map(drop)

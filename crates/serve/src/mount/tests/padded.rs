@@ -4,10 +4,10 @@
 //! The kernel decides when it writes times and forgets files. So the test compares only pairs with
 //! equal kernel requests, by how much was shown. `just padded-pairs` compares more of them.
 
-use crate::fuse::RequestKind;
+use crate::fuse::FileOpKind;
 use crate::mount::attach;
 use crate::mount::server::OnRequest;
-use crate::mount::session::{Options, serve};
+use crate::mount::session::{MountOptions, serve};
 use crate::paired::pairs::{Session, compare_totals, padded};
 use oblivio_crypto::KdfParams;
 use oblivio_store::MemoryStore;
@@ -152,15 +152,15 @@ fn pairs_of_programs_in_a_mount_look_the_same() {
         session.seen();
         // The timer never fires: only requested work happens.
         let commit_every = Duration::from_secs(1 << 20);
-        let asked: Arc<Mutex<Vec<(RequestKind, u64)>>> = Arc::default();
+        let asked: Arc<Mutex<Vec<(FileOpKind, u64)>>> = Arc::default();
         let tell = Arc::clone(&asked);
         let on_request: OnRequest = Box::new(move |kind, _, _, len| {
-            if kind != RequestKind::Metadata {
+            if kind != FileOpKind::Metadata {
                 tell.lock().expect("alone").push((kind, len));
             }
         });
         let on_request = Some(on_request);
-        let options = Options { commit_every, on_request, ..Options::default() };
+        let options = MountOptions { commit_every, on_request, ..MountOptions::default() };
         let mounted = match serve(files, &dir, options) {
             Ok(mounted) => mounted,
             Err(error) => {

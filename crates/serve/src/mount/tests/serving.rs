@@ -1,12 +1,12 @@
 //! How the server handles requests that wait together.
 
 use super::*;
-use crate::fuse::RequestKind;
+use crate::fuse::FileOpKind;
 
 /// Lets `ops` wait together, behind a sync held at the gate.
-fn together(rig: &Rig, ops: Vec<Op>) -> Vec<std::result::Result<Answer, Errno>> {
+fn together(rig: &Rig, ops: Vec<FileOp>) -> Vec<std::result::Result<FileAnswer, Errno>> {
     rig.gate.shut(true);
-    let first = rig.send(Op::Sync { ino: 1, fh: None });
+    let first = rig.send(FileOp::Sync { ino: 1, fh: None });
     rig.gate.met();
     let answers: Vec<_> = ops.into_iter().map(|op| rig.send(op)).collect();
     rig.gate.shut(false);
@@ -20,7 +20,7 @@ fn syncs_that_wait_together_are_one_commit() {
     let file = rig.create("a");
     let commits = || rig.counts.commits.load(Ordering::Relaxed);
     let mut ops = vec![write(file, 0, b"x")];
-    ops.extend((0..10).map(|_| Op::Sync { ino: 1, fh: None }));
+    ops.extend((0..10).map(|_| FileOp::Sync { ino: 1, fh: None }));
     let before = commits();
     let answers = together(&rig, ops);
     assert!(answers.iter().all(std::result::Result::is_ok), "{answers:?}");
@@ -36,12 +36,12 @@ fn reads_that_wait_together_are_one_batch() {
     for at in 0..16u64 {
         rig.ask(write(file, at << 20, &vec![at as u8; 1 << 20])).expect("written");
     }
-    rig.ask(Op::Sync { ino: 1, fh: None }).expect("synced");
+    rig.ask(FileOp::Sync { ino: 1, fh: None }).expect("synced");
     let before = rig.counts.accesses.load(Ordering::Relaxed);
     let reads = (0..8u64).map(|at| read(file, at << 20, 4096)).collect();
     for (at, answer) in together(&rig, reads).into_iter().enumerate() {
         match answer {
-            Ok(Answer::Data(data)) => assert!(data == vec![at as u8; 4096], "{at}"),
+            Ok(FileAnswer::Data(data)) => assert!(data == vec![at as u8; 4096], "{at}"),
             other => panic!("{other:?}"),
         }
     }
@@ -61,7 +61,7 @@ fn order_is_kept_between_reads_and_writes() {
     }
     let answers = together(&rig, ops);
     for (turn, answer) in answers.into_iter().skip(1).step_by(2).enumerate() {
-        assert!(matches!(answer, Ok(Answer::Data(data)) if data == [turn as u8]), "{turn}");
+        assert!(matches!(answer, Ok(FileAnswer::Data(data)) if data == [turn as u8]), "{turn}");
     }
     rig.end();
 }
@@ -78,10 +78,10 @@ fn a_watcher_hears_of_each_request() {
     rig.ask(read(file, 10, 5)).expect("read");
     rig.end();
     let heard: Vec<_> = heard.iter().collect();
-    let (kind, ino) = (RequestKind::MetadataChange, file.0);
+    let (kind, ino) = (FileOpKind::MetadataChange, file.0);
     assert_eq!(
         heard,
-        [(kind, ROOT_INO, 0, 0), (RequestKind::Write, ino, 10, 5), (RequestKind::Read, ino, 10, 5),]
+        [(kind, ROOT_INO, 0, 0), (FileOpKind::Write, ino, 10, 5), (FileOpKind::Read, ino, 10, 5),]
     );
 }
 
@@ -101,23 +101,23 @@ fn an_attribute_is_measured_before_it_is_fetched() {
     let rig = Rig::new();
     let (ino, _) = rig.create("a");
     let name = || b"user.a".to_vec();
-    let get = |size| rig.ask(Op::GetXattr { ino, name: name(), size });
+    let get = |size| rig.ask(FileOp::GetXattr { ino, name: name(), size });
     assert_eq!(get(0).expect_err("none"), 61);
     let value = b"one".to_vec();
-    rig.ask(Op::SetXattr { ino, name: name(), value, flags: 0 }).expect("set");
-    assert!(matches!(get(0), Ok(Answer::Size(3))));
+    rig.ask(FileOp::SetXattr { ino, name: name(), value, flags: 0 }).expect("set");
+    assert!(matches!(get(0), Ok(FileAnswer::Size(3))));
     assert_eq!(get(2).expect_err("too little room"), 34);
-    assert!(matches!(get(3), Ok(Answer::Data(data)) if data == b"one"));
+    assert!(matches!(get(3), Ok(FileAnswer::Data(data)) if data == b"one"));
     assert!(matches!(
-        rig.ask(Op::ListXattr { ino, size: 0, caller: Caller::default() }),
-        Ok(Answer::Size(7))
+        rig.ask(FileOp::ListXattr { ino, size: 0, caller: Caller::default() }),
+        Ok(FileAnswer::Size(7))
     ));
     rig.end();
 }
 
 fn list(rig: &Rig, fh: u64, cookie: u64) -> Vec<(u64, String)> {
-    match rig.ask(Op::ReadDir { ino: ROOT_INO, fh, cookie, plus: cookie.is_multiple_of(2) }) {
-        Ok(Answer::Listing(entries)) => entries
+    match rig.ask(FileOp::ReadDir { ino: ROOT_INO, fh, cookie, plus: cookie.is_multiple_of(2) }) {
+        Ok(FileAnswer::Listing(entries)) => entries
             .into_iter()
             .map(|entry| (entry.cookie, String::from_utf8(entry.name).expect("text")))
             .collect(),
@@ -131,7 +131,9 @@ fn a_listing_goes_on_where_it_was_whatever_changes() {
     for n in 0..3000 {
         rig.create(&format!("f{n:04}"));
     }
-    let Ok(Answer::Opened(fh, _)) = rig.ask(Op::OpenDir { ino: ROOT_INO }) else { panic!("no") };
+    let Ok(FileAnswer::Opened(fh, _)) = rig.ask(FileOp::OpenDir { ino: ROOT_INO }) else {
+        panic!("no")
+    };
     let (mut cookie, mut seen, mut middle) = (0, Vec::new(), (0, String::new()));
     loop {
         let page = list(&rig, fh, cookie);
@@ -146,7 +148,7 @@ fn a_listing_goes_on_where_it_was_whatever_changes() {
         let n = seen.len();
         if n < 2000 {
             // A listed name is removed, and one before it is added.
-            let _ = rig.ask(Op::Unlink(place(&seen[n - 1])));
+            let _ = rig.ask(FileOp::Unlink(place(&seen[n - 1])));
             rig.create(&format!("a{n:04}"));
         }
         // From here on names come in order and none is removed.
@@ -163,7 +165,7 @@ fn a_listing_goes_on_where_it_was_whatever_changes() {
     let place = seen.iter().position(|name| *name == middle.1).expect("it was listed");
     assert_eq!(list(&rig, fh, middle.0)[0].1, seen[place + 1]);
     assert_eq!(
-        rig.ask(Op::ReadDir { ino: ROOT_INO, fh, cookie: 1 << 40, plus: false })
+        rig.ask(FileOp::ReadDir { ino: ROOT_INO, fh, cookie: 1 << 40, plus: false })
             .expect_err("no such cookie"),
         22
     );
@@ -175,18 +177,22 @@ fn a_listing_goes_on_where_it_was_whatever_changes() {
 fn an_open_directory_outlives_its_name() {
     let rig = Rig::new();
     let caller = Caller { uid: 0, gid: 0 };
-    rig.ask(Op::MkDir { at: place("d"), mode: 0o755, caller }).expect("made");
-    let Ok(Answer::Entry(Some(attr))) = rig.ask(Op::Lookup(place("d"))) else { panic!("no") };
+    rig.ask(FileOp::MkDir { at: place("d"), mode: 0o755, caller }).expect("made");
+    let Ok(FileAnswer::Entry(Some(attr))) = rig.ask(FileOp::Lookup(place("d"))) else {
+        panic!("no")
+    };
     let ino = attr.ino;
-    let Ok(Answer::Opened(fh, _)) = rig.ask(Op::OpenDir { ino }) else { panic!("no") };
-    rig.ask(Op::RmDir(place("d"))).expect("empty");
-    let Ok(Answer::Attr(attr)) = rig.ask(Op::GetAttr { ino, fh: None }) else { panic!("no") };
+    let Ok(FileAnswer::Opened(fh, _)) = rig.ask(FileOp::OpenDir { ino }) else { panic!("no") };
+    rig.ask(FileOp::RmDir(place("d"))).expect("empty");
+    let Ok(FileAnswer::Attr(attr)) = rig.ask(FileOp::GetAttr { ino, fh: None }) else {
+        panic!("no")
+    };
     assert_eq!(attr.nlink, 0);
-    let listed = rig.ask(Op::ReadDir { ino, fh, cookie: 2, plus: false });
-    assert!(matches!(listed, Ok(Answer::Listing(names)) if names.is_empty()));
-    let at = Place { parent: ino, name: b"inside".to_vec() };
-    let made = rig.ask(Op::MkDir { at, mode: 0o755, caller });
+    let listed = rig.ask(FileOp::ReadDir { ino, fh, cookie: 2, plus: false });
+    assert!(matches!(listed, Ok(FileAnswer::Listing(names)) if names.is_empty()));
+    let at = NamePlace { parent: ino, name: b"inside".to_vec() };
+    let made = rig.ask(FileOp::MkDir { at, mode: 0o755, caller });
     assert!(matches!(made, Err(code) if code == Errno::ENOENT.code()), "{made:?}");
-    rig.ask(Op::ReleaseDir { fh }).expect("open");
-    assert!(rig.ask(Op::GetAttr { ino, fh: None }).is_err(), "closed: it is gone");
+    rig.ask(FileOp::ReleaseDir { fh }).expect("open");
+    assert!(rig.ask(FileOp::GetAttr { ino, fh: None }).is_err(), "closed: it is gone");
 }

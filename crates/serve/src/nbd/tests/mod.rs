@@ -11,11 +11,11 @@ mod tls;
 
 use super::listen::Conn;
 use super::negotiation::{Agreed, Export, negotiate};
-use super::request::Queue;
-use super::server::{Server, Settings};
+use super::request::DiskQueue;
+use super::server::{DiskServer, DiskSettings};
 use super::transmission::transmit;
 use super::wire::{
-    Header, OPTION_MAGIC, OPTION_REPLY_MAGIC, REQUEST_MAGIC, SIMPLE_REPLY_MAGIC,
+    OPTION_MAGIC, OPTION_REPLY_MAGIC, REQUEST_MAGIC, RequestHeader, SIMPLE_REPLY_MAGIC,
     STRUCTURED_REPLY_MAGIC, read_array,
 };
 use oblivio_crypto::{KdfParams, Passphrase};
@@ -51,18 +51,18 @@ fn disk() -> (Disk, Arc<Mutex<Vec<Shown>>>) {
     (disk, shown)
 }
 
-fn settings() -> Settings {
+fn settings() -> DiskSettings {
     // The timer never fires: only requested work happens.
-    Settings { commit_every: Duration::from_secs(3600), paced: false, on_request: None }
+    DiskSettings { commit_every: Duration::from_secs(3600), paced: false, on_request: None }
 }
 
-fn queue() -> Arc<Queue> {
-    Arc::new(Queue::new(Duration::from_secs(3600), Arc::default()))
+fn queue() -> Arc<DiskQueue> {
+    Arc::new(DiskQueue::new(Duration::from_secs(3600), Arc::default()))
 }
 
 /// One more client of a queue's server, and how its connection ends.
 fn connected(
-    queue: &Arc<Queue>,
+    queue: &Arc<DiskQueue>,
     export: Export,
     agreed: Agreed,
 ) -> (UnixStream, JoinHandle<io::Result<()>>) {
@@ -81,7 +81,7 @@ fn connected(
 /// A client of a server in memory.
 struct Client {
     stream: UnixStream,
-    queue: Arc<Queue>,
+    queue: Arc<DiskQueue>,
     server: Option<JoinHandle<()>>,
     connection: Option<JoinHandle<io::Result<()>>>,
 }
@@ -89,7 +89,7 @@ struct Client {
 impl Client {
     fn new(export: Export, agreed: Agreed) -> Self {
         let queue = queue();
-        let server = Server::new(disk().0, Arc::clone(&queue), settings());
+        let server = DiskServer::new(disk().0, Arc::clone(&queue), settings());
         let server = thread::spawn(move || server.run().expect("memory"));
         let (stream, connection) = connected(&queue, export, agreed);
         Client { stream, queue, server: Some(server), connection: Some(connection) }
@@ -149,7 +149,13 @@ impl Drop for Client {
     }
 }
 
-fn request(flags: u16, command: u16, cookie: u64, offset: u64, len: u32) -> [u8; Header::BYTES] {
+fn request(
+    flags: u16,
+    command: u16,
+    cookie: u64,
+    offset: u64,
+    len: u32,
+) -> [u8; RequestHeader::BYTES] {
     let mut out = REQUEST_MAGIC.to_be_bytes().to_vec();
     out.extend_from_slice(&flags.to_be_bytes());
     out.extend_from_slice(&command.to_be_bytes());

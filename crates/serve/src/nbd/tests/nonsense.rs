@@ -1,6 +1,6 @@
 //! Clients that send arbitrary bytes: they are disconnected, and no other client notices.
 
-use super::super::wire::{Header, command};
+use super::super::wire::{RequestHeader, command};
 use super::{Client, EXPORT, PLAIN, STRUCTURED, option, request, talk};
 use oblivio_testkit::campaign::scaled;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use std::net::Shutdown;
 #[test]
 fn a_request_that_does_not_begin_as_one_ends_the_connection() {
     let mut client = Client::new(EXPORT, PLAIN);
-    client.send(&[0x55; Header::BYTES]);
+    client.send(&[0x55; RequestHeader::BYTES]);
     assert_eq!(client.end().expect_err("nonsense").kind(), ErrorKind::InvalidData);
 }
 

@@ -1,10 +1,10 @@
 //! A store that fails or hangs: requests get errors instead of waiting for ever. When the store is
 //! back, everything goes on and nothing acknowledged is lost.
 
-use super::super::request::{Answer, Op, Queue};
+use super::super::request::{DiskAnswer, DiskOp, DiskQueue};
 use super::super::wire::Errno;
 use super::serving::{ask, done, write};
-use super::{BLOCK, SIZE, Server, Settings, settings};
+use super::{BLOCK, DiskServer, DiskSettings, SIZE, settings};
 use crate::layers::Layers;
 use crate::mount::tests::flaky::*;
 use oblivio_crypto::{KdfParams, Passphrase};
@@ -37,8 +37,8 @@ fn weathers(call: Call, trouble: Trouble) {
     drop(Disk::format(Box::new(volume.expect("made")), SIZE).expect("a disk"));
 
     let Layers { store: layered, pulse, .. } = Layers::over(Arc::new(store.clone()));
-    let queue = Arc::new(Queue::new(LIMIT, pulse));
-    let server = Server::new(open(layered), Arc::clone(&queue), settings());
+    let queue = Arc::new(DiskQueue::new(LIMIT, pulse));
+    let server = DiskServer::new(open(layered), Arc::clone(&queue), settings());
     let server = thread::spawn(move || server.run());
 
     let all: Vec<u8> = (0..SIZE).map(|at| (at / 13) as u8).collect();
@@ -51,7 +51,7 @@ fn weathers(call: Call, trouble: Trouble) {
         thread::yield_now();
     }
     // A request that comes during the outage does not hang either.
-    let meanwhile = ask(&queue, Op::Flush);
+    let meanwhile = ask(&queue, DiskOp::Flush);
     assert!(late.try_recv().is_err() && meanwhile.try_recv().is_err(), "they have time");
     queue.run_out();
     for late in [late, meanwhile] {
@@ -60,17 +60,17 @@ fn weathers(call: Call, trouble: Trouble) {
     store.set(None);
 
     // The same server goes on once it has tried the store again; a repeated write holds.
-    let again = |op: &Op| loop {
+    let again = |op: &DiskOp| loop {
         if let Ok(answer) = ask(&queue, op.clone()).recv().expect("an answer") {
             return answer;
         }
     };
     again(&write(5000, b"late", false));
-    again(&Op::Flush);
+    again(&DiskOp::Flush);
     let mut model = all;
     model[5000..5004].copy_from_slice(b"late");
-    let read = ask(&queue, Op::Read { offset: 0, len: SIZE as u32 });
-    assert!(done(&read) == Answer::Data(model.clone()), "{call:?} {trouble:?}");
+    let read = ask(&queue, DiskOp::Read { offset: 0, len: SIZE as u32 });
+    assert!(done(&read) == DiskAnswer::Data(model.clone()), "{call:?} {trouble:?}");
     queue.close();
     server.join().expect("no panic").expect("everything is committed");
     let stored = open(Arc::new(store).into()).read_many(&[(0, SIZE as usize)]).expect("inside");
@@ -99,14 +99,14 @@ fn reads_are_answered_while_a_write_hangs() {
     let made = Arc::new(store.clone());
     let volume = SequentialVolume::create(made, &secret, kdf, options, open, &mut |_, _| {});
     let disk = Disk::format(Box::new(volume.expect("made")), SIZE).expect("a disk");
-    let queue = Arc::new(Queue::new(LIMIT, Arc::default()));
+    let queue = Arc::new(DiskQueue::new(LIMIT, Arc::default()));
     let told: Arc<AtomicU64> = Arc::default();
     let hook = Arc::clone(&told);
     let on_request = Arc::new(move |_| {
         hook.fetch_add(1, Ordering::SeqCst);
     });
-    let server_settings = Settings { on_request: Some(on_request), ..settings() };
-    let server = Server::new(disk, Arc::clone(&queue), server_settings);
+    let server_settings = DiskSettings { on_request: Some(on_request), ..settings() };
+    let server = DiskServer::new(disk, Arc::clone(&queue), server_settings);
     let server = thread::spawn(move || server.run());
 
     let all: Vec<u8> = (0..SIZE).map(|at| (at / 13) as u8).collect();
@@ -117,7 +117,7 @@ fn reads_are_answered_while_a_write_hangs() {
     let before = store.hits.load(Ordering::Relaxed);
     // Enough to cause flushes, and a flush that waits behind it.
     let changed = ask(&queue, write(0, &vec![7; SIZE as usize / 2], false));
-    let flushed = ask(&queue, Op::Flush);
+    let flushed = ask(&queue, DiskOp::Flush);
     while store.hits.load(Ordering::Relaxed) == before {
         thread::yield_now();
     }
@@ -125,22 +125,22 @@ fn reads_are_answered_while_a_write_hangs() {
     let reads: Vec<_> = (0..64)
         .map(|part| {
             let offset = second + part * (len as u64 / 64) + part;
-            (offset, ask(&queue, Op::Read { offset, len: 5000 }))
+            (offset, ask(&queue, DiskOp::Read { offset, len: 5000 }))
         })
         .collect();
     for (offset, read) in reads {
         let at = offset as usize;
-        assert!(done(&read) == Answer::Data(all[at..at + 5000].to_vec()), "from {offset} on");
+        assert!(done(&read) == DiskAnswer::Data(all[at..at + 5000].to_vec()), "from {offset} on");
     }
     assert!(changed.try_recv().is_err() && flushed.try_recv().is_err(), "they hang");
     assert_eq!(told.load(Ordering::SeqCst), 4 + 1 + 64, "the hook hears of each");
     store.set(None);
-    assert_eq!((done(&changed), done(&flushed)), (Answer::Done, Answer::Done));
-    let late = ask(&queue, Op::Read { offset: 0, len: len as u32 });
+    assert_eq!((done(&changed), done(&flushed)), (DiskAnswer::Done, DiskAnswer::Done));
+    let late = ask(&queue, DiskOp::Read { offset: 0, len: len as u32 });
     queue.close();
-    assert!(done(&late) == Answer::Data(vec![7; len]), "what was asked for before the end");
+    assert!(done(&late) == DiskAnswer::Data(vec![7; len]), "what was asked for before the end");
     server.join().expect("no panic").expect("everything is committed");
-    let refused = ask(&queue, Op::Read { offset: 0, len: 1 });
+    let refused = ask(&queue, DiskOp::Read { offset: 0, len: 1 });
     queue.kill();
     assert_eq!(refused.recv().expect("an answer"), Err(Errno::Io));
 }

@@ -40,7 +40,7 @@ fn any_request(dice: &mut Dice) -> (u16, u32) {
 /// A connection to a server in memory, with one request at a time.
 struct Asking {
     stream: UnixStream,
-    queue: Arc<Queue>,
+    queue: Arc<DiskQueue>,
     server: JoinHandle<()>,
 }
 
@@ -48,7 +48,7 @@ impl Asking {
     fn new(volume: Volume) -> Self {
         let disk = Disk::open(Box::new(volume) as Box<dyn BlockSpace>).expect("a disk");
         let queue = queue();
-        let server = Server::new(disk, Arc::clone(&queue), settings());
+        let server = DiskServer::new(disk, Arc::clone(&queue), settings());
         let server = thread::spawn(move || server.run().expect("memory"));
         let (stream, _) = connected(&queue, EXPORT, PLAIN);
         Self { stream, queue, server }

@@ -2,7 +2,7 @@
 
 use super::super::keeper::{Catalog, Change};
 use oblivio_store::StoreError;
-use oblivio_store::share::{Checkpoint, Number, Parameters, Result, TableId, Term};
+use oblivio_store::share::{Checkpoint, Number, Result, ScribeTerm, ServerTable, ShareParameters};
 use redb::backends::InMemoryBackend;
 use redb::{
     Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, StorageError,
@@ -117,7 +117,7 @@ impl CatalogFile {
         let headers = read.open_table(HEADERS).map_err(failed)?;
         let header = headers.get(HEADER).map_err(failed)?;
         let parameters = match header {
-            Some(header) => Some(Parameters {
+            Some(header) => Some(ShareParameters {
                 version: number(VERSION)?,
                 slot_bytes: u32::try_from(number(SLOT_BYTES)?).unwrap_or(u32::MAX),
                 header: header.value().to_vec(),
@@ -129,7 +129,7 @@ impl CatalogFile {
             None => None,
         };
         let mut catalog = Catalog {
-            term: Term(number(TERM)?),
+            term: ScribeTerm(number(TERM)?),
             parameters,
             quota: find(QUOTA)?,
             applied: Number(number(APPLIED)?),
@@ -141,7 +141,7 @@ impl CatalogFile {
         let tables = read.open_table(TABLES).map_err(failed)?;
         for entry in tables.iter().map_err(failed)? {
             let (table, len) = entry.map_err(failed)?;
-            catalog.tables.insert(TableId(table.value()), len.value());
+            catalog.tables.insert(ServerTable(table.value()), len.value());
         }
         Ok(catalog)
     }

@@ -2,7 +2,7 @@
 
 use super::durable::sync_parent;
 use oblivio_store::StoreError;
-use oblivio_store::share::{Number, Object, Result, ShareError, TableId};
+use oblivio_store::share::{Number, Object, Result, ServerTable, ShareError};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -39,7 +39,7 @@ pub(super) fn object(name: &str) -> Option<Object> {
     let (kind, number) = name.split_once('-')?;
     let number = u64::from_str_radix(number, 16).ok()?;
     match kind {
-        "t" => Some(Object::Table(TableId(number))),
+        "t" => Some(Object::Table(ServerTable(number))),
         "c" => Some(Object::Checkpoint(Number(number))),
         _ => None,
     }
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn names_are_read_back() {
-        for it in [Object::Table(TableId(u64::MAX)), Object::Checkpoint(Number(7))] {
+        for it in [Object::Table(ServerTable(u64::MAX)), Object::Checkpoint(Number(7))] {
             assert_eq!(object(&name(it)), Some(it));
         }
         assert_eq!(object("t-0.part"), None);

@@ -39,12 +39,12 @@ pub(super) fn is_part(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use oblivio_store::share::{Number, TableId};
+    use oblivio_store::share::{Number, ServerTable};
 
     #[test]
     fn only_parts_are_ever_deleted() {
         let run = Run { start: u64::MAX, begun: 7, part_bytes: 8 };
-        for object in [Object::Table(TableId(u64::MAX)), Object::Checkpoint(Number(0))] {
+        for object in [Object::Table(ServerTable(u64::MAX)), Object::Checkpoint(Number(0))] {
             let names: Vec<_> = run.parts(object, 17).collect();
             assert_eq!(names.iter().map(|it| it.1).collect::<Vec<_>>(), [8, 8, 1]);
             assert!(

@@ -4,13 +4,13 @@ use super::super::keeper::{Change, Keeper};
 use super::super::limits::{BEYOND_QUOTA, MOST_PARTIAL};
 use super::{Shared, lock};
 use oblivio_store::share::{
-    Checkpoint, MOST_PIECE_BYTES, MOST_READ_BYTES, Number, Object, Result, ShareError, Term,
+    Checkpoint, MOST_PIECE_BYTES, MOST_READ_BYTES, Number, Object, Result, ScribeTerm, ShareError,
 };
 
 impl<K: Keeper> Shared<K> {
     pub(super) fn upload(
         &self,
-        term: Term,
+        term: ScribeTerm,
         object: Object,
         offset: u64,
         piece: &[u8],
@@ -41,7 +41,7 @@ impl<K: Keeper> Shared<K> {
         Ok(())
     }
 
-    pub(super) fn finish(&self, term: Term, object: Object, len: u64) -> Result<()> {
+    pub(super) fn finish(&self, term: ScribeTerm, object: Object, len: u64) -> Result<()> {
         let _building = lock(&self.building);
         let state = self.admit(term)?;
         let unit = match object {
@@ -61,7 +61,7 @@ impl<K: Keeper> Shared<K> {
         Ok(())
     }
 
-    pub(super) fn save(&self, term: Term, at: Number, keep_from: Number) -> Result<()> {
+    pub(super) fn save(&self, term: ScribeTerm, at: Number, keep_from: Number) -> Result<()> {
         let _building = lock(&self.building);
         let state = self.admit(term)?;
         if state.catalog.checkpoint.is_some_and(|it| it.at == at) {

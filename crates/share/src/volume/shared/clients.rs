@@ -4,9 +4,9 @@ use super::super::history_index::AnswerPlace;
 use super::super::keeper::{Change, Keeper};
 use super::{Shared, State, lock};
 use oblivio_store::share::{
-    Answer, Ask, Entry, MOST_ASK_BYTES, MOST_FETCHES, MOST_HEADER_BYTES, MOST_READ_BYTES,
-    MOST_SLOT_BYTES, Notice, Number, Parameters, Result, Seq, Session, ShareError, Status, Stored,
-    decode,
+    AskNumber, ClientSession, HistoryEntry, MOST_ASK_BYTES, MOST_FETCHES, MOST_HEADER_BYTES,
+    MOST_READ_BYTES, MOST_SLOT_BYTES, Number, Result, SealedAnswer, SealedAsk, SealedNotice,
+    ShareError, ShareParameters, Status, StoredEntry, decode,
 };
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -25,12 +25,13 @@ impl<K: Keeper> Shared<K> {
         if known.is_some_and(|it| it.slot_bytes != slot_bytes) {
             return Err(ShareError::invalid("slots of another length"));
         }
-        let parameters = Parameters { version: version + 1, slot_bytes, header: header.to_vec() };
+        let parameters =
+            ShareParameters { version: version + 1, slot_bytes, header: header.to_vec() };
         self.commit(&Change::Parameters(parameters))?;
         Ok(version + 1)
     }
 
-    pub(super) fn ask(&self, asks: &[Ask]) -> Result<()> {
+    pub(super) fn ask(&self, asks: &[SealedAsk]) -> Result<()> {
         let mut state = self.state();
         state.usable()?;
         state.slot_bytes()?;
@@ -64,10 +65,10 @@ impl<K: Keeper> Shared<K> {
 
     pub(super) fn answers(
         &self,
-        session: Session,
-        from: Seq,
+        session: ClientSession,
+        from: AskNumber,
         wait: Duration,
-    ) -> Result<Vec<Answer>> {
+    ) -> Result<Vec<SealedAnswer>> {
         let mut state = self.state();
         let find = |state: &State| {
             (state.index.answers(session, from), state.queue.refused(session, from))
@@ -89,15 +90,15 @@ impl<K: Keeper> Shared<K> {
         seen.map_or(Ok(()), |seen| self.sync_before(seen))?;
         let read = |(id, place): (_, AnswerPlace)| {
             let sealed = self.keeper.part(place.number, place.offset, place.len)?;
-            Ok(Answer { id, sealed })
+            Ok(SealedAnswer { id, sealed })
         };
-        let mut answers: Vec<Answer> = places.into_iter().map(read).collect::<Result<_>>()?;
+        let mut answers: Vec<SealedAnswer> = places.into_iter().map(read).collect::<Result<_>>()?;
         answers.extend(refused);
         answers.sort_by_key(|answer| answer.id);
         Ok(answers)
     }
 
-    pub(super) fn notices(&self, from: Number, wait: Duration) -> Result<Vec<Notice>> {
+    pub(super) fn notices(&self, from: Number, wait: Duration) -> Result<Vec<SealedNotice>> {
         let mut state = self.state();
         state.usable()?;
         // No crash may take back what a client heard of: another notice would take its place.
@@ -117,7 +118,7 @@ impl<K: Keeper> Shared<K> {
         from: Number,
         most_bytes: usize,
         wait: Duration,
-    ) -> Result<Vec<Stored>> {
+    ) -> Result<Vec<StoredEntry>> {
         let next = {
             let mut state = self.state();
             state.usable()?;
@@ -161,12 +162,14 @@ impl<K: Keeper> Shared<K> {
     }
 }
 
-fn stored(number: Number, entry: Entry) -> Stored {
+fn stored(number: Number, entry: HistoryEntry) -> StoredEntry {
     match entry {
-        Entry::Show(show) => Stored { number, sealed: show.intent, asks: show.own },
-        Entry::Tell(tell) => Stored { number, sealed: tell.settle, asks: Vec::new() },
-        Entry::Switch(switch) => Stored { number, sealed: switch.merged, asks: Vec::new() },
-        Entry::Note(sealed) => Stored { number, sealed, asks: Vec::new() },
+        HistoryEntry::Show(show) => StoredEntry { number, sealed: show.intent, asks: show.own },
+        HistoryEntry::Tell(tell) => StoredEntry { number, sealed: tell.settle, asks: Vec::new() },
+        HistoryEntry::Switch(switch) => {
+            StoredEntry { number, sealed: switch.merged, asks: Vec::new() }
+        }
+        HistoryEntry::Note(sealed) => StoredEntry { number, sealed, asks: Vec::new() },
     }
 }
 
@@ -175,7 +178,7 @@ mod tests {
     use super::super::super::keeper::Catalog;
     use super::super::super::memory::Memory;
     use super::*;
-    use oblivio_store::share::{AskId, Fetch, Show, Tell, Term};
+    use oblivio_store::share::{AskId, Fetch, ScribeTerm, SealedShow, SealedTell};
     use std::sync::Arc;
 
     #[test]
@@ -183,30 +186,39 @@ mod tests {
         let clock = Arc::new(|| Duration::ZERO);
         let shared = Shared::new(Memory::default(), Catalog::default(), clock);
         shared.put_parameters(0, 64, b"header").unwrap();
-        let term = shared.claim(Term(0)).unwrap();
-        let ask = |seq| Ask { id: AskId { session: Session(1), seq: Seq(seq) }, sealed: vec![1] };
-        let answer = |seq| Answer { id: ask(seq).id, sealed: vec![2] };
+        let term = shared.claim(ScribeTerm(0)).unwrap();
+        let ask = |seq| SealedAsk {
+            id: AskId { session: ClientSession(1), seq: AskNumber(seq) },
+            sealed: vec![1],
+        };
+        let answer = |seq| SealedAnswer { id: ask(seq).id, sealed: vec![2] };
         shared.ask(&[ask(0), ask(1)]).unwrap();
         let first = shared.state().index.next();
         let fetches = vec![Fetch { ask: ask(0).id, spots: Vec::new() }];
-        let show = Entry::Show(Show { intent: vec![3], own: Vec::new(), fetches });
+        let show = HistoryEntry::Show(SealedShow { intent: vec![3], own: Vec::new(), fetches });
         shared.append(term, first, &show).unwrap();
         shared.sums(term, first).unwrap();
         let second = Number(first.0 + 1);
         let answers = vec![answer(0)];
-        let tell = Tell { batch: first, settle: vec![4], notice: vec![6], answers };
-        shared.append(term, second, &Entry::Tell(tell)).unwrap();
+        let tell = SealedTell { batch: first, settle: vec![4], notice: vec![6], answers };
+        shared.append(term, second, &HistoryEntry::Tell(tell)).unwrap();
         assert_eq!(shared.state().synced, second, "nobody waited for it yet");
         let notices = || shared.notices(Number(0), Duration::ZERO).unwrap();
         assert_eq!(notices(), [], "it is not durable yet");
-        assert_eq!(shared.answers(Session(1), Seq(0), Duration::ZERO).unwrap(), [answer(0)]);
+        assert_eq!(
+            shared.answers(ClientSession(1), AskNumber(0), Duration::ZERO).unwrap(),
+            [answer(0)]
+        );
         assert_eq!(shared.state().synced, Number(second.0 + 1));
-        assert_eq!(notices(), [Notice { number: second, sealed: vec![6] }]);
+        assert_eq!(notices(), [SealedNotice { number: second, sealed: vec![6] }]);
         // A refusal names the newest record too.
         let third = shared.state().index.next();
-        shared.append(term, third, &Entry::Note(vec![5])).unwrap();
+        shared.append(term, third, &HistoryEntry::Note(vec![5])).unwrap();
         shared.refuse(term, &[answer(1)]).unwrap();
-        assert_eq!(shared.answers(Session(1), Seq(1), Duration::ZERO).unwrap(), [answer(1)]);
+        assert_eq!(
+            shared.answers(ClientSession(1), AskNumber(1), Duration::ZERO).unwrap(),
+            [answer(1)]
+        );
         assert_eq!(shared.state().synced, Number(third.0 + 1));
     }
 }

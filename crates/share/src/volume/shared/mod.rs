@@ -16,7 +16,8 @@ use super::objects::Objects;
 use super::request_queue::RequestQueue;
 use oblivio_store::StoreError;
 use oblivio_store::share::{
-    Call, Clock, Entry, Number, Object, Reply, Result, ShareError, TableId, Term, decode,
+    HistoryEntry, Number, Object, Result, ScribeTerm, ServerTable, ShareCall, ShareClock,
+    ShareError, ShareReply, decode,
 };
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -25,7 +26,7 @@ use std::time::Duration;
 /// A shared volume.
 pub(super) struct Shared<K> {
     keeper: K,
-    clock: Clock,
+    clock: ShareClock,
     building: Mutex<()>,
     syncing: Mutex<()>,
     state: Mutex<State>,
@@ -55,7 +56,7 @@ fn unusable() -> ShareError {
 }
 
 impl State {
-    fn admit(&mut self, term: Term, now: Duration) -> Result<()> {
+    fn admit(&mut self, term: ScribeTerm, now: Duration) -> Result<()> {
         self.usable()?;
         self.lease.admit(term, now)
     }
@@ -79,7 +80,7 @@ impl State {
 
 impl<K: Keeper> Shared<K> {
     /// An empty one.
-    pub fn new(keeper: K, catalog: Catalog, clock: Clock) -> Self {
+    pub fn new(keeper: K, catalog: Catalog, clock: ShareClock) -> Self {
         Self::with(keeper, catalog, HistoryIndex::default(), clock)
     }
 
@@ -87,7 +88,7 @@ impl<K: Keeper> Shared<K> {
     ///
     /// # Errors
     /// Those of storage; `Invalid` for records that no server wrote.
-    pub fn open(keeper: K, kept: Kept, clock: Clock) -> Result<Self> {
+    pub fn open(keeper: K, kept: Kept, clock: ShareClock) -> Result<Self> {
         let Kept { catalog, objects, next } = kept;
         let mut held = Objects::default();
         for (object, len) in objects {
@@ -103,11 +104,11 @@ impl<K: Keeper> Shared<K> {
             let entry = decode(&encoded)?;
             match &entry {
                 // The catalog has it already.
-                Entry::Switch(_) if number < catalog.applied.0 => index.take_applied(&entry),
+                HistoryEntry::Switch(_) if number < catalog.applied.0 => index.take_applied(&entry),
                 _ => index.take(&entry, &encoded),
             }
         }
-        let needed: Vec<TableId> = index.needed().into_iter().collect();
+        let needed: Vec<ServerTable> = index.needed().into_iter().collect();
         needed.into_iter().for_each(|table| index.objects.is_replaced(table));
         let shared = Self::with(keeper, catalog, index, clock);
         shared.sync_before(next)?;
@@ -115,7 +116,7 @@ impl<K: Keeper> Shared<K> {
     }
 
     /// What was read may not be durable yet, so nothing counts as durable before a sync.
-    fn with(keeper: K, catalog: Catalog, index: HistoryIndex, clock: Clock) -> Self {
+    fn with(keeper: K, catalog: Catalog, index: HistoryIndex, clock: ShareClock) -> Self {
         let lease = Lease::resumed(catalog.term, clock());
         let queue = RequestQueue::of_start(catalog.starts);
         let synced = catalog.first;
@@ -147,7 +148,7 @@ impl<K: Keeper> Shared<K> {
         lock(&self.state)
     }
 
-    fn admit(&self, term: Term) -> Result<MutexGuard<'_, State>> {
+    fn admit(&self, term: ScribeTerm) -> Result<MutexGuard<'_, State>> {
         let mut state = self.state();
         state.admit(term, (self.clock)())?;
         Ok(state)
@@ -217,42 +218,46 @@ impl<K: Keeper> Shared<K> {
     }
 
     /// Carries out a call.
-    pub fn call(&self, call: Call<'_>) -> Result<Reply> {
-        let done = |()| Reply::Done;
+    pub fn call(&self, call: ShareCall<'_>) -> Result<ShareReply> {
+        let done = |()| ShareReply::Done;
         match call {
-            Call::Parameters => Ok(Reply::Parameters(self.state().catalog.parameters.clone())),
-            Call::PutParameters { after, slot_bytes, header } => {
-                self.put_parameters(after, slot_bytes, header).map(Reply::Version)
+            ShareCall::Parameters => {
+                Ok(ShareReply::Parameters(self.state().catalog.parameters.clone()))
             }
-            Call::Ask(asks) => self.ask(asks).map(done),
-            Call::Answers { session, from, wait } => {
-                self.answers(session, from, wait).map(Reply::Answers)
+            ShareCall::PutParameters { after, slot_bytes, header } => {
+                self.put_parameters(after, slot_bytes, header).map(ShareReply::Version)
             }
-            Call::Notices { from, wait } => self.notices(from, wait).map(Reply::Notices),
-            Call::Claim { previous } => self.claim(previous).map(Reply::Term),
-            Call::Renew(term) => self.admit(term).map(|_| Reply::Done),
-            Call::Release(term) => self.state().lease.release(term, (self.clock)()).map(done),
-            Call::Asks { term, from, wait } => {
-                self.asks(term, from, wait).map(|(asks, next)| Reply::Asks(asks, next))
+            ShareCall::Ask(asks) => self.ask(asks).map(done),
+            ShareCall::Answers { session, from, wait } => {
+                self.answers(session, from, wait).map(ShareReply::Answers)
             }
-            Call::Append { term, number, entry } => self.append(term, number, entry).map(done),
-            Call::Durable { term, number } => self.durable(term, number).map(done),
-            Call::Sums { term, number } => self.sums(term, number).map(Reply::Bytes),
-            Call::Refuse { term, answers } => self.refuse(term, answers).map(done),
-            Call::Slots { term, after, spots } => self.slots(term, after, spots).map(Reply::Bytes),
-            Call::Upload { term, object, offset, piece } => {
+            ShareCall::Notices { from, wait } => self.notices(from, wait).map(ShareReply::Notices),
+            ShareCall::Claim { previous } => self.claim(previous).map(ShareReply::Term),
+            ShareCall::Renew(term) => self.admit(term).map(|_| ShareReply::Done),
+            ShareCall::Release(term) => self.state().lease.release(term, (self.clock)()).map(done),
+            ShareCall::Asks { term, from, wait } => {
+                self.asks(term, from, wait).map(|(asks, next)| ShareReply::Asks(asks, next))
+            }
+            ShareCall::Append { term, number, entry } => self.append(term, number, entry).map(done),
+            ShareCall::Durable { term, number } => self.durable(term, number).map(done),
+            ShareCall::Sums { term, number } => self.sums(term, number).map(ShareReply::Bytes),
+            ShareCall::Refuse { term, answers } => self.refuse(term, answers).map(done),
+            ShareCall::Slots { term, after, spots } => {
+                self.slots(term, after, spots).map(ShareReply::Bytes)
+            }
+            ShareCall::Upload { term, object, offset, piece } => {
                 self.upload(term, object, offset, piece).map(done)
             }
-            Call::Finish { term, object, len } => self.finish(term, object, len).map(done),
-            Call::Save { term, at, keep_from } => self.save(term, at, keep_from).map(done),
-            Call::Records { from, most_bytes, wait } => {
-                self.records(from, most_bytes, wait).map(Reply::Records)
+            ShareCall::Finish { term, object, len } => self.finish(term, object, len).map(done),
+            ShareCall::Save { term, at, keep_from } => self.save(term, at, keep_from).map(done),
+            ShareCall::Records { from, most_bytes, wait } => {
+                self.records(from, most_bytes, wait).map(ShareReply::Records)
             }
-            Call::Checkpoint => Ok(Reply::Checkpoint(self.state().catalog.checkpoint)),
-            Call::ReadCheckpoint { at, offset, len } => {
-                self.read_checkpoint(at, offset, len).map(Reply::Bytes)
+            ShareCall::Checkpoint => Ok(ShareReply::Checkpoint(self.state().catalog.checkpoint)),
+            ShareCall::ReadCheckpoint { at, offset, len } => {
+                self.read_checkpoint(at, offset, len).map(ShareReply::Bytes)
             }
-            Call::Status => Ok(Reply::Status(self.status())),
+            ShareCall::Status => Ok(ShareReply::Status(self.status())),
         }
     }
 }

@@ -5,15 +5,15 @@ use super::super::limits::BEYOND_QUOTA;
 use super::super::request_queue::RequestQueue;
 use super::{Shared, State, lock};
 use oblivio_store::share::{
-    Answer, Arrival, Ask, Entry, MOST_ASK_BYTES, MOST_ENTRY_BYTES, MOST_READ_BYTES, Number, Object,
-    Result, ShareError, Show, Spot, Term, encode,
+    Arrival, HistoryEntry, MOST_ASK_BYTES, MOST_ENTRY_BYTES, MOST_READ_BYTES, Number, Object,
+    Result, ScribeTerm, SealedAnswer, SealedAsk, SealedShow, ServerSpot, ShareError, encode,
 };
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::time::Duration;
 
 impl<K: Keeper> Shared<K> {
-    pub(super) fn claim(&self, previous: Term) -> Result<Term> {
+    pub(super) fn claim(&self, previous: ScribeTerm) -> Result<ScribeTerm> {
         let _building = lock(&self.building);
         let now = (self.clock)();
         let (term, next) = {
@@ -35,10 +35,10 @@ impl<K: Keeper> Shared<K> {
 
     pub(super) fn asks(
         &self,
-        term: Term,
+        term: ScribeTerm,
         from: Arrival,
         wait: Duration,
-    ) -> Result<(Vec<Ask>, Arrival)> {
+    ) -> Result<(Vec<SealedAsk>, Arrival)> {
         let state = self.admit(term)?;
         let idle =
             |state: &mut State| state.lease.term() == term && state.queue.since(from).0.is_empty();
@@ -48,17 +48,22 @@ impl<K: Keeper> Shared<K> {
         Ok(state.queue.since(from))
     }
 
-    pub(super) fn append(&self, term: Term, number: Number, entry: &Entry) -> Result<()> {
+    pub(super) fn append(
+        &self,
+        term: ScribeTerm,
+        number: Number,
+        entry: &HistoryEntry,
+    ) -> Result<()> {
         let mut state = self.admit(term)?;
         if state.index.is_repeat(number, entry)? {
             return Ok(());
         }
         let slot_bytes = state.slot_bytes()?;
         state.index.check(entry, &state.queue, slot_bytes)?;
-        let beyond = if matches!(entry, Entry::Show(_)) { 0 } else { BEYOND_QUOTA };
+        let beyond = if matches!(entry, HistoryEntry::Show(_)) { 0 } else { BEYOND_QUOTA };
         self.within(&state, beyond)?;
         let encoded = match entry {
-            Entry::Show(show) => encode(&with_asks(show, &state.queue)),
+            HistoryEntry::Show(show) => encode(&with_asks(show, &state.queue)),
             _ => encode(entry),
         };
         if encoded.len() > MOST_ENTRY_BYTES {
@@ -66,17 +71,17 @@ impl<K: Keeper> Shared<K> {
         }
         self.keeper.append(number, &encoded)?;
         state.index.take(entry, &encoded);
-        if let Entry::Show(show) = entry {
+        if let HistoryEntry::Show(show) = entry {
             show.fetches.iter().for_each(|fetch| state.queue.remove(fetch.ask));
         }
         drop(state);
-        if matches!(entry, Entry::Tell(_)) {
+        if matches!(entry, HistoryEntry::Tell(_)) {
             self.answers_came.notify_all();
         }
         Ok(())
     }
 
-    pub(super) fn refuse(&self, term: Term, answers: &[Answer]) -> Result<()> {
+    pub(super) fn refuse(&self, term: ScribeTerm, answers: &[SealedAnswer]) -> Result<()> {
         let mut state = self.admit(term)?;
         if answers.iter().any(|answer| answer.sealed.len() > MOST_ASK_BYTES) {
             return Err(ShareError::invalid("an answer is too long"));
@@ -87,7 +92,7 @@ impl<K: Keeper> Shared<K> {
         Ok(())
     }
 
-    pub(super) fn durable(&self, term: Term, number: Number) -> Result<()> {
+    pub(super) fn durable(&self, term: ScribeTerm, number: Number) -> Result<()> {
         let state = self.admit(term)?;
         let next = state.index.next();
         drop(state);
@@ -97,7 +102,7 @@ impl<K: Keeper> Shared<K> {
         self.sync_before(Number(number.0 + 1))
     }
 
-    pub(super) fn sums(&self, term: Term, number: Number) -> Result<Vec<u8>> {
+    pub(super) fn sums(&self, term: ScribeTerm, number: Number) -> Result<Vec<u8>> {
         let state = self.admit(term)?;
         let (fetches, slot_bytes) = (state.index.fetches(number)?, state.slot_bytes()?);
         drop(state);
@@ -108,7 +113,7 @@ impl<K: Keeper> Shared<K> {
             .iter()
             .enumerate()
             .flat_map(|(at, it)| it.spots.iter().map(move |spot| (at, *spot)));
-        let spots: Vec<(usize, Spot)> = spots.collect();
+        let spots: Vec<(usize, ServerSpot)> = spots.collect();
         // Many are read at once, and no more than memory has room for.
         let most = (MOST_READ_BYTES / bytes).max(1);
         let mut slots = vec![0; spots.len().min(most) * bytes];
@@ -126,11 +131,11 @@ impl<K: Keeper> Shared<K> {
     /// Reads slots. Those that follow each other in a table are one read.
     fn read_slots(
         &self,
-        spots: impl Iterator<Item = Spot>,
+        spots: impl Iterator<Item = ServerSpot>,
         into: &mut [u8],
         slot_bytes: usize,
     ) -> Result<()> {
-        let mut runs: Vec<(Spot, usize)> = Vec::new();
+        let mut runs: Vec<(ServerSpot, usize)> = Vec::new();
         for spot in spots {
             match runs.last_mut() {
                 Some((first, count))
@@ -153,7 +158,12 @@ impl<K: Keeper> Shared<K> {
         self.keeper.read_all(&mut reads)
     }
 
-    pub(super) fn slots(&self, term: Term, after: Number, spots: &[Spot]) -> Result<Vec<u8>> {
+    pub(super) fn slots(
+        &self,
+        term: ScribeTerm,
+        after: Number,
+        spots: &[ServerSpot],
+    ) -> Result<Vec<u8>> {
         let state = self.admit(term)?;
         let (slot_bytes, next) = (state.slot_bytes()?, state.index.next());
         if spots.len().saturating_mul(slot_bytes as usize) > MOST_READ_BYTES {
@@ -172,11 +182,11 @@ impl<K: Keeper> Shared<K> {
 }
 
 /// A batch with all of its asks.
-fn with_asks(show: &Show, queue: &RequestQueue) -> Entry {
+fn with_asks(show: &SealedShow, queue: &RequestQueue) -> HistoryEntry {
     let own: BTreeMap<_, _> = show.own.iter().map(|ask| (ask.id, ask)).collect();
     let asks = show
         .fetches
         .iter()
         .filter_map(|fetch| queue.get(fetch.ask).or_else(|| own.get(&fetch.ask).copied()).cloned());
-    Entry::Show(Show { own: asks.collect(), ..show.clone() })
+    HistoryEntry::Show(SealedShow { own: asks.collect(), ..show.clone() })
 }

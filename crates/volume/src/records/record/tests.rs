@@ -3,7 +3,7 @@ use crate::Error;
 use crate::core::LEAST_SYNC;
 use crate::records::journal::{FRAME, JOURNAL_OBJECT, Journal, MOST, PAGE, size_class};
 use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
-use oblivio_store::record::Op;
+use oblivio_store::record::CallKind;
 use oblivio_store::{Held, MemoryStore, ReadAt, RecordStore, Slots, WriteAt};
 
 #[test]
@@ -83,7 +83,7 @@ fn forged_frames_cost_no_more_than_the_journal_is_long() {
     let store = RecordStore::new(store);
     let refused = journal().load(&store, &mut LogCheck::default(), parse);
     assert!(matches!(&refused, Err(Error::Tampered(why)) if why.contains("do not open")));
-    let reads = store.take().into_iter().filter(|event| event.op == Op::Read);
+    let reads = store.take().into_iter().filter(|event| event.op == CallKind::Read);
     let read: u64 = reads.map(|event| event.len).sum();
     assert!(read <= 2 * end, "{read} bytes were read of {end}");
 }

@@ -1,11 +1,11 @@
 //! A computer: it begins sessions and does with them what a volume does.
 
-use super::sea::{Berthed, Sea};
+use super::network::{Berthed, SimulatedNetwork};
 use crate::environment::Environment;
 use crate::session::entry::{BEAT, BEGIN, COMMIT, Mark, RELEASE};
-use crate::session::planted::{Fault, Planted};
-use crate::session::writer::{Opening, Session};
-use crate::session::{FIRST_KIND, History, SessionId, Vault, Way, Who};
+use crate::session::planted::{Planted, PlantedFault};
+use crate::session::writer::{OwnSession, SessionOpening};
+use crate::session::{ClaimMode, FIRST_KIND, History, SessionId, Vault, Who};
 use crate::trust::ComputerId;
 use crate::{Error, Result};
 use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
@@ -18,10 +18,10 @@ use std::sync::Arc;
 const TRIES: usize = 3;
 
 pub struct Computer {
-    pub sea: Arc<Sea>,
+    pub sea: Arc<SimulatedNetwork>,
     pub me: usize,
-    pub way: Way,
-    pub fault: Option<Fault>,
+    pub way: ClaimMode,
+    pub fault: Option<PlantedFault>,
     pub dice: Dice,
 }
 
@@ -32,7 +32,7 @@ const MOST_PENDING: usize = 2;
 struct Run<'a> {
     computer: &'a mut Computer,
     store: Arc<Berthed>,
-    session: Session,
+    session: OwnSession,
     /// The objects that the newest checkpoint needs, and those of the newest commit.
     base: Vec<String>,
     confirmed: Vec<String>,
@@ -91,7 +91,7 @@ impl Computer {
         let store = Arc::new(Berthed { sea: Arc::clone(&self.sea), me: self.me, below });
         let seed = self.dice.next_u64();
         let sealer = Sealer::new(SealRoot::from_seed(1), Box::new(SeededEntropy::new(seed)));
-        let opening = Opening {
+        let opening = SessionOpening {
             store: store.clone(),
             way: self.way,
             vault: Vault::new(VolumeId([7; 16]), sealer),
@@ -246,7 +246,7 @@ impl Run<'_> {
             stored.is_err().then(|| self.begin(&object));
             stored.is_ok()
         };
-        if self.computer.fault != Some(Fault::EarlyConfirm) && !(0..TRIES).any(|_| wait()) {
+        if self.computer.fault != Some(PlantedFault::EarlyConfirm) && !(0..TRIES).any(|_| wait()) {
             return Ok(false);
         }
         let done = self.session.confirm(mark);

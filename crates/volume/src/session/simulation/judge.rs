@@ -23,7 +23,7 @@ struct Life {
 
 /// What is known of all computers.
 #[derive(Default)]
-pub struct Judge {
+pub struct ComputersJudge {
     lives: BTreeMap<u64, Life>,
     contents: BTreeMap<String, Vec<u8>>,
     /// Whether one name may have two contents: to see what else finds a fault.
@@ -33,7 +33,7 @@ pub struct Judge {
     pub overtaken: u64,
 }
 
-impl Judge {
+impl ComputersJudge {
     pub fn new(contents_pass: bool) -> Self {
         Self { contents_pass, ..Self::default() }
     }

@@ -8,22 +8,22 @@
 
 mod computer;
 mod judge;
-mod sea;
+mod network;
 
-use super::Way;
-use super::planted::Fault;
+use super::ClaimMode;
+use super::planted::PlantedFault;
 use computer::Computer;
-use judge::Judge;
+use judge::ComputersJudge;
+use network::{ScheduleCounts, SimulatedNetwork};
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::{scaled, seed};
-use sea::{Counts, Sea};
 use std::fmt;
 use std::sync::Arc;
 
 /// What a schedule did.
 #[derive(Default)]
 struct Outcome {
-    counts: Counts,
+    counts: ScheduleCounts,
     sessions: u64,
     acknowledged: u64,
     commits: u64,
@@ -43,7 +43,7 @@ impl Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counts { steps, failed, late, crashes, stalls } = self.counts;
+        let ScheduleCounts { steps, failed, late, crashes, stalls } = self.counts;
         let Self { sessions, acknowledged, commits, overtaken, .. } = self;
         write!(f, "{sessions} sessions, {overtaken} overtaken, {acknowledged} entries ")?;
         write!(f, "acknowledged, {commits} commits, {steps} steps, {failed} without an answer, ")?;
@@ -52,7 +52,7 @@ impl fmt::Display for Outcome {
 }
 
 /// Passes the turn on when a computer's thread ends, after a panic too.
-struct Leaving(Arc<Sea>, usize);
+struct Leaving(Arc<SimulatedNetwork>, usize);
 
 impl Drop for Leaving {
     fn drop(&mut self) {
@@ -62,12 +62,12 @@ impl Drop for Leaving {
 
 /// Plays a schedule. Afterwards two more sessions begin, in peace: one before and one after what
 /// is still on its way.
-fn play(seed: u64, fault: Option<Fault>, contents_pass: bool) -> Outcome {
+fn play(seed: u64, fault: Option<PlantedFault>, contents_pass: bool) -> Outcome {
     let mut dice = Dice::new(seed);
-    let way = if dice.percent(50) { Way::Create } else { Way::Alone };
+    let way = if dice.percent(50) { ClaimMode::Create } else { ClaimMode::Alone };
     let count = 2 + dice.index(2);
-    let judge = Judge::new(contents_pass);
-    let sea = Arc::new(Sea::new(dice.next_u64(), count, judge));
+    let judge = ComputersJudge::new(contents_pass);
+    let sea = Arc::new(SimulatedNetwork::new(dice.next_u64(), count, judge));
     let mut computers: Vec<Computer> = (0..count)
         .map(|me| Computer {
             sea: Arc::clone(&sea),
@@ -125,14 +125,14 @@ fn no_schedule_loses_what_was_acknowledged() {
 #[test]
 fn planted_faults_are_found() {
     let faults = [
-        Fault::NoLook,
-        Fault::EarlyLook,
-        Fault::EarlyRead,
-        Fault::BlindDelete,
-        Fault::EarlyDelete,
-        Fault::PointerInPlace,
-        Fault::AnyCheckpoint,
-        Fault::EarlyConfirm,
+        PlantedFault::NoLook,
+        PlantedFault::EarlyLook,
+        PlantedFault::EarlyRead,
+        PlantedFault::BlindDelete,
+        PlantedFault::EarlyDelete,
+        PlantedFault::PointerInPlace,
+        PlantedFault::AnyCheckpoint,
+        PlantedFault::EarlyConfirm,
     ];
     for fault in faults {
         let played = (0..2000).map(|seed| (seed, play(seed, Some(fault), true).wrong));

@@ -1,11 +1,11 @@
 //! The slab by itself, and under an engine that shrinks.
 
-use super::shelf::{MOST_CUT, MOST_HOLE};
+use super::size_class::{MOST_CUT, MOST_HOLE};
 use super::*;
 use crate::tree::buckets::Buckets;
 use oblivio_engine::tree::{Eviction, TreeConfig, TreeJob, TreeKeys, TreeOram, buckets_in};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Data, carry_out};
-use oblivio_store::record::Op;
+use oblivio_store::record::CallKind;
 use oblivio_store::{Held, MemoryStore, RecordStore, Store};
 
 fn put(slab: &mut Slab, store: &dyn Store, bucket: BucketId, bytes: &[u8]) {
@@ -67,7 +67,7 @@ fn a_slab_shrinks_with_its_tree() {
     assert!(slab.changes().iter().all(|&(_, slot)| slot == NOWHERE));
     let stored: Vec<_> = slab.stored().collect();
     commit(&mut slab);
-    let holes = store.take().into_iter().filter(|event| event.op == Op::Discard);
+    let holes = store.take().into_iter().filter(|event| event.op == CallKind::Discard);
     let holes: Vec<_> = holes.map(|event| event.offset..event.offset + event.len).collect();
     assert!(holes.iter().map(|hole| hole.end - hole.start).sum::<u64>() > 60 * 60_000);
     for &bucket in &stored {
@@ -187,7 +187,7 @@ fn space_is_given_back_in_parts() {
         while more {
             more = slab.reclaim(&store, most).expect("memory");
             let len = store.len(SLAB_OBJECT).expect("memory").expect("written");
-            let holes = store.take().into_iter().filter(|event| event.op == Op::Discard);
+            let holes = store.take().into_iter().filter(|event| event.op == CallKind::Discard);
             let holes: Vec<_> = holes.map(|event| event.len).collect();
             assert!(holes.len() <= most);
             assert!(holes.iter().all(|len| *len < 2 * MOST_HOLE));

@@ -4,7 +4,8 @@
 
 use super::truth::Truth;
 use oblivio_store::{
-    Answer, Call, Held, Layer, MemoryStore, Objects, ReadAt, RecordStore, Result, Slots, WriteAt,
+    Held, Layer, MemoryStore, Objects, ReadAt, RecordStore, Result, Slots, StoreAnswer, StoreCall,
+    WriteAt,
 };
 use oblivio_testkit::FaultStore;
 use std::collections::{HashMap, VecDeque};
@@ -196,30 +197,30 @@ impl Layer for Leaky {
         &self.seen
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         let truth = self.truth();
         let done = match call {
-            Call::Read(reads) if reads.iter().any(|it| it.object.starts_with("b-")) => {
+            StoreCall::Read(reads) if reads.iter().any(|it| it.object.starts_with("b-")) => {
                 // A window reads whole objects; with such a leak it goes on as it is.
                 let batch = reads.iter().any(|it| it.buf.len() <= truth.bucket);
                 let named = self.wrong == Some(Wrong::NamesFromContent);
                 if batch || named { self.read(reads) } else { None }
             }
-            Call::Begin(objects) => match objects[..] {
+            StoreCall::Begin(objects) => match objects[..] {
                 [(object, data)] => self.write(&WriteAt::new(object, 0, data)),
                 _ => None,
             },
-            Call::Settle(_) if self.wrong.is_some_and(Wrong::hides_stores) => {
+            StoreCall::Settle(_) if self.wrong.is_some_and(Wrong::hides_stores) => {
                 Some(call.on(&*self.below).map(drop))
             }
-            Call::Delete(names) if self.wrong == Some(Wrong::DeletesTheDead) => {
+            StoreCall::Delete(names) if self.wrong == Some(Wrong::DeletesTheDead) => {
                 let dead = if truth.changed { names.len() } else { names.len() / 2 };
                 Some(self.seen.delete(&names[..dead]))
             }
             _ => None,
         };
         let answer = match done {
-            Some(done) => done.map(Answer::from),
+            Some(done) => done.map(StoreAnswer::from),
             None => call.on(&*self.seen),
         };
         if answer.is_err() {

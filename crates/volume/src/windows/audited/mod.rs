@@ -8,7 +8,7 @@ mod truth;
 
 use super::planted::{Leak, PLANTED};
 use leaky::Wrong;
-use oblivio_audit::{Report, Verdict};
+use oblivio_audit::{AuditVerdict, Report};
 use oblivio_testkit::campaign::{scaled, seed};
 use run::{Odd, Plan, WAYS, Way, judged};
 
@@ -35,7 +35,7 @@ fn honest_runs_raise_no_alarm() {
             report.accesses,
             least(&report)
         );
-        assert_eq!(report.verdict, Verdict::Pass, "{plan:?}\n{report}");
+        assert_eq!(report.verdict, AuditVerdict::Pass, "{plan:?}\n{report}");
     }
 }
 
@@ -48,7 +48,7 @@ fn take_overs_show_nothing_again_but_what_was_shown() {
     let plan = Plan { session: Some(60), kills: true, ..Plan::new(Way::Any, 5, sessions * 20) };
     let report = judged(plan);
     eprintln!("{}", report.finding("shown again").expect("of the judge").explanation);
-    assert_eq!(report.verdict, Verdict::Pass, "{report}");
+    assert_eq!(report.verdict, AuditVerdict::Pass, "{report}");
 }
 
 /// A leak, the plan that shows it, and the test that must find it.
@@ -116,7 +116,7 @@ fn every_planted_leak_is_found() {
         let honest = Plan { wrong: None, odd: None, ..plan };
         if !honest_ones.contains(&honest) {
             let report = judged(honest);
-            assert_eq!(report.verdict, Verdict::Pass, "{name}: without it\n{report}");
+            assert_eq!(report.verdict, AuditVerdict::Pass, "{name}: without it\n{report}");
             honest_ones.push(honest);
         }
         PLANTED.set(leak);
@@ -129,7 +129,7 @@ fn every_planted_leak_is_found() {
             .map(|finding| finding.name.as_str())
             .collect();
         eprintln!("{name}: found by {}", found.join(", "));
-        assert_eq!(report.verdict, Verdict::Leak, "{name}: not found\n{report}");
+        assert_eq!(report.verdict, AuditVerdict::Leak, "{name}: not found\n{report}");
         let finding = report.finding(found_by).expect("of the judge");
         if finding.passed || finding.p_value >= 1e-6 {
             missed.push(format!("{name}: not by {found_by}, but by {found:?}"));

@@ -2,17 +2,17 @@
 
 use crate::environment::Clock;
 use crate::options::{OnShown, Rule, Shown, ShownKind};
-use oblivio_audit::record::{Act, Call, Line, Session, VolumeLine};
-use oblivio_audit::sight::{Observer, Sight};
-use oblivio_audit::{Kind, Request, WindowRule};
-use oblivio_store::record::{Event, Op};
+use oblivio_audit::observer::{Observer, TraceObserver};
+use oblivio_audit::record::{RecordLine, RecordedAct, RecordedCall, RecordedSession, VolumeLine};
+use oblivio_audit::{RequestKind, TraceRequest, TraceWindowRule};
+use oblivio_store::record::{CallKind, StoreEvent};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the audit has seen, and the call that is not over.
 #[derive(Default)]
 struct Seen {
     observer: Observer,
-    call: Option<(u64, Call)>,
+    call: Option<(u64, RecordedCall)>,
     /// Calls of the session so far, and the last of the store.
     calls: u64,
     last: u64,
@@ -27,11 +27,11 @@ impl Seen {
         if let Some((number, call)) = self.call.take() {
             self.last = number;
             self.calls += 1;
-            self.observer.see(&Line::Call(call));
+            self.observer.see(&RecordLine::Call(call));
         }
     }
 
-    fn say(&mut self, line: &Line) {
+    fn say(&mut self, line: &RecordLine) {
         self.settle();
         self.observer.see(line);
     }
@@ -45,20 +45,20 @@ impl Witness {
     /// A session begins.
     pub(super) fn begin(&self) {
         self.with(|seen| {
-            seen.say(&Line::Session(Session::default()));
+            seen.say(&RecordLine::Session(RecordedSession::default()));
             let volume = VolumeLine { id: "v".into(), engine: "windows".into() };
-            seen.say(&Line::Volume(volume));
+            seen.say(&RecordLine::Volume(volume));
             seen.calls = 0;
         });
     }
 
     /// Takes an event of the store; those of one call follow each other.
-    pub(super) fn see(&self, event: &Event) {
+    pub(super) fn see(&self, event: &StoreEvent) {
         self.with(|seen| {
             let Some(act) = act(event.op) else {
                 seen.settle();
                 if seen.last == event.call {
-                    seen.observer.see(&Line::Failed(seen.calls - 1));
+                    seen.observer.see(&RecordLine::Failed(seen.calls - 1));
                 }
                 return;
             };
@@ -66,7 +66,8 @@ impl Witness {
                 seen.settle();
             }
             let at = event.time.unwrap_or_default() / 1000;
-            let (_, call) = seen.call.get_or_insert_with(|| (event.call, Call::new(act, at)));
+            let (_, call) =
+                seen.call.get_or_insert_with(|| (event.call, RecordedCall::new(act, at)));
             call.add(&event.object, event.offset, event.len);
         });
     }
@@ -76,12 +77,12 @@ impl Witness {
         let here = self.clone();
         Box::new(move |shown: &Shown| {
             let said = request(shown, clock.now().as_micros() as u64);
-            here.with(|seen| seen.say(&Line::Said(Box::new(said))));
+            here.with(|seen| seen.say(&RecordLine::Said(Box::new(said))));
         })
     }
 
     /// All that was seen.
-    pub(super) fn finish(&self) -> Sight {
+    pub(super) fn finish(&self) -> TraceObserver {
         self.with(|seen| {
             seen.settle();
             std::mem::take(&mut seen.observer).finish()
@@ -89,37 +90,37 @@ impl Witness {
     }
 }
 
-fn act(op: Op) -> Option<Act> {
+fn act(op: CallKind) -> Option<RecordedAct> {
     Some(match op {
-        Op::Read => Act::Read,
-        Op::Write => Act::Write,
-        Op::Sync => Act::Sync,
-        Op::Put => Act::Put,
-        Op::Truncate => Act::Truncate,
-        Op::Allocate => Act::Allocate,
-        Op::Discard => Act::Discard,
-        Op::Delete => Act::Delete,
-        Op::Len => Act::Len,
-        Op::List => Act::List,
-        Op::Lock => Act::Lock,
-        Op::Free => Act::Free,
-        Op::ExpectReads => Act::ExpectReads,
-        Op::MayKeep => Act::MayKeep,
-        Op::MayRoundUp => Act::MayRoundUp,
-        Op::Failed => return None,
+        CallKind::Read => RecordedAct::Read,
+        CallKind::Write => RecordedAct::Write,
+        CallKind::Sync => RecordedAct::Sync,
+        CallKind::Put => RecordedAct::Put,
+        CallKind::Truncate => RecordedAct::Truncate,
+        CallKind::Allocate => RecordedAct::Allocate,
+        CallKind::Discard => RecordedAct::Discard,
+        CallKind::Delete => RecordedAct::Delete,
+        CallKind::Len => RecordedAct::Len,
+        CallKind::List => RecordedAct::List,
+        CallKind::Lock => RecordedAct::Lock,
+        CallKind::Free => RecordedAct::Free,
+        CallKind::ExpectReads => RecordedAct::ExpectReads,
+        CallKind::MayKeep => RecordedAct::MayKeep,
+        CallKind::MayRoundUp => RecordedAct::MayRoundUp,
+        CallKind::Failed => return None,
     })
 }
 
 /// What a volume of this kind says: the rest of a statement is of others.
-fn request(shown: &Shown, at: u64) -> Request {
+fn request(shown: &Shown, at: u64) -> TraceRequest {
     let kind = match shown.kind {
-        ShownKind::Batch => Kind::Batch,
-        ShownKind::Maintenance => Kind::Maintenance,
-        ShownKind::Sync => Kind::Sync,
-        ShownKind::Rule => Kind::Rule,
+        ShownKind::Batch => RequestKind::Batch,
+        ShownKind::Maintenance => RequestKind::Maintenance,
+        ShownKind::Sync => RequestKind::Sync,
+        ShownKind::Rule => RequestKind::Rule,
         other => panic!("a tree in windows says nothing of {other:?}"),
     };
-    Request {
+    TraceRequest {
         kind,
         at,
         leaves: shown.leaves.clone(),
@@ -127,13 +128,13 @@ fn request(shown: &Shown, at: u64) -> Request {
         sweep: shown.sweep,
         depth: shown.depth,
         rule: shown.rule.as_ref().map(rule),
-        ..Request::default()
+        ..TraceRequest::default()
     }
 }
 
-fn rule(rule: &Rule) -> oblivio_audit::Rule {
+fn rule(rule: &Rule) -> oblivio_audit::TraceRule {
     let of = rule.windows.as_ref().expect("of windows");
-    oblivio_audit::Rule {
+    oblivio_audit::TraceRule {
         blocks: rule.blocks,
         slots: rule.slots,
         leaf_slots: rule.leaf_slots,
@@ -143,7 +144,7 @@ fn rule(rule: &Rule) -> oblivio_audit::Rule {
         slot_bytes: rule.slot_bytes,
         turn: rule.turn,
         requests: rule.requests,
-        windows: Some(WindowRule {
+        windows: Some(TraceWindowRule {
             session: of.session,
             every: of.every,
             log_turns: of.log_turns,
@@ -156,6 +157,6 @@ fn rule(rule: &Rule) -> oblivio_audit::Rule {
             kept: of.kept,
             shapes: of.shapes.clone(),
         }),
-        ..oblivio_audit::Rule::default()
+        ..oblivio_audit::TraceRule::default()
     }
 }

@@ -8,8 +8,8 @@ use crate::options::{CacheOptions, OpenOptions};
 use crate::session::FIRST_KIND;
 use crate::windows::{WindowOptions, WindowVolume};
 use crate::{BlockSpace, Result, Volume};
-use oblivio_audit::sight::judge_records;
-use oblivio_audit::{Report, Verdict};
+use oblivio_audit::observer::judge_records;
+use oblivio_audit::{AuditVerdict, Report};
 use oblivio_crypto::{KdfParams, Passphrase, Randomness};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{MemoryStore, Objects, Patience, RecordStore, RetryStore};
@@ -291,7 +291,7 @@ pub(super) fn judged(plan: Plan) -> Report {
     }
     let (sight, rate) = (run.witness.finish(), 1e-6);
     let report = judge_records(&sight, rate);
-    assert_ne!(report.verdict, Verdict::TooShort, "{report}");
+    assert_ne!(report.verdict, AuditVerdict::TooShort, "{report}");
     report
 }
 

@@ -4,7 +4,7 @@
 use oblivio_crypto::{KdfParams, Kind, Passphrase, Place, Sealer, VolumeId};
 use oblivio_engine::linear::Linear;
 use oblivio_engine::memory::Batches;
-use oblivio_engine::{BlockAnswer, BlockOp, Carrier, Piece, Read, Write, carry_out};
+use oblivio_engine::{BlockAnswer, BlockOp, Carrier, Read, Write, WritePiece, carry_out};
 use oblivio_store::{PutMode, ReadAt, Store, WriteAt};
 use oblivio_volume::{
     BlockSpace, ComputerId, EngineEntry, EngineVolume, Error, Header, Known, OpenOptions, Opening,
@@ -90,7 +90,7 @@ impl Carrier for Copies<'_> {
     }
 
     fn write(&mut self, write: Write<'_>) -> Result<()> {
-        let offset = |it: &Piece<'_>| (it.extent.offset - 1) * it.extent.bytes;
+        let offset = |it: &WritePiece<'_>| (it.extent.offset - 1) * it.extent.bytes;
         let writes = write.parts().map(|it| WriteAt::new(self.1[1], offset(&it), it.data));
         self.0.write(&writes.collect::<Vec<_>>())?;
         Ok(self.0.sync(&[self.1[1]])?)

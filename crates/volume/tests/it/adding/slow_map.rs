@@ -1,7 +1,8 @@
 //! A store to copy from: objects in a map, 20 ms away. See `docs/adding.md`.
 
 use oblivio_store::{
-    Answer, Call, Capabilities, Held, Objects, PutMode, ReadAt, Result, StoreError, check_name,
+    Capabilities, Held, Objects, PutMode, ReadAt, Result, StoreAnswer, StoreCall, StoreError,
+    check_name,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -87,7 +88,7 @@ impl Objects for SlowMap {
         Ok(())
     }
 
-    fn answer(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn answer(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         call.on_objects(self)
     }
 }

@@ -4,7 +4,7 @@
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::{MemoryStore, Store};
 use oblivio_testkit::CrashStore;
-use oblivio_volume::fs::testing::MemoryBlocks;
+use oblivio_testkit::blocks::MemoryBlocks;
 use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
 use oblivio_volume::{BlockSpace, OpenOptions, Result};
 use std::sync::{Arc, Mutex, PoisonError};

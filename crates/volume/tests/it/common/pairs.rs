@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "each of those who share this uses some of it")]
 
 use oblivio_crypto::Passphrase;
-use oblivio_store::record::Op;
+use oblivio_store::record::CallKind;
 use oblivio_store::{MemoryStore, RecordStore, Store};
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::{scaled, seed};
@@ -25,7 +25,7 @@ pub struct Seen {
     pub paths: Vec<(usize, usize)>,
     /// Addressable blocks and the size class's shape, at each commit and change.
     classes: Vec<(u64, u32, u32)>,
-    pub calls: Vec<(Op, String, u64)>,
+    pub calls: Vec<(CallKind, String, u64)>,
     /// The lengths of records of writes, without the zeros behind them.
     pub records: Vec<u64>,
     /// Bytes of buckets written: the written paths follow a schedule.
@@ -72,7 +72,7 @@ impl Session {
         }
         for event in self.store.take() {
             match event.object.starts_with("slab") {
-                true if event.op == Op::Write => seen.written += event.len,
+                true if event.op == CallKind::Write => seen.written += event.len,
                 true => {}
                 false => seen.calls.push((event.op, event.object.to_string(), event.len)),
             }
@@ -89,7 +89,7 @@ impl Seen {
 
     /// The lengths of the writes to an object.
     pub fn writes_to(&self, object: &str) -> Vec<u64> {
-        let writes = self.calls.iter().filter(|call| call.0 == Op::Write);
+        let writes = self.calls.iter().filter(|call| call.0 == CallKind::Write);
         writes.filter(|call| call.1.starts_with(object)).map(|call| call.2).collect()
     }
 

@@ -1,7 +1,7 @@
 //! Disks that lose something they call durable: the campaign finds it, and its seed finds it again.
 
 use super::{Campaign, Counts, EACH, Setup, any_campaign};
-use oblivio_store::{Answer, Call, Layer, Result, Slots};
+use oblivio_store::{Layer, Result, Slots, StoreAnswer, StoreCall};
 use oblivio_testkit::CrashStore;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -25,19 +25,19 @@ impl Layer for Forgetful {
         &self.disk
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         match call {
-            Call::WriteDurable(it) => {
+            StoreCall::WriteDurable(it) => {
                 self.disk.write(&[*it])?;
-                self.call(&mut Call::Sync(&[it.object]))
+                self.call(&mut StoreCall::Sync(&[it.object]))
             }
-            Call::Sync(objects) => {
+            StoreCall::Sync(objects) => {
                 let kept: Vec<&str> =
                     objects.iter().copied().filter(|object| *object != self.object).collect();
                 if kept.is_empty() {
-                    Ok(Answer::Done)
+                    Ok(StoreAnswer::Done)
                 } else {
-                    self.disk.sync(&kept).map(Answer::from)
+                    self.disk.sync(&kept).map(StoreAnswer::from)
                 }
             }
             _ => call.on(&self.disk),

@@ -4,7 +4,7 @@ use super::common::{BLOCKS, BYTES, options, passphrase};
 use super::{Computer, write};
 use oblivio_crypto::KdfParams;
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::record::Op;
+use oblivio_store::record::CallKind;
 use oblivio_store::{MemoryStore, RecordStore};
 use oblivio_testkit::SplitMix64;
 use oblivio_volume::sequential::SequentialVolume;
@@ -43,11 +43,11 @@ fn any_write(kind: u64, at: u64, dice: &mut SplitMix64) -> BlockOp {
 }
 
 /// What the folder is shown: calls, names without the random parts, lengths.
-type Seen = Vec<(Op, String, u64)>;
+type Seen = Vec<(CallKind, String, u64)>;
 
 fn seen(folder: &RecordStore<MemoryStore>) -> Seen {
     let mut randoms: Vec<String> = Vec::new();
-    let changes = |op: Op| matches!(op, Op::Write | Op::Put | Op::Delete);
+    let changes = |op: CallKind| matches!(op, CallKind::Write | CallKind::Put | CallKind::Delete);
     let events = folder.take().into_iter().filter(|event| changes(event.op));
     let named = events.map(|event| {
         let name = event.object.to_string();
@@ -114,12 +114,12 @@ fn the_extents_of_an_epoch_follow_from_the_counters() {
         for (op, name, len) in trace(&steps, 2, 9) {
             let parts: Vec<&str> = name.split('-').collect();
             match (op, parts[0]) {
-                (Op::Put, "x") => {
+                (CallKind::Put, "x") => {
                     let last = found.len() - 1;
                     found[last].push(u64::from_str_radix(parts[2], 16).unwrap());
                     assert!(len <= options().extent_bytes);
                 }
-                (Op::Put, "e") => found.push(Vec::new()),
+                (CallKind::Put, "e") => found.push(Vec::new()),
                 _ => {}
             }
         }
@@ -160,7 +160,7 @@ fn epochs_of_a_plain_volume(counts: &[u64]) -> Vec<Vec<u64>> {
         }
         volume.commit().unwrap();
         let mut extents = BTreeSet::new();
-        for event in store.take().into_iter().filter(|it| it.op == Op::Write && it.len > 0) {
+        for event in store.take().into_iter().filter(|it| it.op == CallKind::Write && it.len > 0) {
             let Some(first) = first.get(&*event.object) else { continue };
             extents.extend(
                 (event.offset / bytes..=(event.offset + event.len - 1) / bytes)

@@ -14,8 +14,8 @@ mod times;
 mod xattrs;
 
 use crate::common::disks::{SequentialDisk, TestDisk};
+use oblivio_testkit::blocks::MemoryBlocks;
 use oblivio_volume::Error;
-use oblivio_volume::fs::testing::MemoryBlocks;
 use oblivio_volume::fs::{
     FileKind, FileSystem, Handle, Ino, NewNode, ROOT_INO, RenameMode, SeekWhence, SetAttr,
     Timestamp, XattrMode,

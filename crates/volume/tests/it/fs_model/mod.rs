@@ -7,8 +7,8 @@ mod pair;
 
 use crate::common::disks::{SequentialDisk, TestDisk};
 use model::{Model, Node, path, split};
+use oblivio_testkit::blocks::MemoryBlocks;
 use oblivio_testkit::campaign::scaled;
-use oblivio_volume::fs::testing::MemoryBlocks;
 use pair::Pair;
 use proptest::prelude::*;
 

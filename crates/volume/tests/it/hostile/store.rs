@@ -1,7 +1,7 @@
 //! A store that does what it likes.
 
 use oblivio_store::{
-    Answer, Call, Held, Layer, MemoryStore, Objects, PutMode, ReadAt, Result, StoreError,
+    Held, Layer, MemoryStore, Objects, PutMode, ReadAt, Result, StoreAnswer, StoreCall, StoreError,
 };
 use oblivio_testkit::Dice;
 use std::sync::{Arc, Mutex};
@@ -99,15 +99,15 @@ impl Layer for Hostile {
         &self.inner
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
-        if let Call::Read(reads) = call {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
+        if let StoreCall::Read(reads) = call {
             let header = reads.iter().any(|read| read.object == "header");
             let mut plan = self.plan.lock().expect("one thread");
             if header && std::mem::take(&mut plan.false_header) {
                 return call.on(&self.other);
             }
         }
-        if matches!(call, Call::FreeBytes | Call::Lock | Call::Hint(_)) {
+        if matches!(call, StoreCall::FreeBytes | StoreCall::Lock | StoreCall::Hint(_)) {
             return call.on(&*self.inner);
         }
         if let Some(done) = call.in_parts(self) {

@@ -1,6 +1,6 @@
 //! Layers that may change nothing that a volume shows.
 
-use oblivio_store::{Answer, Call, Layer, Result, Store};
+use oblivio_store::{Layer, Result, Store, StoreAnswer, StoreCall};
 use std::time::Duration;
 
 /// Drops every hint.
@@ -13,8 +13,8 @@ impl<S: Store> Layer for NoHints<S> {
         &self.0
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
-        if matches!(call, Call::Hint(_)) { Ok(Answer::Done) } else { call.on(&self.0) }
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
+        if matches!(call, StoreCall::Hint(_)) { Ok(StoreAnswer::Done) } else { call.on(&self.0) }
     }
 }
 
@@ -28,7 +28,7 @@ impl<S: Store> Layer for Late<S> {
         &self.0
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         std::thread::yield_now();
         let answer = call.on(&self.0);
         std::thread::sleep(Duration::from_micros(20));

@@ -3,7 +3,7 @@
 use super::{MemoryKeeper, create};
 use oblivio_engine::sequential::SequentialConfig;
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{Answer, Call, Hint, Layer, MemoryStore, Result};
+use oblivio_store::{Hint, Layer, MemoryStore, Result, StoreAnswer, StoreCall};
 use oblivio_volume::BlockSpace;
 use oblivio_volume::sequential::SequentialOptions;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -32,15 +32,15 @@ impl Layer for Hears {
         &self.0
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         let mut heard = lock(&self.1);
         match call {
-            Call::Read(_) => call.ranges(&mut |object, offset, len| {
+            StoreCall::Read(_) => call.ranges(&mut |object, offset, len| {
                 if object == DISK_OBJECT {
                     heard.read.push((offset, len));
                 }
             }),
-            Call::Hint(Hint::Reads(ranges)) => {
+            StoreCall::Hint(Hint::Reads(ranges)) => {
                 assert!(ranges.iter().all(|range| range.0 == DISK_OBJECT));
                 heard.expected.extend(ranges.iter().map(|range| (range.1, range.2)));
             }

@@ -3,9 +3,9 @@
 
 use super::{MemoryKeeper, create, open};
 use oblivio_engine::sequential::SequentialConfig;
-use oblivio_store::record::Op;
+use oblivio_store::record::CallKind;
 use oblivio_store::{MemoryStore, RecordStore, Store};
-use oblivio_volume::disk::{Disk, Extent};
+use oblivio_volume::disk::{Disk, DiskExtent};
 use oblivio_volume::sequential::SequentialOptions;
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn told(disk: &Disk) -> Vec<(u64, bool)> {
     while at < BLOCKS * BLOCK {
         let extents = disk.extents(at, BLOCKS * BLOCK - at, 3).expect("inside");
         assert!(!extents.is_empty() && extents.len() <= 3);
-        for Extent { len, exists } in extents {
+        for DiskExtent { len, exists } in extents {
             match told.last_mut() {
                 Some((before, same)) if *same == exists => *before += len / BLOCK,
                 _ => told.push((len / BLOCK, exists)),
@@ -62,7 +62,10 @@ fn trimmed_ranges_are_holes(time_pages: bool) {
         store.take();
         assert_eq!(told(&disk), expected, "round {round}");
         let seen = store.take();
-        assert!(seen.iter().all(|event| event.op == Op::Read), "only reads, which nobody sees");
+        assert!(
+            seen.iter().all(|event| event.op == CallKind::Read),
+            "only reads, which nobody sees"
+        );
         for block in 0..20 {
             let at = (round * 20 + block) % 90 * BLOCK;
             disk.write(at, &[round as u8; BLOCK as usize]).expect("it works");

@@ -4,7 +4,7 @@
 use super::model::{Event, any_op};
 use super::{MemoryKeeper, any_options, create, open};
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::record::{Event as Recorded, Op};
+use oblivio_store::record::{CallKind, StoreEvent as Recorded};
 use oblivio_store::{MemoryStore, RecordStore, Store};
 use oblivio_testkit::campaign::{scaled, seed};
 use oblivio_testkit::{CrashStore, Dice};
@@ -21,7 +21,7 @@ enum Step {
 }
 
 /// One change of the stored content: the operation, the object, the offset, the length.
-pub type Seen = (Op, Arc<str>, u64, u64);
+pub type Seen = (CallKind, Arc<str>, u64, u64);
 
 fn any_steps(dice: &mut Dice) -> Vec<Step> {
     let step = |dice: &mut Dice| match dice.below(7) {
@@ -97,7 +97,8 @@ pub fn act(volume: &mut dyn BlockSpace, event: &Event) -> Result<()> {
 
 /// What an observer with every snapshot may know: all writes and syncs, in order.
 pub fn writes(events: Vec<Recorded>) -> Vec<Seen> {
-    let written = |event: &Recorded| !matches!(event.op, Op::Read | Op::List | Op::Len);
+    let written =
+        |event: &Recorded| !matches!(event.op, CallKind::Read | CallKind::List | CallKind::Len);
     let seen = |event: Recorded| (event.op, event.object, event.offset, event.len);
     events.into_iter().filter(written).map(seen).collect()
 }

@@ -4,7 +4,7 @@ use super::create;
 use crate::common::pairs::{Session, padded};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::MemoryStore;
-use oblivio_store::record::Op;
+use oblivio_store::record::CallKind;
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO, RenameMode};
 use oblivio_volume::{BlockSpace, OpenOptions};
@@ -201,7 +201,7 @@ fn a_session_touches_the_objects_that_the_contract_names() {
     let known = ["header", "commit", "state-", "log-", "journal"];
     for (what, object, _) in session.seen().calls {
         let named = known.iter().any(|name| object.starts_with(name));
-        assert!(named || what == Op::List, "{what:?} of {object}");
+        assert!(named || what == CallKind::List, "{what:?} of {object}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! The disk cache: what it saves, and that nothing depends on it.
 
 use super::{BLOCKS, contents, create, fill, passphrase, read, write};
-use oblivio_store::record::Op;
+use oblivio_store::record::CallKind;
 use oblivio_store::{Held, MemoryStore, RecordStore, Store};
 use oblivio_testkit::SplitMix64;
 use oblivio_volume::{BlockSpace, CacheOptions, Environment, OpenOptions, Volume};
@@ -19,7 +19,7 @@ fn open(store: Arc<dyn Store>, seed: u64, cache: &Arc<MemoryStore>, bytes: u64) 
 /// Buckets that were read since the last call, by the level of their object.
 fn read_levels(store: &Recorded) -> Vec<u32> {
     let events = store.take();
-    let reads = events.iter().filter(|it| it.op == Op::Read && it.object.starts_with("b-"));
+    let reads = events.iter().filter(|it| it.op == CallKind::Read && it.object.starts_with("b-"));
     let level = |name: &str| u32::from_str_radix(name.split('-').nth(2)?, 16).ok();
     reads.map(|it| level(&it.object).expect("as named")).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::{passphrase, read, write};
 use oblivio_crypto::KdfParams;
-use oblivio_store::record::Op;
+use oblivio_store::record::CallKind;
 use oblivio_store::{MemoryStore, RecordStore};
 use oblivio_testkit::SplitMix64;
 use oblivio_volume::windows::{Traffic, WindowCost, WindowOptions, WindowVolume};
@@ -27,10 +27,12 @@ fn counted(store: &RecordStore<MemoryStore>) -> Traffic {
     for event in store.take() {
         let bytes = event.len as f64;
         match event.op {
-            Op::Read => (sum.gets, sum.down) = (sum.gets + 1.0, sum.down + bytes),
-            Op::Write | Op::Put => (sum.puts, sum.up) = (sum.puts + 1.0, sum.up + bytes),
-            Op::Len => sum.looks += 1.0,
-            Op::Delete => sum.deletes += 1.0,
+            CallKind::Read => (sum.gets, sum.down) = (sum.gets + 1.0, sum.down + bytes),
+            CallKind::Write | CallKind::Put => {
+                (sum.puts, sum.up) = (sum.puts + 1.0, sum.up + bytes)
+            }
+            CallKind::Len => sum.looks += 1.0,
+            CallKind::Delete => sum.deletes += 1.0,
             _ => {}
         }
     }

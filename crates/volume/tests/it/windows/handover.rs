@@ -1,12 +1,12 @@
 //! A computer asks another one for the volume, and waits for it.
 
 use super::{BLOCKS, contents, create, fill, passphrase, write};
-use oblivio_store::record::{Event, Op};
+use oblivio_store::record::{CallKind, StoreEvent};
 use oblivio_store::{Held, MemoryStore, Objects, PutMode, RecordStore};
 use oblivio_testkit::SplitMix64;
 use oblivio_volume::{
-    BlockSpace, Clock, Environment, Error, MemoryKeeper, OpenOptions, Result, SimulatedClock,
-    Volume, Waiting,
+    BlockSpace, Clock, Environment, Error, HolderNotice, MemoryKeeper, OpenOptions, Result,
+    SimulatedClock, Volume,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -31,7 +31,7 @@ impl Computer {
     }
 
     /// Opens it; `wait` is called while another one has it.
-    fn open(&self, wait: impl FnMut(&Waiting) -> bool + Send + 'static) -> Result<Volume> {
+    fn open(&self, wait: impl FnMut(&HolderNotice) -> bool + Send + 'static) -> Result<Volume> {
         self.open_with(OpenOptions { on_wait: Some(Box::new(wait)), ..self.options() })
     }
 }
@@ -61,7 +61,7 @@ impl World {
     }
 }
 
-const NOBODY: fn(&Waiting) -> bool = |waiting| panic!("nobody has it: {waiting:?}");
+const NOBODY: fn(&HolderNotice) -> bool = |waiting| panic!("nobody has it: {waiting:?}");
 
 /// The holder is asked, ends its session, and the other one has everything, without a sync before.
 #[test]
@@ -82,7 +82,7 @@ fn who_is_asked_hands_over_what_it_has() {
         }
         let waited = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&waited);
-        let wait = move |waiting: &Waiting| {
+        let wait = move |waiting: &HolderNotice| {
             assert_eq!(waiting.host, "host2");
             count.fetch_add(1, Ordering::Relaxed);
             let Some(mut it) = holder.take() else { panic!("it was released: {waiting:?}") };
@@ -112,7 +112,7 @@ fn one_that_died_is_taken_over_after_a_while() {
         let begun = world.now();
         let silent = Arc::new(Mutex::new(Duration::ZERO));
         let heard = Arc::clone(&silent);
-        let wait = move |waiting: &Waiting| {
+        let wait = move |waiting: &HolderNotice| {
             *heard.lock().unwrap() = waiting.silent;
             true
         };
@@ -153,7 +153,7 @@ fn one_that_goes_on_is_left_alone() {
         let mut world = World::new(exclusive);
         let holder = Arc::new(Mutex::new(world.computer(2).open(NOBODY).expect("released")));
         let at_work = Arc::clone(&holder);
-        let wait = move |waiting: &Waiting| {
+        let wait = move |waiting: &HolderNotice| {
             at_work.lock().unwrap().idle().expect("memory");
             assert!(waiting.silent.as_secs() <= 24, "it answers: {waiting:?}");
             waiting.waited < Duration::from_secs(600)
@@ -207,7 +207,8 @@ fn who_asks_is_looked_up_whatever_is_done() {
             }
             holder.idle().expect("memory");
         }
-        let asks = |event: &&Event| event.op == Op::Len && event.object.starts_with("w-");
+        let asks =
+            |event: &&StoreEvent| event.op == CallKind::Len && event.object.starts_with("w-");
         counts.push(store.take().iter().filter(asks).count());
     }
     assert_eq!(counts, [20, 20]);

@@ -2,7 +2,7 @@
 
 use super::{contents, create, fill, open};
 use oblivio_store::{
-    Answer, Call, Layer, MemoryStore, Patience, Result, RetryStore, Store, StoreError,
+    Layer, MemoryStore, Patience, Result, RetryStore, Store, StoreAnswer, StoreCall, StoreError,
 };
 use oblivio_testkit::SplitMix64;
 use oblivio_volume::{BlockSpace, Error};
@@ -29,8 +29,8 @@ impl Layer for Broken {
         &self.inner
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
-        if let Call::Read(reads) = call {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
+        if let StoreCall::Read(reads) = call {
             let ranges = reads.iter().map(|it| (it.object.to_owned(), it.offset, it.buf.len()));
             self.reads.lock().expect("no panic").push(ranges.collect());
             if self.breaks.swap(false, Ordering::SeqCst) {

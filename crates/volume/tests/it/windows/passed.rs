@@ -4,7 +4,7 @@
 use super::traces::paths;
 use super::whole::Whole;
 use super::{BLOCKS, contents, create, fill, open, read, write};
-use oblivio_store::record::{Event, Op};
+use oblivio_store::record::{CallKind, StoreEvent};
 use oblivio_store::{MemoryStore, RecordStore};
 use oblivio_testkit::SplitMix64;
 use oblivio_volume::BlockSpace;
@@ -23,13 +23,18 @@ fn ended() -> MemoryStore {
 /// Reads one block at a time, some written, until a window's checkpoint is on its way and a few
 /// more batches were shown. The computer is lost then. Gives the batches, what was shown, and what
 /// arrives.
-fn lost(disk: MemoryStore, more: usize, arrive: Option<u64>) -> (usize, Vec<Event>, MemoryStore) {
+fn lost(
+    disk: MemoryStore,
+    more: usize,
+    arrive: Option<u64>,
+) -> (usize, Vec<StoreEvent>, MemoryStore) {
     let store = Arc::new(RecordStore::new(Whole::new(disk, u64::MAX)));
     let mut volume = open(store.clone(), 2).expect("sound");
     store.take();
     let mut dice = SplitMix64::new(more as u64);
     let mut events = Vec::new();
-    let is_part = |event: &Event| event.op == Op::Write && event.object.starts_with("p-");
+    let is_part =
+        |event: &StoreEvent| event.op == CallKind::Write && event.object.starts_with("p-");
     let (mut seen_part, mut batches) = (false, 0);
     let mut left = more;
     while left > 0 {

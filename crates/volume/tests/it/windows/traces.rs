@@ -1,19 +1,19 @@
 //! What the store sees.
 
 use super::{BLOCKS, create, open, read, write};
-use oblivio_store::record::{Event, Op};
+use oblivio_store::record::{CallKind, StoreEvent};
 use oblivio_store::{MemoryStore, RecordStore};
 use oblivio_testkit::SplitMix64;
 use oblivio_volume::BlockSpace;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-pub(crate) type Shape = Vec<(u64, Op, String, u64)>;
+pub(crate) type Shape = Vec<(u64, CallKind, String, u64)>;
 
 /// Each event's kind, the kind of its object, and its length.
-pub(crate) fn shape(events: &[Event]) -> Shape {
+pub(crate) fn shape(events: &[StoreEvent]) -> Shape {
     let first = events.first().map_or(0, |event| event.call);
-    let kind = |event: &Event| match event.object.split('-').collect::<Vec<_>>()[..] {
+    let kind = |event: &StoreEvent| match event.object.split('-').collect::<Vec<_>>()[..] {
         // Level and window are public, the session is drawn.
         ["b", _, level, window] => format!("b-{level}-{window}"),
         ["p", _, number] => format!("p-{number}"),
@@ -27,14 +27,14 @@ pub(crate) fn shape(events: &[Event]) -> Shape {
 /// still in memory, follows from its label. What a window reads, right before it writes, stays.
 pub(crate) fn without_paths(events: Shape) -> Shape {
     let is_of_buckets =
-        |event: &(u64, Op, String, u64), op| event.1 == op && event.2.starts_with("b-");
+        |event: &(u64, CallKind, String, u64), op| event.1 == op && event.2.starts_with("b-");
     let written: HashSet<u64> =
-        events.iter().filter(|it| is_of_buckets(it, Op::Write)).map(|it| it.0).collect();
+        events.iter().filter(|it| is_of_buckets(it, CallKind::Write)).map(|it| it.0).collect();
     let mut kept: Shape = Vec::new();
     let mut calls: Vec<u64> = Vec::new();
     for (call, op, object, len) in events {
         let event = (call, op, object, len);
-        if is_of_buckets(&event, Op::Read) && !written.contains(&(event.0 + 1)) {
+        if is_of_buckets(&event, CallKind::Read) && !written.contains(&(event.0 + 1)) {
             continue;
         }
         if calls.last() != Some(&event.0) {
@@ -79,7 +79,7 @@ fn a_window_carries_out_what_waits() {
     let store = Arc::new(RecordStore::new(MemoryStore::new()));
     let mut volume = create(store.clone(), true, 1);
     super::fill(&mut volume, &mut SplitMix64::new(6), 400);
-    let commits = |events: &[Event]| events.iter().any(|event| event.object.starts_with("p-"));
+    let commits = |events: &[StoreEvent]| events.iter().any(|event| event.object.starts_with("p-"));
     store.take();
     // At the first one, writes wait and are carried out before the read that meets it.
     for _ in 0..2 {
@@ -100,7 +100,7 @@ fn a_window_carries_out_what_waits() {
     let commit = events.iter().position(|event| event.object.starts_with("p-")).expect("one");
     let batches: HashSet<u64> = events[..commit]
         .iter()
-        .filter(|event| event.op == Op::Read && event.object.contains("-05-"))
+        .filter(|event| event.op == CallKind::Read && event.object.contains("-05-"))
         .map(|event| event.call)
         .collect();
     assert_eq!(batches.len(), 2, "the writes, then the window");
@@ -118,10 +118,11 @@ fn nothing_is_listed_where_objects_are_created_exclusively() {
         volume.info().expect("memory");
         volume.finish().expect("memory");
         let events = store.take();
-        assert_eq!(events.iter().any(|event| event.op == Op::List), lists);
-        let overs = events.iter().filter(|it| matches!(it.op, Op::Truncate | Op::Allocate));
+        assert_eq!(events.iter().any(|event| event.op == CallKind::List), lists);
+        let overs =
+            events.iter().filter(|it| matches!(it.op, CallKind::Truncate | CallKind::Allocate));
         assert_eq!(overs.count(), 0, "whole objects only");
-        assert!(events.iter().all(|it| it.op != Op::Write || it.offset == 0));
+        assert!(events.iter().all(|it| it.op != CallKind::Write || it.offset == 0));
     }
 }
 
@@ -137,7 +138,7 @@ fn every_object_is_stored_once() {
     volume.finish().expect("memory");
     let mut stored = HashSet::new();
     for event in store.take() {
-        if matches!(event.op, Op::Write | Op::Put) {
+        if matches!(event.op, CallKind::Write | CallKind::Put) {
             assert!(stored.insert(event.object.clone()), "{} is stored twice", event.object);
         }
     }
@@ -145,9 +146,9 @@ fn every_object_is_stored_once() {
 }
 
 /// What each call read of buckets: level, window, and the place there.
-pub(crate) fn paths(events: &[Event]) -> Vec<Vec<(String, u64)>> {
+pub(crate) fn paths(events: &[StoreEvent]) -> Vec<Vec<(String, u64)>> {
     let mut calls: BTreeMap<u64, Vec<(String, u64)>> = BTreeMap::new();
-    for event in events.iter().filter(|it| it.op == Op::Read && it.object.starts_with("b-")) {
+    for event in events.iter().filter(|it| it.op == CallKind::Read && it.object.starts_with("b-")) {
         let name: Vec<&str> = event.object.split('-').collect();
         let place = (format!("{}-{}", name[2], name[3]), event.offset);
         calls.entry(event.call).or_default().push(place);

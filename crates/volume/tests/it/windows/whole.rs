@@ -1,7 +1,8 @@
 //! A store of whole objects, as a service far away is: an object is on its way until it is settled.
 
 use oblivio_store::{
-    Answer, Call, Capabilities, Held, Layer, MemoryStore, Objects, PutMode, Result, StoreError,
+    Capabilities, Held, Layer, MemoryStore, Objects, PutMode, Result, StoreAnswer, StoreCall,
+    StoreError,
 };
 use oblivio_testkit::SplitMix64;
 use std::io;
@@ -69,31 +70,30 @@ impl Layer for Whole {
         Capabilities { writes_over: false, ..self.below.capabilities() }
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         let mut way = self.way.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_buckets =
-            matches!(call, Call::Read(reads) if reads.iter().any(|it| it.object.starts_with("b-")));
+        let of_buckets = matches!(call, StoreCall::Read(reads) if reads.iter().any(|it| it.object.starts_with("b-")));
         way.calls += u64::from(self.all_count || !of_buckets);
         if way.calls > self.last {
             return Err(StoreError::io("", io::ErrorKind::PermissionDenied.into()));
         }
-        if let Call::Begin(objects) = call {
+        if let StoreCall::Begin(objects) = call {
             let new = objects.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec()));
             way.writes.extend(new);
-            return Ok(Answer::Done);
+            return Ok(StoreAnswer::Done);
         }
         drop(way);
         match call {
-            Call::Settle(names) => {
+            StoreCall::Settle(names) => {
                 self.arrive(|name| names.contains(&name))?;
-                return Ok(Answer::Done);
+                return Ok(StoreAnswer::Done);
             }
-            Call::Read(reads) => {
+            StoreCall::Read(reads) => {
                 let names: Vec<String> = reads.iter().map(|it| it.object.to_owned()).collect();
                 self.arrive(|name| names.iter().any(|it| it == name))?;
             }
-            Call::Lens(names) => self.arrive(|name| names.contains(&name))?,
-            Call::Len(asked) => self.arrive(|name| name == *asked)?,
+            StoreCall::Lens(names) => self.arrive(|name| names.contains(&name))?,
+            StoreCall::Len(asked) => self.arrive(|name| name == *asked)?,
             _ => {}
         }
         call.on(&self.below)

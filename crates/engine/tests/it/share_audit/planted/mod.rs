@@ -11,7 +11,7 @@ mod table;
 use super::record::{ShareTrace, Truth};
 use super::{audit, compare};
 use flow::{Plan, run};
-use oblivio_audit::{Options, Report};
+use oblivio_audit::{AuditOptions, Report};
 
 pub use flaw::Flaw;
 pub use line::Workload;
@@ -65,7 +65,7 @@ fn pair(flaw: Option<Flaw>, workloads: [Workload; 2], seed: u64) -> [ShareTrace;
 }
 
 /// The cases: each leak under the workload that meets it.
-pub fn planted_leaks(seed: u64, options: &Options) -> Vec<Outcome> {
+pub fn planted_leaks(seed: u64, options: &AuditOptions) -> Vec<Outcome> {
     let outcome = |flaw: Flaw| {
         let with_kills =
             matches!(flaw, Flaw::OtherFillers | Flaw::NewSlotOnRetry | Flaw::StaleState);
@@ -91,7 +91,7 @@ pub fn planted_leaks(seed: u64, options: &Options) -> Vec<Outcome> {
 
 /// Honest cases of a seed: each workload alone, with and without deaths, and two against each
 /// other with the same arrivals.
-pub fn honest_cases(seed: u64, options: &Options) -> Vec<Outcome> {
+pub fn honest_cases(seed: u64, options: &AuditOptions) -> Vec<Outcome> {
     let mut cases = Vec::new();
     for (number, workload) in (0..).zip(Workload::ALL) {
         let seed = seed << 8 | number << 1;
@@ -126,13 +126,13 @@ mod tests {
 
     #[test]
     fn every_planted_leak_is_found() {
-        let wrong = wrong(planted_leaks(1, &Options::default()));
+        let wrong = wrong(planted_leaks(1, &AuditOptions::default()));
         assert!(wrong.is_empty(), "{wrong}");
     }
 
     #[test]
     fn honest_runs_raise_no_alarm() {
-        let outcomes = honest_cases(1, &Options::default());
+        let outcomes = honest_cases(1, &AuditOptions::default());
         // Of sixteen partitions, most are among the last hundred.
         let crowded = "S4 repeats in a range of distances";
         let first = outcomes[0].reports.iter().flat_map(|report| &report.findings);

@@ -1,10 +1,10 @@
 //! A disk in memory behind TLS, and its clients.
 
 use super::super::super::certificates;
-use super::super::super::listen::{Listener, Place};
-use super::super::super::request::OnRequest;
-use super::super::super::server::Options;
-use super::super::super::session::{Serving, serve};
+use super::super::super::listen::{ListenPlace, Listener};
+use super::super::super::request::OnDiskRequest;
+use super::super::super::server::DiskOptions;
+use super::super::super::session::{DiskServing, serve};
 use super::super::super::wire::{option as opt, reply};
 use super::super::authority::{Authority, Identity};
 use super::super::{disk, option, request};
@@ -58,7 +58,7 @@ pub(super) fn server_config(
 /// A disk in memory behind TLS, at a socket: what it does is the same as at an address.
 pub(super) struct Rig {
     dir: TempDir,
-    pub(super) serving: Option<Serving>,
+    pub(super) serving: Option<DiskServing>,
     /// Requests that it took.
     taken: Arc<AtomicUsize>,
 }
@@ -75,14 +75,14 @@ impl Rig {
 
     fn on(with: impl FnOnce(Listener) -> Listener) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
-        let place = Place::socket(&dir.path().join("socket")).expect("a free name");
+        let place = ListenPlace::socket(&dir.path().join("socket")).expect("a free name");
         let listener = with(Listener::open(&place).expect("a socket"));
         let taken = Arc::<AtomicUsize>::default();
         let count = Arc::clone(&taken);
-        let on_request: OnRequest = Arc::new(move |_| {
+        let on_request: OnDiskRequest = Arc::new(move |_| {
             count.fetch_add(1, Ordering::SeqCst);
         });
-        let options = Options {
+        let options = DiskOptions {
             read_only: false,
             commit_every: Duration::from_secs(3600),
             paced: false,

@@ -96,12 +96,12 @@ struct Shared<M> {
 
 /// A file (or a stand-in), and its writes that are not durable.
 #[derive(Debug)]
-pub(crate) struct Behind<M: Medium = File> {
+pub(crate) struct WriteBehind<M: Medium = File> {
     shared: Arc<Shared<M>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl<M: Medium> Behind<M> {
+impl<M: Medium> WriteBehind<M> {
     pub(crate) fn new(medium: M) -> Self {
         let (state, changed) = (Mutex::default(), Condvar::new());
         let (reserve, align) = (AtomicUsize::new(MOST), AtomicUsize::new(1));
@@ -245,7 +245,7 @@ impl<M: Medium> Behind<M> {
     }
 }
 
-impl Behind {
+impl WriteBehind {
     /// Cuts or extends the file, durably.
     pub(crate) fn truncate(&self, len: u64) -> io::Result<()> {
         let mut state = self.shared.idle();
@@ -260,7 +260,7 @@ impl Behind {
     }
 }
 
-impl<M: Medium> Drop for Behind<M> {
+impl<M: Medium> Drop for WriteBehind<M> {
     /// The next process that opens the file sees all writes, durable or not.
     fn drop(&mut self) {
         self.shared.state().closing = true;

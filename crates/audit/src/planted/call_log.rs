@@ -4,10 +4,10 @@
 //! that judges them. The tests of the command show that real volumes do the same.
 
 use super::distortion::Distortion;
-use crate::record::{Act, Call, Line, Session, VolumeLine};
+use crate::observer::{Since, ahead, intent, object_of};
+use crate::record::{RecordLine, RecordedAct, RecordedCall, RecordedSession, VolumeLine};
 use crate::schedule::Model;
-use crate::sight::{Since, ahead, intent, object_of};
-use crate::trace::{Kind, Request};
+use crate::trace::{RequestKind, TraceRequest};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Constant bytes of a delta, and of a commit record.
@@ -29,8 +29,8 @@ struct Slots {
 
 /// The calls of the store.
 #[derive(Clone)]
-pub(super) struct Tape {
-    pub(super) lines: Vec<Line>,
+pub(super) struct CallLog {
+    pub(super) lines: Vec<RecordLine>,
     pub(super) distortion: Distortion,
     table: HashMap<u64, (String, u64)>,
     slots: BTreeMap<String, Slots>,
@@ -49,9 +49,9 @@ pub(super) struct Tape {
     turns_then: u64,
 }
 
-impl Tape {
+impl CallLog {
     pub(super) fn new(distortion: Distortion) -> Self {
-        Tape {
+        CallLog {
             lines: Vec::new(),
             distortion,
             table: HashMap::new(),
@@ -74,36 +74,39 @@ impl Tape {
         self.distortion == distortion
     }
 
-    fn call(&mut self, act: Act, ranges: &[(&str, u64, u64)]) {
-        let call = ranges
-            .iter()
-            .fold(Call::new(act, 0), |call, &(object, offset, len)| call.with(object, offset, len));
-        self.lines.push(Line::Call(call));
+    fn call(&mut self, act: RecordedAct, ranges: &[(&str, u64, u64)]) {
+        let call = ranges.iter().fold(RecordedCall::new(act, 0), |call, &(object, offset, len)| {
+            call.with(object, offset, len)
+        });
+        self.lines.push(RecordLine::Call(call));
     }
 
     fn durable(&mut self, object: &str, offset: u64, len: u64) {
-        self.call(Act::Write, &[(object, offset, len)]);
-        self.call(Act::Sync, &[(object, 0, 0)]);
+        self.call(RecordedAct::Write, &[(object, offset, len)]);
+        self.call(RecordedAct::Sync, &[(object, 0, 0)]);
     }
 
     /// Begins a session. Its first request gets the table.
-    pub(super) fn begin(&mut self, request: &mut Request, model: &Model) {
-        self.lines.push(Line::Session(Session::default()));
-        self.call(Act::Read, &[("header", 0, 1144)]);
-        self.lines.push(Line::Volume(VolumeLine { id: "01".into(), engine: "tree".into() }));
-        self.call(Act::Lock, &[("", 0, 0)]);
-        self.call(Act::MayKeep, &[("", 0, 8 << 20)]);
+    pub(super) fn begin(&mut self, request: &mut TraceRequest, model: &Model) {
+        self.lines.push(RecordLine::Session(RecordedSession::default()));
+        self.call(RecordedAct::Read, &[("header", 0, 1144)]);
+        self.lines.push(RecordLine::Volume(VolumeLine { id: "01".into(), engine: "tree".into() }));
+        self.call(RecordedAct::Lock, &[("", 0, 0)]);
+        self.call(RecordedAct::MayKeep, &[("", 0, 8 << 20)]);
         let Some(rule) = &mut request.rule else { return };
         for slots in (1..=rule.slots).rev() {
             let bytes = rule.bucket_bytes - u64::from(rule.slots - slots) * rule.slot_bytes;
             let (object, stride) = (object_of(slots, rule.slots), bytes.next_multiple_of(512));
-            self.call(Act::MayRoundUp, &[(&object, 0, stride)]);
+            self.call(RecordedAct::MayRoundUp, &[(&object, 0, stride)]);
             self.slots.entry(object).or_default().stride = stride;
         }
         let pair = self.pair % 2;
-        self.call(Act::Read, &[("commit", 0, COMMIT_BYTES), ("commit", 4096, COMMIT_BYTES)]);
+        self.call(
+            RecordedAct::Read,
+            &[("commit", 0, COMMIT_BYTES), ("commit", 4096, COMMIT_BYTES)],
+        );
         let state = [("state-0", "log-0"), ("state-1", "log-1")][pair as usize];
-        self.call(Act::Read, &[(state.0, 0, self.checkpoint), (state.1, 0, self.log)]);
+        self.call(RecordedAct::Read, &[(state.0, 0, self.checkpoint), (state.1, 0, self.log)]);
         if self.table.is_empty() {
             for bucket in model.stored() {
                 let object = object_of(model.slots_of(bucket), rule.slots);
@@ -131,8 +134,8 @@ impl Tape {
         self.requests = self.requests_then;
     }
 
-    pub(super) fn say(&mut self, request: &Request) {
-        self.lines.push(Line::Said(Box::new(request.clone())));
+    pub(super) fn say(&mut self, request: &TraceRequest) {
+        self.lines.push(RecordLine::Said(Box::new(request.clone())));
     }
 
     fn append(&mut self, bytes: u64, written: u64) {
@@ -154,12 +157,12 @@ impl Tape {
 
     /// Reads the journal, before its content is replayed.
     pub(super) fn read_journal(&mut self) {
-        self.call(Act::Len, &[("journal", 0, 0)]);
-        self.call(Act::Read, &[("journal", 0, self.journal)]);
+        self.call(RecordedAct::Len, &[("journal", 0, 0)]);
+        self.call(RecordedAct::Read, &[("journal", 0, self.journal)]);
     }
 
     /// Writes a record of written bytes.
-    pub(super) fn sync(&mut self, request: &Request, secret: bool) {
+    pub(super) fn sync(&mut self, request: &TraceRequest, secret: bool) {
         let longer = if secret && self.is(Distortion::LongRecord) { 4096 } else { 0 };
         self.append(request.bytes_written, request.bytes_written + longer);
         self.say(request);
@@ -169,28 +172,28 @@ impl Tape {
     pub(super) fn round(
         &mut self,
         model: &Model,
-        request: &Request,
+        request: &TraceRequest,
         secret: bool,
         announced: bool,
     ) {
         let mut said = request.clone();
         let late = secret && self.is(Distortion::LateIntent);
-        let shows = matches!(request.kind, Kind::Batch | Kind::Maintenance);
+        let shows = matches!(request.kind, RequestKind::Batch | RequestKind::Maintenance);
         let operations = request.operations(self.requests);
         let more = if secret && self.is(Distortion::LongIntent) { 4096 } else { 0 };
-        let bytes = intent(if request.kind == Kind::Batch { operations } else { 0 }) + more;
+        let bytes = intent(if request.kind == RequestKind::Batch { operations } else { 0 }) + more;
         if shows && announced && !late {
             self.append(bytes, bytes);
         }
         if secret && self.is(Distortion::Hint) {
-            self.call(Act::MayKeep, &[("", 0, 4 << 20)]);
+            self.call(RecordedAct::MayKeep, &[("", 0, 4 << 20)]);
         } else if shows && announced && self.commits > 0 {
             // Before the paths of this round.
             let done = model.turns() - request.scheduled as u64 - self.turns_then;
-            self.call(Act::MayKeep, &[("", 0, (4 << 20) - done)]);
+            self.call(RecordedAct::MayKeep, &[("", 0, (4 << 20) - done)]);
         }
         if secret && self.is(Distortion::SecretRead) {
-            self.call(Act::Read, &[("header", 0, 8), ("state-0", 0, 8)]);
+            self.call(RecordedAct::Read, &[("header", 0, 8), ("state-0", 0, 8)]);
         }
         self.read(model, &mut said, secret);
         if shows && late {
@@ -207,8 +210,8 @@ impl Tape {
         self.say(&said);
     }
 
-    fn read(&mut self, model: &Model, said: &mut Request, secret: bool) {
-        let mut call = Call::new(Act::Read, 0);
+    fn read(&mut self, model: &Model, said: &mut TraceRequest, secret: bool) {
+        let mut call = RecordedCall::new(RecordedAct::Read, 0);
         let mut buckets = model.listed().read.clone();
         if secret && self.is(Distortion::ReadOrder) {
             buckets.reverse();
@@ -222,7 +225,7 @@ impl Tape {
             }
         }
         if !call.on.is_empty() {
-            self.lines.push(Line::Call(call));
+            self.lines.push(RecordLine::Call(call));
         }
         if secret && self.is(Distortion::OtherPath) && said.scheduled < said.leaves.len() {
             said.leaves[0] ^= 1 << (said.depth - 2);
@@ -230,7 +233,7 @@ impl Tape {
     }
 
     fn write(&mut self, model: &Model, secret: bool) {
-        let mut call = Call::new(Act::Write, 0);
+        let mut call = RecordedCall::new(RecordedAct::Write, 0);
         for &(bucket, bytes) in &model.listed().written {
             let object = object_of(model.slots_of(bucket), model.rule().slots);
             let highest = secret && self.is(Distortion::Slot);
@@ -246,7 +249,7 @@ impl Tape {
             }
         }
         if !call.on.is_empty() {
-            self.lines.push(Line::Call(call));
+            self.lines.push(RecordLine::Call(call));
         }
     }
 
@@ -259,7 +262,7 @@ impl Tape {
                 self.slots.entry(object).or_default().retired.push(slot);
             }
         }
-        self.call(Act::Sync, &[("slab", 0, 0)]);
+        self.call(RecordedAct::Sync, &[("slab", 0, 0)]);
         let early = secret && self.is(Distortion::EarlyCheckpoint);
         if self.log > self.checkpoint.max(LEAST_LOG) || early {
             self.pair += 1;

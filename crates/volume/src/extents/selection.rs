@@ -1,14 +1,14 @@
 //! Which epoch a session stands on.
 
-use super::entry::Opened;
-use super::line::Line;
+use super::entry::OpenedEpoch;
 use super::names::EpochId;
-use super::store::Source;
+use super::publisher::EpochLine;
+use super::store::EpochSource;
 use crate::options::Which;
 use crate::{Error, Result};
 use std::fmt::Write;
 
-impl Line {
+impl EpochLine {
     /// Stands on the newest epoch, or says why not. What this computer changed on another one is
     /// published first: it is a history of its own then.
     ///
@@ -44,7 +44,7 @@ impl Line {
     }
 
     fn stand_on_newest(&mut self) -> Result<()> {
-        let newest: Vec<Opened> = self.histories.newest().into_iter().cloned().collect();
+        let newest: Vec<OpenedEpoch> = self.histories.newest().into_iter().cloned().collect();
         let target = match &newest[..] {
             [] => return Err(Error::StillToCome("the first epoch of the volume".into())),
             [one] => one.clone(),
@@ -65,7 +65,7 @@ impl Line {
     }
 
     /// How many entries are not whole that may be newer than this epoch.
-    fn coming(&self, target: &Opened) -> Option<String> {
+    fn coming(&self, target: &OpenedEpoch) -> Option<String> {
         let torn = self.histories.torn.iter().filter(|id| !target.entry.has(**id)).count();
         match torn {
             0 => None,
@@ -75,7 +75,7 @@ impl Line {
     }
 
     /// Goes to an epoch if all its files are there; gives how many are not.
-    fn go_to(&mut self, target: &Opened) -> Result<usize> {
+    fn go_to(&mut self, target: &OpenedEpoch) -> Result<usize> {
         if self.base.on == Some(target.entry.id) {
             return self.keep_all(&target.entry, self.source());
         }
@@ -88,17 +88,17 @@ impl Line {
 
     /// The epoch that this computer stands on; if there is none, the newest that is complete.
     fn stand_on_older(&mut self) -> Result<()> {
-        let newest: Vec<Opened> = self.histories.newest().into_iter().cloned().collect();
+        let newest: Vec<OpenedEpoch> = self.histories.newest().into_iter().cloned().collect();
         if self.on.is_none() && newest.len() > 1 {
             return Err(Error::Parted(self.in_words(&newest)));
         }
-        let mut all: Vec<Opened> = self.histories.entries.values().cloned().collect();
+        let mut all: Vec<OpenedEpoch> = self.histories.entries.values().cloned().collect();
         all.sort_by_key(|it| std::cmp::Reverse(it.entry.date));
         let own = self.on.clone();
         // One that goes on from where this computer stands, before all others.
-        let ahead = |it: &Opened| own.as_ref().is_none_or(|on| it.entry.has(on.entry.id));
+        let ahead = |it: &OpenedEpoch| own.as_ref().is_none_or(|on| it.entry.has(on.entry.id));
         let (mut ahead, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(ahead);
-        let is_newest = |it: &Opened, all: &[Opened]| {
+        let is_newest = |it: &OpenedEpoch, all: &[OpenedEpoch]| {
             !all.iter().any(|other| other != it && other.entry.has(it.entry.id))
         };
         while !ahead.is_empty() {
@@ -113,7 +113,7 @@ impl Line {
     }
 
     /// Several histories, for people.
-    fn in_words(&self, several: &[Opened]) -> String {
+    fn in_words(&self, several: &[OpenedEpoch]) -> String {
         let mut text = format!("{} histories, written apart from each other:", several.len());
         for it in several {
             let own =
@@ -132,7 +132,7 @@ impl Line {
     ///
     /// # Errors
     /// `NotFound` if none does, or more than one.
-    pub fn find(&self, begins: &str) -> Result<Opened> {
+    pub fn find(&self, begins: &str) -> Result<OpenedEpoch> {
         let mut ids = self.newest_ids();
         ids.extend(self.histories.newest().iter().flat_map(|it| it.entry.kept.iter().copied()));
         ids.sort_unstable();
@@ -150,8 +150,8 @@ impl Line {
     ///
     /// # Errors
     /// `StillToCome`.
-    pub fn expect_all(&self, opened: &Opened) -> Result<()> {
-        let missing = self.keep_all(&opened.entry, Source::Folder)?;
+    pub fn expect_all(&self, opened: &OpenedEpoch) -> Result<()> {
+        let missing = self.keep_all(&opened.entry, EpochSource::Folder)?;
         if missing == 0 {
             return Ok(());
         }

@@ -57,7 +57,7 @@ pub struct Kept(Arc<Mutex<Inner>>);
 
 /// Decides which programs must ask, and which are refused. Clones share everything.
 #[derive(Clone)]
-pub struct Scarce {
+pub struct LowSpace {
     inner: Arc<Mutex<Inner>>,
     tasks: Sender<Task>,
 }
@@ -117,7 +117,7 @@ impl Inner {
     }
 }
 
-impl Scarce {
+impl LowSpace {
     /// Sends tasks to the thread that runs [`speak`].
     pub fn new(tasks: Sender<Task>) -> Self {
         Self::with(tasks, SHORT.max(crate::memory::there() / PART_OF_MEMORY))
@@ -367,13 +367,13 @@ mod tests {
     const MIB: u64 = 1 << 20;
     const WRITE: i32 = 2;
 
-    fn scarce() -> (Scarce, Receiver<Task>) {
+    fn scarce() -> (LowSpace, Receiver<Task>) {
         let (tasks, to_do) = channel();
-        (Scarce::with(tasks, 10 * MIB), to_do)
+        (LowSpace::with(tasks, 10 * MIB), to_do)
     }
 
     /// What [`speak`] does before a write, with a write-back of `written` bytes.
-    fn asks(scarce: &Scarce, ino: Ino, written: u64) -> bool {
+    fn asks(scarce: &LowSpace, ino: Ino, written: u64) -> bool {
         let kept = scarce.kept();
         let flush = kept.too_much(ino);
         for &ino in &flush {

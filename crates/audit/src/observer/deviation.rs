@@ -4,13 +4,13 @@ use crate::report::Finding;
 
 /// Deviations from one rule, and a description of the first.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Odd {
+pub(crate) struct Deviation {
     looked: u64,
     count: usize,
     first: Option<String>,
 }
 
-impl Odd {
+impl Deviation {
     /// Counts a check, and its fault, if any.
     pub(crate) fn look(&mut self, wrong: Option<String>) {
         self.looked += 1;

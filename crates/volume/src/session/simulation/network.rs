@@ -1,9 +1,9 @@
 //! A store that lets one computer act at a time, in an order that a seed decides, and that answers
 //! as a store far away does: not at all, twice, or late.
 
-use super::judge::Judge;
+use super::judge::ComputersJudge;
 use oblivio_store::{
-    Answer, Call, Held, Layer, MemoryStore, Objects, PutMode, ReadAt, Result, StoreError,
+    Held, Layer, MemoryStore, Objects, PutMode, ReadAt, Result, StoreAnswer, StoreCall, StoreError,
 };
 use oblivio_testkit::Dice;
 use std::io;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// What is counted over all schedules.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Counts {
+pub struct ScheduleCounts {
     pub steps: u64,
     pub failed: u64,
     pub late: u64,
@@ -19,7 +19,7 @@ pub struct Counts {
     pub stalls: u64,
 }
 
-impl Counts {
+impl ScheduleCounts {
     pub fn add(&mut self, other: &Self) {
         self.steps += other.steps;
         self.failed += other.failed;
@@ -45,10 +45,10 @@ struct Berth {
     until: u64,
 }
 
-pub struct State {
+pub struct NetworkState {
     pub dice: Dice,
-    pub judge: Judge,
-    pub counts: Counts,
+    pub judge: ComputersJudge,
+    pub counts: ScheduleCounts,
     below: MemoryStore,
     turn: usize,
     step: u64,
@@ -65,8 +65,8 @@ pub struct State {
 }
 
 /// A store with several computers before it.
-pub struct Sea {
-    state: Mutex<State>,
+pub struct SimulatedNetwork {
+    state: Mutex<NetworkState>,
     woken: Vec<Condvar>,
 }
 
@@ -78,15 +78,15 @@ enum Fate {
     Crashed { done: bool, late: bool },
 }
 
-impl Sea {
-    pub fn new(seed: u64, computers: usize, judge: Judge) -> Self {
+impl SimulatedNetwork {
+    pub fn new(seed: u64, computers: usize, judge: ComputersJudge) -> Self {
         let mut dice = Dice::new(seed);
         let mut chance = |all: &[u64]| all[dice.index(all.len())];
         let (fails, crashes) = (chance(&[0, 30, 80, 150]), chance(&[0, 4, 10]));
         let (stalls, goes_on) = (chance(&[0, 5, 20]), chance(&[20, 60, 90]));
-        let state = State {
+        let state = NetworkState {
             judge,
-            counts: Counts::default(),
+            counts: ScheduleCounts::default(),
             below: MemoryStore::new(),
             turn: 0,
             step: 0,
@@ -103,7 +103,7 @@ impl Sea {
         Self { state: Mutex::new(state), woken }
     }
 
-    pub fn state(&self) -> MutexGuard<'_, State> {
+    pub fn state(&self) -> MutexGuard<'_, NetworkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -112,7 +112,11 @@ impl Sea {
         drop(self.wait(self.state(), me));
     }
 
-    fn wait<'a>(&self, mut state: MutexGuard<'a, State>, me: usize) -> MutexGuard<'a, State> {
+    fn wait<'a>(
+        &self,
+        mut state: MutexGuard<'a, NetworkState>,
+        me: usize,
+    ) -> MutexGuard<'a, NetworkState> {
         while state.turn != me {
             state = self.woken[me].wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -154,7 +158,7 @@ impl Sea {
     }
 
     /// The turns of others, then this computer's.
-    fn step(&self, me: usize) -> MutexGuard<'_, State> {
+    fn step(&self, me: usize) -> MutexGuard<'_, NetworkState> {
         let mut state = self.state();
         if state.choose(me) && state.turn != me {
             self.woken[state.turn].notify_one();
@@ -164,7 +168,7 @@ impl Sea {
     }
 }
 
-impl State {
+impl NetworkState {
     /// Draws who acts next. Whether there is anybody.
     fn choose(&mut self, me: usize) -> bool {
         self.step += 1;
@@ -308,13 +312,13 @@ fn off() -> StoreError {
 
 /// The store as one computer sees it.
 pub struct Berthed {
-    pub sea: Arc<Sea>,
+    pub sea: Arc<SimulatedNetwork>,
     pub me: usize,
     pub below: MemoryStore,
 }
 
 impl Berthed {
-    fn turn(&self) -> Result<MutexGuard<'_, State>> {
+    fn turn(&self) -> Result<MutexGuard<'_, NetworkState>> {
         if self.sea.crashed(self.me) {
             return Err(off());
         }
@@ -355,9 +359,9 @@ impl Layer for Berthed {
         &self.below
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         match call {
-            Call::Read(reads) => {
+            StoreCall::Read(reads) => {
                 for (nth, at) in self.order(reads.len()).into_iter().enumerate() {
                     let ReadAt { object, offset, .. } = reads[at];
                     let buf = &mut *reads[at].buf;
@@ -368,9 +372,9 @@ impl Layer for Berthed {
                         self.sea.state().below.read(&mut one)?;
                     }
                 }
-                Ok(Answer::Done)
+                Ok(StoreAnswer::Done)
             }
-            Call::Lens(names) => {
+            StoreCall::Lens(names) => {
                 let mut lens = vec![None; names.len()];
                 for (nth, at) in self.order(names.len()).into_iter().enumerate() {
                     lens[at] = if self.apart(nth) {
@@ -381,32 +385,32 @@ impl Layer for Berthed {
                 }
                 Ok(lens.into())
             }
-            Call::Len(name) => self.look(|below| below.len(name)).map(Answer::from),
-            Call::ListUnder(prefix) => {
-                self.look(|below| below.list_under(prefix)).map(Answer::from)
+            StoreCall::Len(name) => self.look(|below| below.len(name)).map(StoreAnswer::from),
+            StoreCall::ListUnder(prefix) => {
+                self.look(|below| below.list_under(prefix)).map(StoreAnswer::from)
             }
-            Call::Begin(objects) => {
+            StoreCall::Begin(objects) => {
                 let mut state = self.turn()?;
                 for (name, bytes) in objects.iter() {
                     let put = Change::Put((*name).to_owned(), bytes.to_vec(), PutMode::Replace);
                     state.begun.push((self.me, put));
                 }
                 let fate = state.fate(false);
-                state.fail(self.me, fate).map(Answer::from)
+                state.fail(self.me, fate).map(StoreAnswer::from)
             }
-            Call::Settle(names) => {
+            StoreCall::Settle(names) => {
                 for at in self.order(names.len()) {
                     self.turn()?.sync(self.me, names[at])?;
                 }
-                Ok(Answer::Done)
+                Ok(StoreAnswer::Done)
             }
-            Call::Put(name, bytes, mode) => {
+            StoreCall::Put(name, bytes, mode) => {
                 let put = Change::Put((*name).to_owned(), bytes.to_vec(), *mode);
-                self.changes(&[put]).map(Answer::from)
+                self.changes(&[put]).map(StoreAnswer::from)
             }
-            Call::Delete(names) => {
+            StoreCall::Delete(names) => {
                 let deletes = names.iter().map(|name| Change::Delete((*name).to_owned()));
-                self.changes(&deletes.collect::<Vec<_>>()).map(Answer::from)
+                self.changes(&deletes.collect::<Vec<_>>()).map(StoreAnswer::from)
             }
             other => panic!("sessions make no such call: {other:?}"),
         }

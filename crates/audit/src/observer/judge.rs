@@ -1,29 +1,29 @@
 //! The verdict on one record, and on two.
 
-use super::{Outline, Seen, Sight};
+use super::{ObservedSession, Outline, TraceObserver};
 use crate::checks::{compare, compare_places_and, judge_chance, repeats_of};
-use crate::record::Act;
-use crate::report::{Finding, Options, Report, Verdict};
+use crate::record::RecordedAct;
+use crate::report::{AuditOptions, AuditVerdict, Finding, Report};
 use crate::schedule::{self, drawn, free, one_by_one, outlined, schedule_of};
-use crate::trace::{Request, Trace};
+use crate::trace::{Trace, TraceRequest};
 
 const ACROSS: &str = "repeats across sessions";
 const CALLS: &str = "calls of the store";
 const SEQUENTIAL: &str = "writes of the sequential engine";
 
-impl Sight {
+impl TraceObserver {
     /// The requests of all sessions, one after the other, without replays of broken-off sessions.
     pub fn joined(&self) -> Trace {
-        let judged = |seen: &Seen| seen.trace.requests[seen.confirmed..].to_vec();
+        let judged = |seen: &ObservedSession| seen.trace.requests[seen.confirmed..].to_vec();
         let sessions = self.sessions.iter().filter(|seen| !seen.restored);
-        let requests: Vec<Request> = sessions.flat_map(judged).collect();
+        let requests: Vec<TraceRequest> = sessions.flat_map(judged).collect();
         let depth = requests.first().map_or(0, |request| request.depth);
         Trace { depth, requests }
     }
 
     /// All requests, replays included.
     pub fn whole(&self) -> Trace {
-        let requests: Vec<Request> =
+        let requests: Vec<TraceRequest> =
             self.sessions.iter().flat_map(|seen| seen.trace.requests.clone()).collect();
         let depth = requests.first().map_or(0, |request| request.depth);
         Trace { depth, requests }
@@ -81,8 +81,8 @@ impl Sight {
 }
 
 /// Judges a record: every call by the rule, and the drawn paths by chance.
-pub fn judge_records(sight: &Sight, false_alarm_rate: f64) -> Report {
-    let options = Options { false_alarm_rate, ..Options::default() };
+pub fn judge_records(sight: &TraceObserver, false_alarm_rate: f64) -> Report {
+    let options = AuditOptions { false_alarm_rate, ..AuditOptions::default() };
     if let Some(online) = &sight.online {
         return online.judge(&options);
     }
@@ -114,14 +114,14 @@ pub fn judge_records(sight: &Sight, false_alarm_rate: f64) -> Report {
 }
 
 /// Whether a session repeats paths of earlier ones more often than chance does.
-fn across(sight: &Sight) -> Finding {
+fn across(sight: &TraceObserver) -> Finding {
     let parts = sight.sessions.iter().filter(|seen| !seen.restored);
     let parts: Vec<Trace> = parts.map(|seen| own(seen, seen.confirmed)).collect();
     repeats_of(ACROSS, &parts)
 }
 
 /// The paths that a session drew, without its first requests.
-fn own(seen: &Seen, after: usize) -> Trace {
+fn own(seen: &ObservedSession, after: usize) -> Trace {
     let requests = seen.trace.requests[after.min(seen.trace.requests.len())..].to_vec();
     one_by_one(&Trace { depth: seen.trace.depth, requests })
 }
@@ -129,8 +129,8 @@ fn own(seen: &Seen, after: usize) -> Trace {
 /// Judges the places of two records, of any work: neither may go to different places, nor repeat
 /// the other's paths. Two that begin at one commit may repeat each other if the user declared a
 /// restored backup; then [`contrast_records`] reports how much they do.
-pub fn compare_where(a: &Sight, b: &Sight, false_alarm_rate: f64) -> Report {
-    let options = free(&Options { false_alarm_rate, ..Options::default() });
+pub fn compare_where(a: &TraceObserver, b: &TraceObserver, false_alarm_rate: f64) -> Report {
+    let options = free(&AuditOptions { false_alarm_rate, ..AuditOptions::default() });
     let repeats = (!may_repeat(a, b)).then(|| repeats_across(a, b));
     let (x, y) = (one_by_one(&a.joined()), one_by_one(&b.joined()));
     compare_places_and(&x, &y, &options, repeats.into_iter().collect())
@@ -138,8 +138,8 @@ pub fn compare_where(a: &Sight, b: &Sight, false_alarm_rate: f64) -> Report {
 
 /// Whether the second of two records repeats paths of the first more often than chance does.
 /// Replays of broken-off sessions are left out.
-fn repeats_across(a: &Sight, b: &Sight) -> Finding {
-    let join = |sight: &Sight| {
+fn repeats_across(a: &TraceObserver, b: &TraceObserver) -> Finding {
+    let join = |sight: &TraceObserver| {
         let parts: Vec<Trace> =
             sight.sessions.iter().map(|seen| own(seen, seen.replayed)).collect();
         let depth = parts.first().map_or(0, |trace| trace.depth);
@@ -150,8 +150,8 @@ fn repeats_across(a: &Sight, b: &Sight) -> Finding {
 
 /// Judges two records of equal amounts of work. Everything that does not follow from drawn leaves
 /// must be the same, request by request and call by call.
-pub fn compare_records(a: &Sight, b: &Sight, false_alarm_rate: f64) -> Report {
-    let options = free(&Options { false_alarm_rate, ..Options::default() });
+pub fn compare_records(a: &TraceObserver, b: &TraceObserver, false_alarm_rate: f64) -> Report {
+    let options = free(&AuditOptions { false_alarm_rate, ..AuditOptions::default() });
     let calls = same_calls(a, b);
     if !a.has_tree() && !b.has_tree() {
         return Report::new(vec![calls], &options, (0, 0), CALLS);
@@ -163,14 +163,18 @@ pub fn compare_records(a: &Sight, b: &Sight, false_alarm_rate: f64) -> Report {
 }
 
 /// Calls whose place and length reveal nothing about drawn leaves.
-fn public_calls(sight: &Sight) -> impl Iterator<Item = Outline> {
+fn public_calls(sight: &TraceObserver) -> impl Iterator<Item = Outline> {
     let public = |(act, object, offset, len): &Outline| {
         let sequential = matches!(&**object, "disk" | "log" | "state" | "times");
         match act {
             // The places that a commit frees, and the stored bytes, follow from leaves.
-            Act::Truncate | Act::Discard | Act::Free | Act::Len | Act::List => None,
-            Act::Read | Act::ExpectReads if sequential => None,
-            Act::Sync if object.starts_with("slab") => None,
+            RecordedAct::Truncate
+            | RecordedAct::Discard
+            | RecordedAct::Free
+            | RecordedAct::Len
+            | RecordedAct::List => None,
+            RecordedAct::Read | RecordedAct::ExpectReads if sequential => None,
+            RecordedAct::Sync if object.starts_with("slab") => None,
             _ => Some((*act, object.clone(), *offset, *len)),
         }
     };
@@ -183,7 +187,7 @@ fn public_calls(sight: &Sight) -> impl Iterator<Item = Outline> {
         .into_iter()
 }
 
-fn same_calls(a: &Sight, b: &Sight) -> Finding {
+fn same_calls(a: &TraceObserver, b: &TraceObserver) -> Finding {
     let (x, y): (Vec<_>, Vec<_>) = (public_calls(a).collect(), public_calls(b).collect());
     let differing = x.iter().zip(&y).filter(|(x, y)| x != y).count() + x.len().abs_diff(y.len());
     let explanation = match x.iter().zip(&y).position(|(x, y)| x != y) {
@@ -197,11 +201,11 @@ fn same_calls(a: &Sight, b: &Sight) -> Finding {
 }
 
 /// The facts about two records that the contract lets the storage see, and whether they differ.
-pub fn contrast_records(a: &Sight, b: &Sight) -> Vec<schedule::Seen> {
+pub fn contrast_records(a: &TraceObserver, b: &TraceObserver) -> Vec<schedule::PublicFact> {
     let mut seen = schedule::contrast(&a.whole(), &b.whole());
-    let lengths = |sight: &Sight| {
+    let lengths = |sight: &TraceObserver| {
         let of_journal =
-            public_calls(sight).filter(|call| call.1 == "journal" && call.0 == Act::Write);
+            public_calls(sight).filter(|call| call.1 == "journal" && call.0 == RecordedAct::Write);
         of_journal.map(|call| call.3).collect::<Vec<_>>()
     };
     let (x, y) = (lengths(a), lengths(b));
@@ -216,11 +220,11 @@ pub fn contrast_records(a: &Sight, b: &Sight) -> Vec<schedule::Seen> {
             total(&y)
         )
     };
-    seen.push(schedule::Seen { name: "records", differs: x != y, explanation });
+    seen.push(schedule::PublicFact { name: "records", differs: x != y, explanation });
     if may_repeat(a, b) {
         let explanation = repeats_across(a, b).explanation;
         let explanation = format!("{explanation}; a backup was restored");
-        seen.push(schedule::Seen { name: "repeats", differs: false, explanation });
+        seen.push(schedule::PublicFact { name: "repeats", differs: false, explanation });
     }
     seen
 }
@@ -230,7 +234,7 @@ fn total(lengths: &[u64]) -> u64 {
 }
 
 /// Whether one may repeat the other: the user declared a restored backup.
-fn may_repeat(a: &Sight, b: &Sight) -> bool {
+fn may_repeat(a: &TraceObserver, b: &TraceObserver) -> bool {
     [a, b].iter().any(|sight| sight.sessions.iter().any(|seen| seen.session.accept_rollback))
 }
 
@@ -242,7 +246,7 @@ impl Report {
         }
         let leak = self.findings.iter().any(|finding| !finding.passed);
         if leak {
-            self.verdict = Verdict::Leak;
+            self.verdict = AuditVerdict::Leak;
         }
     }
 }

@@ -2,19 +2,19 @@
 
 use super::places::{Places, object_of};
 use super::{Observer, WINDOWS, Window};
-use crate::trace::{Kind, Request};
+use crate::trace::{RequestKind, TraceRequest};
 
 /// Bytes of the journal's record of a change of size: a page.
 const RESIZE: u64 = 4096;
 
 impl Observer {
-    pub(super) fn hear(&mut self, said: &Request) {
+    pub(super) fn hear(&mut self, said: &TraceRequest) {
         if self.now.volume.engine == WINDOWS {
             return self.hear_windows(said);
         }
         match said.kind {
-            Kind::Rule => self.hear_rule(said),
-            Kind::Sync => {
+            RequestKind::Rule => self.hear_rule(said),
+            RequestKind::Sync => {
                 let wrong =
                     self.journal.take_newest(said.bytes_written, "a record of written bytes");
                 self.sight.odd.journal.look(wrong);
@@ -25,9 +25,9 @@ impl Observer {
     }
 
     /// Of a tree in windows, only drawn paths are kept here.
-    fn hear_windows(&mut self, said: &Request) {
+    fn hear_windows(&mut self, said: &TraceRequest) {
         let again = self.online.hear(said);
-        if said.kind == Kind::Batch {
+        if said.kind == RequestKind::Batch {
             self.now.trace.requests.push(said.clone());
         }
         if again {
@@ -37,17 +37,18 @@ impl Observer {
     }
 
     /// Processes a request with the numbers counted at the store.
-    fn take_request(&mut self, request: Request) {
+    fn take_request(&mut self, request: TraceRequest) {
         let at = self.now.trace.requests.len();
         let wrong = self.model.see(&request).map(|wrong| format!("request {at}: {wrong}"));
         self.sight.odd.shape.look(wrong);
         self.now.trace.requests.push(request);
     }
 
-    fn hear_rule(&mut self, said: &Request) {
+    fn hear_rule(&mut self, said: &TraceRequest) {
         self.look_at_scan();
         let Some(rule) = &said.rule else { return self.take_request(said.clone()) };
-        let after_commit = self.now.trace.requests.last().is_some_and(|r| r.kind == Kind::Commit);
+        let after_commit =
+            self.now.trace.requests.last().is_some_and(|r| r.kind == RequestKind::Commit);
         if rule.stored.is_some() {
             self.take_request(said.clone());
             return self.hear_start(said);
@@ -65,7 +66,7 @@ impl Observer {
     }
 
     /// Handles the statement of the stored buckets at the start of a session.
-    fn hear_start(&mut self, said: &Request) {
+    fn hear_start(&mut self, said: &TraceRequest) {
         let Some(rule) = &said.rule else { return };
         let restored = self.now.session.accept_rollback;
         self.since.resized = self.model.sweeping();
@@ -113,7 +114,7 @@ impl Observer {
     }
 
     /// Handles paths, or a part of a commit.
-    fn hear_round(&mut self, said: &Request) {
+    fn hear_round(&mut self, said: &TraceRequest) {
         let mut window = std::mem::take(&mut self.window);
         // A round is read in one call. Earlier reads are judged separately.
         if window.calls.len() > 1 {
@@ -124,7 +125,7 @@ impl Observer {
             self.window = before;
             self.look_at_scan();
         }
-        let request = Request {
+        let request = TraceRequest {
             reads: window.reads.len() as u32,
             writes: window.writes.len() as u32,
             bytes_read: window.reads.iter().map(|read| read.2).sum(),
@@ -151,8 +152,11 @@ impl Observer {
     }
 
     /// Checks the announcement of a round. True if it replays a broken-off session.
-    fn hear_intent(&mut self, request: &Request, window: &Window) -> bool {
-        let is_shown = matches!(request.kind, Kind::Batch | Kind::Map | Kind::Maintenance);
+    fn hear_intent(&mut self, request: &TraceRequest, window: &Window) -> bool {
+        let is_shown = matches!(
+            request.kind,
+            RequestKind::Batch | RequestKind::Map | RequestKind::Maintenance
+        );
         if !is_shown {
             return false;
         }
@@ -162,8 +166,8 @@ impl Observer {
         }
         self.expect_shown_again();
         let operations = match request.kind {
-            Kind::Map => return false,
-            Kind::Maintenance => 0,
+            RequestKind::Map => return false,
+            RequestKind::Maintenance => 0,
             _ => request.operations(self.requests),
         };
         let wrong = self.journal.take_intent(operations);
@@ -173,9 +177,9 @@ impl Observer {
         false
     }
 
-    fn look_at_replay(&mut self, request: &Request) {
+    fn look_at_replay(&mut self, request: &TraceRequest) {
         let Some(owed) = self.owed.pop_front() else { return };
-        let key = |r: &Request| (r.kind, r.leaves.clone(), r.scheduled, r.depth);
+        let key = |r: &TraceRequest| (r.kind, r.leaves.clone(), r.scheduled, r.depth);
         // The request itself comes next.
         self.now.confirmed = self.now.trace.requests.len() + 1;
         let same = key(&owed) == key(request);

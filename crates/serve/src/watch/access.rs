@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 /// The parts of a request that matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct PageRequest {
     pub method: String,
     pub path: String,
     /// The `Host` header; `None` if there is none, or more than one.
@@ -18,7 +18,7 @@ pub struct Request {
 
 /// The verdict on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum DoorVerdict {
     Page,
     Stream,
     Forbidden,
@@ -28,12 +28,12 @@ pub enum Verdict {
 
 /// The token and the address of one `oblivio watch`.
 #[derive(Clone, Debug)]
-pub struct Door {
+pub struct PageDoor {
     token: String,
     port: u16,
 }
 
-impl Door {
+impl PageDoor {
     /// A door with a new token.
     pub fn new(port: u16) -> Self {
         Self { token: random(), port }
@@ -50,21 +50,21 @@ impl Door {
     }
 
     /// Judges a request. Without the token the answer is always the same.
-    pub fn judge(&self, request: &Request) -> Verdict {
+    pub fn judge(&self, request: &PageRequest) -> DoorVerdict {
         // The path may carry a query, which is ignored.
         let path = request.path.split('?').next().unwrap_or_default();
         let Some((token, rest)) = path.strip_prefix('/').and_then(|path| path.split_once('/'))
         else {
-            return Verdict::Forbidden;
+            return DoorVerdict::Forbidden;
         };
         if !self.is_our_host(request.host.as_deref()) || !same(token, &self.token) {
-            return Verdict::Forbidden;
+            return DoorVerdict::Forbidden;
         }
         match (request.method.as_str(), rest) {
-            ("GET", "") => Verdict::Page,
-            ("GET", "events") => Verdict::Stream,
-            (_, "" | "events") => Verdict::WrongMethod,
-            _ => Verdict::NotFound,
+            ("GET", "") => DoorVerdict::Page,
+            ("GET", "events") => DoorVerdict::Stream,
+            (_, "" | "events") => DoorVerdict::WrongMethod,
+            _ => DoorVerdict::NotFound,
         }
     }
 
@@ -116,48 +116,48 @@ pub const HEADERS: &str = "Cache-Control: no-store\r\n\
 mod tests {
     use super::*;
 
-    fn asked(door: &Door, method: &str, path: &str, host: &str) -> Verdict {
+    fn asked(door: &PageDoor, method: &str, path: &str, host: &str) -> DoorVerdict {
         let host = (!host.is_empty()).then(|| host.to_owned());
-        door.judge(&Request { method: method.into(), path: path.into(), host })
+        door.judge(&PageRequest { method: method.into(), path: path.into(), host })
     }
 
     #[test]
     fn the_token_opens() {
-        let door = Door::new(4000);
+        let door = PageDoor::new(4000);
         let (page, stream) = (format!("/{}/", door.token), format!("/{}/events", door.token));
         for host in ["127.0.0.1:4000", "localhost:4000"] {
-            assert_eq!(asked(&door, "GET", &page, host), Verdict::Page);
-            assert_eq!(asked(&door, "GET", &format!("{page}?x=/"), host), Verdict::Page);
-            assert_eq!(asked(&door, "GET", &stream, host), Verdict::Stream);
-            assert_eq!(asked(&door, "POST", &stream, host), Verdict::WrongMethod);
-            assert_eq!(asked(&door, "GET", &format!("{page}other"), host), Verdict::NotFound);
+            assert_eq!(asked(&door, "GET", &page, host), DoorVerdict::Page);
+            assert_eq!(asked(&door, "GET", &format!("{page}?x=/"), host), DoorVerdict::Page);
+            assert_eq!(asked(&door, "GET", &stream, host), DoorVerdict::Stream);
+            assert_eq!(asked(&door, "POST", &stream, host), DoorVerdict::WrongMethod);
+            assert_eq!(asked(&door, "GET", &format!("{page}other"), host), DoorVerdict::NotFound);
         }
         assert_eq!(door.url(), format!("http://127.0.0.1:4000{page}"));
     }
 
     #[test]
     fn nothing_else_does() {
-        let door = Door::new(4000);
+        let door = PageDoor::new(4000);
         let token = door.token.clone();
-        let other = Door::new(4000).token;
+        let other = PageDoor::new(4000).token;
         assert_ne!(token, other);
         let host = "127.0.0.1:4000";
         let (short, long) = (&token[1..], format!("{token}0"));
         for path in ["/", "", "/events", "//", "/favicon.ico", "*"] {
-            assert_eq!(asked(&door, "GET", path, host), Verdict::Forbidden, "{path}");
+            assert_eq!(asked(&door, "GET", path, host), DoorVerdict::Forbidden, "{path}");
         }
         for wrong in ["", short, &long, &other, &token.to_uppercase().replace('0', "O")] {
             let path = format!("/{wrong}/");
-            assert_eq!(asked(&door, "GET", &path, host), Verdict::Forbidden, "{path}");
+            assert_eq!(asked(&door, "GET", &path, host), DoorVerdict::Forbidden, "{path}");
         }
         // The token in the wrong place, or a path in another case.
-        assert_eq!(asked(&door, "GET", &format!("/?{token}/"), host), Verdict::Forbidden);
-        assert_eq!(asked(&door, "GET", &format!("/{token}"), host), Verdict::Forbidden);
+        assert_eq!(asked(&door, "GET", &format!("/?{token}/"), host), DoorVerdict::Forbidden);
+        assert_eq!(asked(&door, "GET", &format!("/{token}"), host), DoorVerdict::Forbidden);
     }
 
     #[test]
     fn another_host_is_refused_even_with_the_token() {
-        let door = Door::new(4000);
+        let door = PageDoor::new(4000);
         let path = format!("/{}/", door.token);
         for host in [
             "",
@@ -172,7 +172,7 @@ mod tests {
             "[::1]:4000",
             "0.0.0.0:4000",
         ] {
-            assert_eq!(asked(&door, "GET", &path, host), Verdict::Forbidden, "{host}");
+            assert_eq!(asked(&door, "GET", &path, host), DoorVerdict::Forbidden, "{host}");
         }
     }
 }

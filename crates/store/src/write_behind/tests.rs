@@ -2,24 +2,24 @@ use super::*;
 use proptest::prelude::*;
 use std::os::unix::fs::FileExt;
 
-fn open(content: &[u8]) -> io::Result<Behind> {
+fn open(content: &[u8]) -> io::Result<WriteBehind> {
     let file = tempfile::tempfile()?;
     file.write_all_at(content, 0)?;
-    Ok(Behind::new(file))
+    Ok(WriteBehind::new(file))
 }
 
 fn piece(offset: u64, data: &[u8]) -> WriteAt<'_> {
     WriteAt::new("file", offset, data)
 }
 
-fn content(behind: &Behind) -> io::Result<Vec<u8>> {
+fn content(behind: &WriteBehind) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; behind.medium().metadata()?.len() as usize];
     behind.medium().read_exact_at(&mut bytes, 0)?;
     Ok(bytes)
 }
 
 /// The sync of these writes failed, and the system dropped them.
-fn failed(writes: &[(u64, &[u8])]) -> io::Result<Behind> {
+fn failed(writes: &[(u64, &[u8])]) -> io::Result<WriteBehind> {
     let behind = open(b"first")?;
     writes.iter().try_for_each(|(at, data)| behind.write(&piece(*at, data), false))?;
     behind.medium().write_all_at(b"first", 0)?;
@@ -54,7 +54,7 @@ fn after_a_failed_sync_what_was_lost_is_written_again() -> io::Result<()> {
 #[test]
 fn an_error_stays_until_it_is_gone_and_nothing_is_forgotten() -> io::Result<()> {
     let path = tempfile::NamedTempFile::new()?;
-    let behind = Behind::new(File::open(path.path())?);
+    let behind = WriteBehind::new(File::open(path.path())?);
     // A deferred write learns of the error later, and of no success before.
     behind.write(&piece(0, &[7; 100]), true)?;
     for _ in 0..3 {
@@ -132,7 +132,7 @@ impl Medium for Stalls {
 fn as_much_is_written_as_may_be_kept_while_the_disk_stalls() -> io::Result<()> {
     const PIECE: usize = 64 << 10;
     let written = Arc::new(AtomicUsize::new(0));
-    let behind = Behind::new(Stalls(Mutex::default(), Arc::clone(&written)));
+    let behind = WriteBehind::new(Stalls(Mutex::default(), Arc::clone(&written)));
     for most in [2 * PIECE, MOST, 3 * MOST] {
         written.store(0, Ordering::Relaxed);
         behind.may_keep(most);
@@ -175,7 +175,7 @@ fn what_a_partial_sync_left_is_given_again_after_it_failed() -> io::Result<()> {
     Ok(())
 }
 
-fn wait_until_settled(behind: &Behind<Stalls>) {
+fn wait_until_settled(behind: &WriteBehind<Stalls>) {
     while !behind.is_settled() {
         thread::yield_now();
     }
@@ -185,7 +185,7 @@ fn wait_until_settled(behind: &Behind<Stalls>) {
 #[test]
 fn the_thread_makes_holes_and_nobody_waits() -> io::Result<()> {
     let written = Arc::new(AtomicUsize::new(0));
-    let behind = Behind::new(Stalls(Mutex::default(), Arc::clone(&written)));
+    let behind = WriteBehind::new(Stalls(Mutex::default(), Arc::clone(&written)));
     let held = behind.medium().0.lock();
     behind.punch_later(0, 10)?;
     while !behind.shared.state().busy {
@@ -222,7 +222,7 @@ fn a_hole_is_made_before_what_is_written_over_it() -> io::Result<()> {
     // After the drop, nothing is left to do.
     let path = tempfile::NamedTempFile::new()?;
     std::fs::write(path.path(), [7; 100])?;
-    let behind = Behind::new(path.reopen()?);
+    let behind = WriteBehind::new(path.reopen()?);
     behind.punch_later(0, 100)?;
     drop(behind);
     assert_eq!(std::fs::read(path.path())?, [before; 100]);
@@ -232,7 +232,7 @@ fn a_hole_is_made_before_what_is_written_over_it() -> io::Result<()> {
 #[test]
 fn what_the_thread_failed_at_is_told_and_tried_again() -> io::Result<()> {
     let path = tempfile::NamedTempFile::new()?;
-    let behind = Behind::new(File::open(path.path())?);
+    let behind = WriteBehind::new(File::open(path.path())?);
     behind.write(&piece(0, &[7; MOST]), true)?;
     while !behind.shared.state().failed {
         thread::yield_now();
@@ -245,7 +245,7 @@ fn what_the_thread_failed_at_is_told_and_tried_again() -> io::Result<()> {
 #[test]
 fn what_was_not_durable_is_there_when_it_is_closed() -> io::Result<()> {
     let path = tempfile::NamedTempFile::new()?;
-    let behind = Behind::new(path.reopen()?);
+    let behind = WriteBehind::new(path.reopen()?);
     behind.write(&piece(2, b"later"), true)?;
     drop(behind);
     assert_eq!(std::fs::read(path.path())?, b"\0\0later");
@@ -349,7 +349,7 @@ fn can_punch() -> io::Result<bool> {
 }
 
 /// The worst result of a failed sync: everything that was not durable is lost.
-fn lose(behind: &Behind) -> io::Result<()> {
+fn lose(behind: &WriteBehind) -> io::Result<()> {
     let mut state = behind.shared.idle();
     if state.underway.is_empty() {
         state.underway = Arc::new(state.waiting.take(50));

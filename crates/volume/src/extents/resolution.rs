@@ -3,10 +3,10 @@
 //! A pick is an epoch like others, without changes: it stands on the chosen one, and all others led
 //! to it too. These are kept until somebody drops them.
 
-use super::choose::short_name;
 use super::header::shape;
-use super::line::Line;
 use super::names::EpochId;
+use super::publisher::EpochLine;
+use super::selection::short_name;
 use super::volume::ENGINE;
 use crate::engine::open_as;
 use crate::options::OpenOptions;
@@ -59,7 +59,7 @@ pub fn pick(
 /// Drops a history that was kept: what only it needs is deleted.
 ///
 /// # Errors
-/// As for [`pick`].
+/// As for [`resolution`].
 pub fn drop_history(
     store: Arc<dyn Objects>,
     passphrase: &Passphrase,
@@ -73,17 +73,17 @@ fn with_line<T>(
     store: Arc<dyn Objects>,
     passphrase: &Passphrase,
     open: OpenOptions,
-    work: impl FnOnce(&mut Line) -> Result<T>,
+    work: impl FnOnce(&mut EpochLine) -> Result<T>,
 ) -> Result<T> {
     open_as(&ENGINE, store, passphrase, open, |opening| {
         let opening = opening.objects();
-        let mut line = Line::take(&opening, shape(&opening.header.parameters())?)?;
+        let mut line = EpochLine::take(&opening, shape(&opening.header.parameters())?)?;
         line.publish_what_parted()?;
         work(&mut line)
     })
 }
 
-impl Line {
+impl EpochLine {
     fn list(&self) -> Vec<HistoryInfo> {
         let newest = self.histories.newest();
         let kept: Vec<EpochId> =

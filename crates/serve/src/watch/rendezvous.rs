@@ -1,7 +1,7 @@
 //! The meeting point of a volume's commands and its watcher: a socket named after the volume, in a
 //! folder that only this user can enter.
 
-use super::fault::Fault;
+use super::fault::WatchFault;
 use crate::error::{Doing, Result};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -39,7 +39,7 @@ impl Meeting {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.doing(folder.display())?;
         if !is_private(folder) {
-            return Err(Fault::OpenFolder(folder.to_owned()).into());
+            return Err(WatchFault::OpenFolder(folder.to_owned()).into());
         }
         let lock = lock(&socket.with_extension("watch-lock"))?;
         // Ours to remove: its maker no longer holds the lock.
@@ -48,7 +48,7 @@ impl Meeting {
             _ => {}
         }
         let listener = UnixListener::bind(socket)
-            .map_err(|error| Fault::NoSocket { socket: socket.to_owned(), error })?;
+            .map_err(|error| WatchFault::NoSocket { socket: socket.to_owned(), error })?;
         fs::set_permissions(socket, Permissions::from_mode(0o600))?;
         Ok(Self { listener, socket: socket.to_owned(), _lock: lock })
     }
@@ -75,7 +75,7 @@ fn lock(path: &Path) -> Result<File> {
     let file = options.create(true).write(true).truncate(false).mode(0o600).open(path);
     let file = file.doing(path.display())?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        return Err(Fault::Watched.into());
+        return Err(WatchFault::Watched.into());
     }
     Ok(file)
 }
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(mode(&socket)?, 0o600);
         assert_eq!(mode(&dir.path().join("deep"))?, 0o700);
         let second = Meeting::at(&socket).expect_err("it is taken");
-        assert!(matches!(second, Error::Watch(Fault::Watched)));
+        assert!(matches!(second, Error::Watch(WatchFault::Watched)));
         // A killed watcher leaves its socket; the next one takes its place.
         drop(meeting);
         assert!(is_there(&socket));

@@ -6,9 +6,9 @@
 //! last place, in heap order and nothing else. So the paths are those that the store saw. Only the
 //! order within a request is taken from the volume's statement.
 
+mod deviation;
 mod journal;
 mod judge;
-mod odd;
 mod places;
 mod sequential;
 mod session;
@@ -16,9 +16,9 @@ mod shown;
 mod states;
 
 use crate::online::Online;
-use crate::record::{Act, Call, Line, Session, VolumeLine};
+use crate::record::{RecordLine, RecordedAct, RecordedCall, RecordedSession, VolumeLine};
 use crate::schedule::Model;
-use crate::trace::{Request, Trace};
+use crate::trace::{Trace, TraceRequest};
 use journal::Journal;
 use places::Places;
 use sequential::Sequential;
@@ -26,9 +26,9 @@ pub(crate) use states::Since;
 use states::States;
 use std::collections::{HashMap, VecDeque};
 
+pub(crate) use deviation::Deviation;
 pub(crate) use journal::{ahead, intent, size_class};
 pub use judge::{compare_records, compare_where, contrast_records, judge_records};
-pub(crate) use odd::Odd;
 pub(crate) use places::object_of;
 
 /// The engine of stores of whole objects.
@@ -39,13 +39,13 @@ const LATELY: usize = 2;
 
 /// A call other than a read or write of buckets, for comparisons: its kind, object, offset and
 /// length.
-pub type Outline = (Act, String, u64, u64);
+pub type Outline = (RecordedAct, String, u64, u64);
 
 /// The store's view of one session.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct ObservedSession {
     /// The public facts at its start.
-    pub session: Session,
+    pub session: RecordedSession,
     /// Its volume, if its header was read.
     pub volume: VolumeLine,
     /// Its requests, counted at the store.
@@ -66,9 +66,9 @@ pub struct Seen {
 
 /// The content of a record: its sessions, and their deviations.
 #[derive(Clone, Debug, Default)]
-pub struct Sight {
+pub struct TraceObserver {
     /// The sessions in order.
-    pub sessions: Vec<Seen>,
+    pub sessions: Vec<ObservedSession>,
     /// What there is of a volume on the tree in windows.
     pub online: Option<Box<Online>>,
     odd: Findings,
@@ -77,13 +77,13 @@ pub struct Sight {
 /// Deviations from each rule.
 #[derive(Clone, Debug, Default)]
 struct Findings {
-    shape: Odd,
-    places: Odd,
-    journal: Odd,
-    states: Odd,
-    others: Odd,
-    again: Odd,
-    sequential: Odd,
+    shape: Deviation,
+    places: Deviation,
+    journal: Deviation,
+    states: Deviation,
+    others: Deviation,
+    again: Deviation,
+    sequential: Deviation,
 }
 
 /// The calls of the store since the volume's last statement.
@@ -100,11 +100,11 @@ struct Window {
 /// Reads a record line by line.
 #[derive(Clone, Debug, Default)]
 pub struct Observer {
-    sight: Sight,
-    now: Seen,
+    sight: TraceObserver,
+    now: ObservedSession,
     /// Whether a session is under way.
     under_way: bool,
-    lately: VecDeque<(u64, Call)>,
+    lately: VecDeque<(u64, RecordedCall)>,
     window: Window,
     model: Model,
     places: Places,
@@ -118,9 +118,9 @@ pub struct Observer {
     journal_read: bool,
     settled: bool,
     /// Rounds since the last commit.
-    uncommitted: Vec<Request>,
+    uncommitted: Vec<TraceRequest>,
     /// Those of a broken-off session, until they are replayed.
-    owed: VecDeque<Request>,
+    owed: VecDeque<TraceRequest>,
     /// Scheduled paths at the last commit of the last volume.
     committed_turn: Option<u64>,
     /// Operations so far.
@@ -135,11 +135,11 @@ pub struct Observer {
 
 impl Observer {
     /// Processes a line.
-    pub fn see(&mut self, line: &Line) {
+    pub fn see(&mut self, line: &RecordLine) {
         match line {
-            Line::Session(session) => self.begin_session(session),
-            Line::Volume(volume) => self.take_volume(volume),
-            Line::Call(call) => {
+            RecordLine::Session(session) => self.begin_session(session),
+            RecordLine::Volume(volume) => self.take_volume(volume),
+            RecordLine::Call(call) => {
                 self.lately.push_back((self.now.calls, call.clone()));
                 self.now.calls += 1;
                 while self.lately.len() > LATELY {
@@ -147,8 +147,8 @@ impl Observer {
                 }
             }
             // The call is repeated, or the session ends: a failed call does not count.
-            Line::Failed(number) => self.take_failure(*number),
-            Line::Said(said) => {
+            RecordLine::Failed(number) => self.take_failure(*number),
+            RecordLine::Said(said) => {
                 self.settle_all();
                 self.hear(said);
             }
@@ -161,7 +161,7 @@ impl Observer {
     }
 
     /// The sight of the whole record.
-    pub fn finish(mut self) -> Sight {
+    pub fn finish(mut self) -> TraceObserver {
         self.end_session();
         if self.sight.sessions.iter().any(|seen| seen.volume.engine == WINDOWS) {
             self.sight.online = Some(self.online);
@@ -195,7 +195,7 @@ impl Observer {
 }
 
 /// The sight of a record in memory.
-pub fn sight_of<'a>(lines: impl IntoIterator<Item = &'a Line>) -> Sight {
+pub fn sight_of<'a>(lines: impl IntoIterator<Item = &'a RecordLine>) -> TraceObserver {
     let mut observer = Observer::default();
     lines.into_iter().for_each(|line| observer.see(line));
     observer.finish()

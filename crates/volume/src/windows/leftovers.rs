@@ -1,6 +1,6 @@
 //! What earlier sessions left: records to replay, and objects that nobody needs.
 
-use super::ledger::Ledger;
+use super::ledger::WindowLedger;
 use super::places::{Places, Span};
 use super::policy::MOST_PENDING;
 use super::records::{Left, parse_records};
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 /// Windows that a session may have begun beyond the last checkpoint that stands, but for the replay
 /// of very many records: those of checkpoints on their way, one under way, and one ahead.
 const MOST_LEFT: u64 = MOST_PENDING as u64 + 2;
-impl Ledger {
+impl WindowLedger {
     /// Notes which sessions stored objects after a commit that then became current for nobody.
     /// Gives the names of all that is not needed. Nothing is listed: they follow from the counters.
     pub(super) fn take_leftovers(

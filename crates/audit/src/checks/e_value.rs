@@ -24,7 +24,7 @@ pub(super) fn likely_log_wealth(seen: f64, chance: f64, real: f64, deviations: f
 /// whatever came before. But `d` itself is random, so the sum is no binomial. Betting at fair odds
 /// makes a martingale of mean 1 out of it. By Markov's inequality, one over the final wealth is a
 /// p-value, exact at any size and for any dependence.
-pub struct Bet {
+pub struct EValue {
     log_wealth: [f64; BETS.len()],
     /// Events that came.
     pub hits: u64,
@@ -34,11 +34,11 @@ pub struct Bet {
     run: (f64, u64, u64),
 }
 
-impl Bet {
+impl EValue {
     /// Nothing was seen yet.
     #[allow(clippy::new_without_default, reason = "a bet begins with what is seen")]
-    pub fn new() -> Bet {
-        Bet { log_wealth: [0.0; BETS.len()], hits: 0, expected: 0.0, run: (0.0, 0, 0) }
+    pub fn new() -> EValue {
+        EValue { log_wealth: [0.0; BETS.len()], hits: 0, expected: 0.0, run: (0.0, 0, 0) }
     }
 
     /// The event came, or did not, at a chance of this.

@@ -4,7 +4,7 @@
 //! demands moves one bucket to the place that the store saw. A new version goes to the lowest free
 //! place of its object or to a new one at the end, so the choice of a place reveals nothing.
 
-use crate::trace::Rule;
+use crate::trace::TraceRule;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// An object and an offset in it.
@@ -124,7 +124,10 @@ impl Places {
     }
 
     /// The table that a rule states at the start of a session; `None` when it makes no sense.
-    pub(super) fn named(rule: &Rule, slots_of: impl Fn(u64) -> u32) -> Option<HashMap<u64, Place>> {
+    pub(super) fn named(
+        rule: &TraceRule,
+        slots_of: impl Fn(u64) -> u32,
+    ) -> Option<HashMap<u64, Place>> {
         let runs = rule.stored.iter().flatten();
         let count = runs.clone().fold(0u64, |sum, run| sum.saturating_add(run.1));
         if count != rule.places.len() as u64 {

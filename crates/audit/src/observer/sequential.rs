@@ -6,7 +6,7 @@
 //! record of an equal amount of work shows that the flushes do not depend on the data
 //! ([`super::compare_records`]).
 
-use crate::record::{Act, Call};
+use crate::record::{RecordedAct, RecordedCall};
 
 /// The offset and length of the last write of a kind.
 type Last = Option<(u64, u64)>;
@@ -29,8 +29,8 @@ impl Sequential {
     }
 
     /// The fault of a call, if any.
-    pub(super) fn take(&mut self, call: &Call) -> Option<String> {
-        if call.act != Act::Write {
+    pub(super) fn take(&mut self, call: &RecordedCall) -> Option<String> {
+        if call.act != RecordedAct::Write {
             return None;
         }
         let mut wrong = None;
@@ -82,7 +82,9 @@ mod tests {
     fn odd(writes: &[(&str, u64, u64)]) -> bool {
         let mut sequential = Sequential::default();
         writes.iter().any(|&(object, offset, len)| {
-            sequential.take(&Call::new(Act::Write, 0).with(object, offset, len)).is_some()
+            sequential
+                .take(&RecordedCall::new(RecordedAct::Write, 0).with(object, offset, len))
+                .is_some()
         })
     }
 

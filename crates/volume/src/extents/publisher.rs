@@ -6,13 +6,13 @@
 //! folder has names that nobody knows, and the next session takes it away. From then on the epoch
 //! is decided, and the next session puts the rest of it into the folder.
 
-use super::base::{Base, whole};
-use super::entry::{Entry, Held as File, Opened};
+use super::base::{Standing, whole};
+use super::checkout::Stand;
+use super::entry::{Epoch, HeldExtent as File, OpenedEpoch};
 use super::histories::Histories;
 use super::names::{self, EpochId, Named, parse};
-use super::shape::Shape;
-use super::stand::Stand;
-use super::store::{ExtentStore, Source};
+use super::shape::ExtentLayout;
+use super::store::{EpochSource, ExtentStore};
 use crate::engine::Opening;
 use crate::environment::Environment;
 use crate::options::Beside;
@@ -25,17 +25,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// This computer's line of epochs.
-pub struct Line {
+pub struct EpochLine {
     pub(super) folder: Arc<dyn Objects>,
     pub(super) beside: Arc<dyn Store>,
     pub(super) link: Option<Arc<dyn Beside>>,
     pub(super) volume: VolumeId,
     pub(super) vault: Vault,
     pub(super) environment: Environment,
-    pub(super) shape: Shape,
-    pub(super) base: Base,
+    pub(super) shape: ExtentLayout,
+    pub(super) base: Standing,
     /// The epoch that it stands on; `None` before the first.
-    pub(super) on: Option<Opened>,
+    pub(super) on: Option<OpenedEpoch>,
     /// This session's number; 0 until its first epoch.
     session: u64,
     /// The number of its last attempt at an epoch.
@@ -48,12 +48,12 @@ pub struct Line {
 /// A volume about to be opened in its folder.
 pub(super) type FolderOpening<'a> = Opening<'a, Arc<dyn Objects>>;
 
-impl Line {
+impl EpochLine {
     /// Takes this computer's place beside the folder, and finishes what a crash interrupted there.
     ///
     /// # Errors
     /// `Busy` if another process has it, `Forgotten` if it is unreadable; those of the stores.
-    pub fn take(opening: &FolderOpening<'_>, shape: Shape) -> Result<Self> {
+    pub fn take(opening: &FolderOpening<'_>, shape: ExtentLayout) -> Result<Self> {
         let (volume, environment) = (opening.header.volume(), opening.options.environment.clone());
         let link = opening.options.beside.clone();
         let beside: Arc<dyn Store> = match &link {
@@ -62,8 +62,8 @@ impl Line {
         };
         beside.lock()?;
         let mut randomness = environment.randomness.clone();
-        let base = Base::read(&*beside)?;
-        let base = base.unwrap_or_else(|| Base::new(ComputerId::generate(&mut randomness)));
+        let base = Standing::read(&*beside)?;
+        let base = base.unwrap_or_else(|| Standing::new(ComputerId::generate(&mut randomness)));
         let sealer = Sealer::new(opening.master.entry_root(volume), Box::new(randomness));
         let mut line = Self {
             folder: Arc::clone(&opening.store),
@@ -105,7 +105,7 @@ impl Line {
         for (name, _) in self.beside.list_under("e-")? {
             let Some(Named::Entry(id)) = parse(&name) else { continue };
             let bytes = whole(&*self.beside, &name)?.unwrap_or_default();
-            let opened = Entry::open(&mut self.vault, id, bytes)?;
+            let opened = Epoch::open(&mut self.vault, id, bytes)?;
             let opened = opened.filter(|it| it.entry.table.len() as u64 == self.shape.extents());
             if self.base.on == Some(id) {
                 self.on = opened;
@@ -125,7 +125,7 @@ impl Line {
     }
 
     /// Completes an epoch whose entry is kept: puts the entry into the folder, and stands on it.
-    fn complete(&mut self, opened: Opened) -> Result<()> {
+    fn complete(&mut self, opened: OpenedEpoch) -> Result<()> {
         let name = opened.entry.id.entry();
         let bytes = whole(&*self.beside, &name)?.unwrap_or_default();
         put_new(&*self.folder, &name, &bytes)?;
@@ -141,11 +141,12 @@ impl Line {
 
     /// Reads the folder again. What an attempt of this computer left there goes.
     pub(super) fn read_folder(&mut self) -> Result<()> {
-        let mut known: Vec<Opened> =
+        let mut known: Vec<OpenedEpoch> =
             std::mem::take(&mut self.histories).entries.into_values().collect();
         known.extend(self.on.clone());
         let there = self.folder.list()?;
-        let is_there = |it: &Opened| there.iter().any(|(name, _)| *name == it.entry.id.entry());
+        let is_there =
+            |it: &OpenedEpoch| there.iter().any(|(name, _)| *name == it.entry.id.entry());
         let own = self.base.on;
         known.retain(|it| own == Some(it.entry.id) || is_there(it));
         self.histories = Histories::read(&*self.folder, &mut self.vault, known)?;
@@ -186,8 +187,8 @@ impl Line {
     }
 
     /// Where files of epochs are read: without a place beside the folder, they are not kept twice.
-    pub(super) fn source(&self) -> Source {
-        if self.link.is_some() { Source::Beside } else { Source::Folder }
+    pub(super) fn source(&self) -> EpochSource {
+        if self.link.is_some() { EpochSource::Beside } else { EpochSource::Folder }
     }
 
     /// The store of the epoch that it stands on, with what this computer changed since.
@@ -215,7 +216,7 @@ impl Line {
     ///
     /// # Errors
     /// Those of the stores.
-    pub(super) fn stand_on(&mut self, target: Opened) -> Result<()> {
+    pub(super) fn stand_on(&mut self, target: OpenedEpoch) -> Result<()> {
         let (bytes, digest) = match whole(&*self.folder, &target.entry.id.entry())? {
             Some(bytes) if digest(&bytes) == target.digest => (bytes, target.digest),
             _ => return Err(Error::StillToCome("the entry of the newest epoch".into())),
@@ -225,7 +226,7 @@ impl Line {
         self.base.overlay += 1;
         self.base.dirty = false;
         self.base.write(&*self.beside)?;
-        self.on = Some(Opened { entry: target.entry, digest });
+        self.on = Some(OpenedEpoch { entry: target.entry, digest });
         self.sweep()
     }
 
@@ -264,7 +265,7 @@ impl Line {
             let (bytes, name) = (store.bytes_of(extent)?, id.extent(extent));
             put_new(&*self.folder, &name, &bytes)?;
             self.histories.files.insert(name.clone(), bytes.len() as u64);
-            if self.source() == Source::Beside {
+            if self.source() == EpochSource::Beside {
                 self.keep(&name, &bytes)?;
             }
             if let Some(file) = entry.table.get_mut(extent as usize) {
@@ -296,22 +297,22 @@ impl Line {
         Ok(EpochId { session: self.session, number: self.attempts })
     }
 
-    fn draft(&self) -> Entry {
+    fn draft(&self) -> Epoch {
         match &self.on {
             Some(on) => on.entry.after(on.digest),
-            None => Entry::first(self.shape.extents() as usize),
+            None => Epoch::first(self.shape.extents() as usize),
         }
     }
 
     /// Seals an entry all of whose files are in the folder, decides it, and stands on it.
-    fn decide(&mut self, id: EpochId, mut entry: Entry) -> Result<Opened> {
+    fn decide(&mut self, id: EpochId, mut entry: Epoch) -> Result<OpenedEpoch> {
         let (act, date) = (self.base.act + 1, self.environment.clock.date());
         entry.made(id, (self.base.computer, act), date);
         let (bytes, digest) = entry.seal(&mut self.vault)?;
         self.heal(&entry)?;
         self.stuck = true;
         self.beside.put(&id.entry(), &bytes, PutMode::Replace)?;
-        let opened = Opened { entry, digest };
+        let opened = OpenedEpoch { entry, digest };
         self.complete(opened.clone())?;
         self.histories.files.insert(id.entry(), bytes.len() as u64);
         self.histories.entries.insert(id, opened.clone());
@@ -322,7 +323,7 @@ impl Line {
     ///
     /// # Errors
     /// Those of the stores.
-    pub(super) fn announce(&mut self, mut entry: Entry) -> Result<()> {
+    pub(super) fn announce(&mut self, mut entry: Epoch) -> Result<()> {
         let id = self.next()?;
         self.base.act += 1;
         self.base.write(&*self.beside)?;

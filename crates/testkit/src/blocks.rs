@@ -1,7 +1,7 @@
 //! A block space in memory for tests: atomic commits, crashes, spontaneous commits.
 
-use crate::{BlockSpace, Error, ROOT_BYTES, Result};
 use oblivio_engine::{Action, BlockAnswer, BlockOp};
+use oblivio_volume::{BlockSpace, Error, ROOT_BYTES, Result};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -204,7 +204,7 @@ struct Mounted {
 }
 
 impl BlockSpace for Mounted {
-    crate::lacks!(padding, idling, ending, readers);
+    oblivio_volume::lacks!(padding, idling, ending, readers);
 
     fn block_bytes(&self) -> usize {
         self.volume.disk().block_bytes
@@ -246,7 +246,7 @@ impl BlockSpace for Mounted {
     }
 
     fn erase(&mut self, ids: &[u64]) -> Result<()> {
-        self.defer(crate::block::removals(ids))
+        self.defer(oblivio_volume::block::removals(ids))
     }
 
     fn erases_cheaply(&self) -> bool {

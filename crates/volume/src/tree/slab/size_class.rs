@@ -41,7 +41,7 @@ impl Interval {
 }
 
 /// Slots for buckets of one length.
-pub(super) struct Shelf {
+pub(super) struct SizeClass {
     /// The object that holds them.
     pub object: &'static str,
     /// Bytes of a bucket.
@@ -67,7 +67,7 @@ pub(super) struct Shelf {
     owed: u64,
 }
 
-impl Shelf {
+impl SizeClass {
     /// No slots, for buckets of `bucket_bytes`, each at a multiple of `align`.
     pub fn new(object: &'static str, bucket_bytes: usize, align: usize) -> Self {
         Self {

@@ -5,7 +5,7 @@ use crate::inner::Inner;
 
 use crate::error::Failure;
 use crate::presence;
-use oblivio_store::share::{Number, Seq, Session};
+use oblivio_store::share::{AskNumber, ClientSession, Number};
 use std::time::{Duration, Instant};
 
 /// The most asks of one call.
@@ -80,7 +80,7 @@ pub fn receive(inner: &Inner) {
             }
         };
         drop(state);
-        let came = inner.share.answers(Session(session.0), Seq(seq.0), LISTEN);
+        let came = inner.share.answers(ClientSession(session.0), AskNumber(seq.0), LISTEN);
         match came {
             Ok(answers) => {
                 let mut state = inner.state();

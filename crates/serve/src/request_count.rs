@@ -2,7 +2,7 @@
 //! stalled one.
 
 use crate::queue::Pulse;
-use oblivio_store::{Answer, Call, Layer, Objects, Result};
+use oblivio_store::{Layer, Objects, Result, StoreAnswer, StoreCall};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -25,10 +25,10 @@ impl<S: Objects + ?Sized> Layer for PulseStore<S> {
         &self.inner
     }
 
-    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
         let answer = call.on(&*self.inner)?;
         // A full disk reports its free space too: no sign of life.
-        if !matches!(call, Call::FreeBytes | Call::Lock | Call::Hint(_)) {
+        if !matches!(call, StoreCall::FreeBytes | StoreCall::Lock | StoreCall::Hint(_)) {
             self.pulse.fetch_add(1, Ordering::Relaxed);
         }
         Ok(answer)

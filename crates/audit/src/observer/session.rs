@@ -2,18 +2,18 @@
 
 use super::places::is_slab;
 use super::states::pair_of;
-use super::{Observer, Seen, WINDOWS};
-use crate::record::{Act, Call, Session, VolumeLine};
+use super::{ObservedSession, Observer, WINDOWS};
+use crate::record::{RecordedAct, RecordedCall, RecordedSession, VolumeLine};
 use crate::schedule::Model;
 
 /// The engine whose adversary sees no reads.
 const SEQUENTIAL: &str = "sequential";
 
 impl Observer {
-    pub(super) fn begin_session(&mut self, session: &Session) {
+    pub(super) fn begin_session(&mut self, session: &RecordedSession) {
         self.end_session();
         self.under_way = true;
-        self.now = Seen { session: session.clone(), ..Seen::default() };
+        self.now = ObservedSession { session: session.clone(), ..ObservedSession::default() };
         self.model = Model::default();
         self.window = Default::default();
         self.journal.begin();
@@ -55,13 +55,13 @@ impl Observer {
         self.now.volume = volume.clone();
     }
 
-    pub(super) fn take_call(&mut self, call: &Call) {
+    pub(super) fn take_call(&mut self, call: &RecordedCall) {
         if self.now.volume.engine == SEQUENTIAL {
             let wrong = self.sequential.take(call);
             self.sight.odd.sequential.look(wrong);
         }
         let buckets = call.ranges().next().is_some_and(|(object, ..)| is_slab(object));
-        if !(buckets && matches!(call.act, Act::Read | Act::Write)) {
+        if !(buckets && matches!(call.act, RecordedAct::Read | RecordedAct::Write)) {
             let line = |(object, offset, len): (&str, u64, u64)| {
                 (call.act, object.to_owned(), offset, len)
             };
@@ -74,18 +74,19 @@ impl Observer {
         }
     }
 
-    fn take_tree_call(&mut self, call: &Call) {
-        if call.act == Act::Read && call.ranges().next().is_some_and(|(object, ..)| is_slab(object))
+    fn take_tree_call(&mut self, call: &RecordedCall) {
+        if call.act == RecordedAct::Read
+            && call.ranges().next().is_some_and(|(object, ..)| is_slab(object))
         {
             self.window.calls.push(self.window.reads.len());
         }
         match call.act {
-            Act::Sync => self.take_sync(call),
-            Act::MayRoundUp => {
+            RecordedAct::Sync => self.take_sync(call),
+            RecordedAct::MayRoundUp => {
                 call.ranges().for_each(|(object, _, len)| self.places.round_up(object, len));
             }
-            Act::MayKeep => self.take_hint(call),
-            Act::Lock | Act::Free | Act::List | Act::Len => {}
+            RecordedAct::MayKeep => self.take_hint(call),
+            RecordedAct::Lock | RecordedAct::Free | RecordedAct::List | RecordedAct::Len => {}
             _ => {
                 for (object, offset, len) in call.ranges() {
                     let wrong = self.take_range(call.act, object, offset, len);
@@ -96,55 +97,64 @@ impl Observer {
     }
 
     /// The fault of a call outside buckets, records and states, which have their own tests.
-    fn take_range(&mut self, act: Act, object: &str, offset: u64, len: u64) -> Option<String> {
+    fn take_range(
+        &mut self,
+        act: RecordedAct,
+        object: &str,
+        offset: u64,
+        len: u64,
+    ) -> Option<String> {
         match (object, act) {
-            (object, Act::Read) if is_slab(object) => {
+            (object, RecordedAct::Read) if is_slab(object) => {
                 self.window.announced |= self.journal.is_durable() && self.journal.waits();
                 self.window.reads.push((object.into(), offset, len));
                 None
             }
-            (object, Act::Write) if is_slab(object) => {
+            (object, RecordedAct::Write) if is_slab(object) => {
                 self.window.writes.push((object.into(), offset, len));
                 None
             }
             // Before the table is known, everything beyond it is cut off.
-            (object, Act::Truncate) if is_slab(object) => self.places.cut(object, len),
-            (object, Act::Discard) if is_slab(object) => self.places.discard(object, offset, len),
-            ("journal", Act::Write) => {
+            (object, RecordedAct::Truncate) if is_slab(object) => self.places.cut(object, len),
+            (object, RecordedAct::Discard) if is_slab(object) => {
+                self.places.discard(object, offset, len)
+            }
+            ("journal", RecordedAct::Write) => {
                 self.journal.wrote(offset, len);
                 None
             }
-            ("journal", Act::Truncate) => {
+            ("journal", RecordedAct::Truncate) => {
                 self.journal.cut(len);
                 None
             }
-            ("journal", Act::Read) => {
+            ("journal", RecordedAct::Read) => {
                 self.journal_read = true;
                 self.late(act, object)
             }
-            ("commit", Act::Write) => {
+            ("commit", RecordedAct::Write) => {
                 let wrong = self.states.wrote_commit(offset, len);
                 self.sight.odd.states.look(wrong);
                 None
             }
-            ("commit", Act::Read) | ("header", Act::Read | Act::Put | Act::Write) => {
+            ("commit", RecordedAct::Read)
+            | ("header", RecordedAct::Read | RecordedAct::Put | RecordedAct::Write) => {
                 if object == "header" { None } else { self.late(act, object) }
             }
-            (object, Act::Read) if pair_of(object).is_some() => {
+            (object, RecordedAct::Read) if pair_of(object).is_some() => {
                 pair_of(object).into_iter().for_each(|pair| self.states.read(pair, len));
                 self.late(act, object)
             }
-            (object, Act::Write) if pair_of(object).is_some() => {
+            (object, RecordedAct::Write) if pair_of(object).is_some() => {
                 self.take_state(object, offset, len);
                 None
             }
-            (_, Act::Allocate | Act::Delete) => None,
+            (_, RecordedAct::Allocate | RecordedAct::Delete) => None,
             _ => Some(format!("{act:?} of {object:?} at {offset}, {len} bytes")),
         }
     }
 
     /// Checks that the objects read at the start of a session are read at no other time.
-    fn late(&self, act: Act, object: &str) -> Option<String> {
+    fn late(&self, act: RecordedAct, object: &str) -> Option<String> {
         let early = !self.settled && self.now.trace.requests.len() <= self.now.replayed.max(1);
         (!early).then(|| format!("{act:?} of {object:?} in the middle of a session"))
     }
@@ -156,7 +166,7 @@ impl Observer {
         self.sight.odd.states.look(wrong);
     }
 
-    fn take_sync(&mut self, call: &Call) {
+    fn take_sync(&mut self, call: &RecordedCall) {
         for (object, ..) in call.ranges() {
             match object {
                 "journal" => self.journal.synced(),
@@ -181,7 +191,7 @@ impl Observer {
     }
 
     /// Checks that the bytes to keep follow from the distance to the next commit.
-    fn take_hint(&mut self, call: &Call) {
+    fn take_hint(&mut self, call: &RecordedCall) {
         let Some((_, _, bytes)) = call.ranges().next().filter(|_| self.begun) else { return };
         let begun = self.committed_turn.unwrap_or(0);
         let interval = self.model.rule().flush_at.saturating_sub(begun);
