@@ -1,12 +1,11 @@
 //! Files of a shared volume, as those of any other volume.
 
+use super::failure::error;
 use super::session::{environment, make_root};
 use crate::walk::{OpenId, ReadFiles, WriteFiles};
 use oblivio_client::files::ClientFiles;
 use oblivio_client::{Client, disk};
-use oblivio_privatefs::{
-    Error as FsError, FsOptions, NodeAttr, Owner, PrivateFs, ROOT, Result as FsResult, number,
-};
+use oblivio_privatefs::{FsOptions, NodeAttr, Owner, PrivateFs, ROOT, Result as FsResult, number};
 use oblivio_volume::fs::{Attr, DirEntry, FileKind, Ino, NewNode, ROOT_INO, RenameMode, SetAttr};
 use oblivio_volume::{Error, Result as VolumeResult};
 use std::collections::HashMap;
@@ -250,27 +249,5 @@ impl WriteFiles for SharedFiles {
 
     fn among_others(&self) -> Option<&str> {
         Some(&self.session)
-    }
-}
-
-/// What a failure is to a command; `name` is that of the file, or empty.
-pub(super) fn error(error: FsError, name: &[u8]) -> Error {
-    let shown = || String::from_utf8_lossy(name).into_owned();
-    match error {
-        FsError::NotFound | FsError::Stale => Error::NotFound(shown()),
-        FsError::Exists => Error::Exists(shown()),
-        FsError::NotADirectory => Error::NotADirectory(shown()),
-        FsError::IsADirectory => Error::IsADirectory(shown()),
-        FsError::NotEmpty => Error::NotEmpty(shown()),
-        FsError::NameTooLong => Error::NameTooLong(shown()),
-        FsError::TooManyLinks => Error::TooManyLinks(shown()),
-        FsError::TooLarge => Error::TooLarge(error.to_string()),
-        FsError::Full(_) => Error::Full(error.to_string()),
-        FsError::Damaged(what) => Error::Tampered(what.into()),
-        FsError::Below(below) => match below.downcast::<Error>() {
-            Ok(error) => *error,
-            Err(other) => Error::Invalid(other.to_string()),
-        },
-        other => Error::Invalid(other.to_string()),
     }
 }

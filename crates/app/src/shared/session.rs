@@ -1,6 +1,6 @@
 //! The line to a shared volume, and a session with it.
 
-use super::files::error;
+use super::failure::error;
 use super::token::{self, TokenError};
 use crate::silence::WatchedShare;
 use oblivio_client::files::ClientFiles;
