@@ -6,9 +6,9 @@
 //! other threads run while the storage is waited for. It must not know how a volume works, nor
 //! decide anything: a choice of its own would be one that Rust programs do not have.
 //!
-//! Its types: `Volume`, `File` and `Disk` are those of the library, in a `Closable` that may be closed
-//! while other threads use it. `How` and `What` are the options of opening and making. `error` has
-//! the class of each error of the library.
+//! Its types: `Volume`, `File` and `Disk` are those of the library, in a `Closable` that may be
+//! closed while other threads use it. `How` and `What` are the options of opening and making.
+//! `error` has the class of each error of the library.
 
 mod disk;
 mod error;

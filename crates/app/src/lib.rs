@@ -15,7 +15,7 @@
 //! | [`walk::ReadFiles`], [`walk::WriteFiles`] | the files of a volume of any kind |
 //! | [`Remembered`] | what this computer knows of a volume, so that an older one is refused |
 //! | [`BesideFolder`] | its own files of a volume in a folder that a sync client copies |
-//! | [`moving::Files`], [`moving::ObjectCopy`] | a volume that moves, by its files or its objects |
+//! | [`moving::FilesCopy`], [`moving::ObjectCopy`] | a volume that moves, by either |
 //! | `shared::SharedFiles` | the files of a shared volume, as those of any other |
 //! | `remotes::RemoteError` | why something about the user's remotes could not be done |
 //!

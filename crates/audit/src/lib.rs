@@ -1,10 +1,10 @@
 //! Judges an adversary's view of a tree ORAM, and draws it.
 //!
-//! Data in, verdict out. A [`record`] holds every call of a store. [`observer`] makes a [`Trace`] of
-//! it, the storage's view, and checks each call against the public rule. [`audit`] asks whether any
-//! workload at all could have made it. [`compare`] asks whether two workloads of equal length can
-//! be distinguished. Every test states a p-value. The whole audit raises a false alarm with at most
-//! the probability in [`Options::false_alarm_rate`], split over its tests by Bonferroni's
+//! Data in, verdict out. A [`record`] holds every call of a store. [`observer`] makes a [`Trace`]
+//! of it, the storage's view, and checks each call against the public rule. [`audit`] asks whether
+//! any workload at all could have made it. [`compare`] asks whether two workloads of equal length
+//! can be distinguished. Every test states a p-value. The whole audit raises a false alarm with at
+//! most the probability in [`AuditOptions::false_alarm_rate`], split over its tests by Bonferroni's
 //! inequality.
 //!
 //! **Timing is not judged.** The times of requests, and the gaps between them, are not part of a
@@ -21,10 +21,10 @@
 //!
 //! | type | what it is |
 //! |---|---|
-//! | `record::Call`, `record::Line` | what a store saw, call by call |
-//! | `Trace`, `Request`, `Rule` | the storage's view of it, and what it must follow |
-//! | `Options`, `Expected` | how sure a verdict is, and what the traces should be |
-//! | `Report`, `Finding`, `Verdict`, `Power` | what was tested and found, and what could be |
+//! | `record::RecordedCall`, `record::RecordLine` | what a store saw, call by call |
+//! | `Trace`, `TraceRequest`, `TraceRule` | the storage's view of it, and what it must follow |
+//! | `AuditOptions`, `Expected` | how sure a verdict is, and what the traces should be |
+//! | `Report`, `Finding`, `AuditVerdict`, `Power` | what was tested and found, and what could be |
 //! | `planted::Case` | what the tests are tested with |
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 

@@ -62,7 +62,7 @@ pub struct Finding {
     /// Whether the p-value is above this test's share of the false-alarm rate.
     pub passed: bool,
     /// Whether there was enough data. An unjudged test counts as passed, but an audit whose first
-    /// test is unjudged is no [`Verdict::Pass`].
+    /// test is unjudged is no [`AuditVerdict::Pass`].
     pub judged: bool,
     /// A description of the comparison.
     pub explanation: String,
@@ -173,7 +173,7 @@ impl Report {
         Report { findings, verdict, false_alarm_rate, requests, accesses, power: Vec::new() }
     }
 
-    /// Whether the verdict is [`Verdict::Pass`].
+    /// Whether the verdict is [`AuditVerdict::Pass`].
     pub fn passed(&self) -> bool {
         self.verdict == AuditVerdict::Pass
     }

@@ -160,7 +160,7 @@ pub struct TraceRequest {
     /// Bytes written.
     #[serde(default)]
     pub bytes_written: u64,
-    /// With [`Kind::Rule`], the rule.
+    /// With [`RequestKind::Rule`], the rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<TraceRule>,
 }

@@ -14,9 +14,9 @@
 //! |---|---|
 //! | `args::Cli`, `args::Command` | the whole command line |
 //! | `args::OpenArgs` | the options of every command that opens a volume |
-//! | `open::Session` | an open file system, and what reports it to `oblivio watch` |
+//! | `open::OpenSession` | an open file system, and what reports it to `oblivio watch` |
 //! | `files::Looked`, `files::Changed` | the files of a volume of any kind, for a command |
-//! | `inside::TargetName`, `inside::Destination` | where something goes inside a volume, as with `cp` |
+//! | `inside::TargetName`, `inside::Destination` | where something goes in a volume, as with `cp` |
 //! | `committer::Committer` | commits during a long command |
 //! | `exit::Code` | the exit codes: one for each thing that a script may act on |
 #![allow(clippy::disallowed_methods, reason = "a program reads clocks, starts threads and waits")]

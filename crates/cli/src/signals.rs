@@ -44,11 +44,11 @@ pub fn forward(mut signals: Signals, tell: impl Fn() + Send + 'static) -> io::Re
     thread::Builder::new().name("signals".into()).spawn(told).map(drop)
 }
 
-/// While this lives, signals wait for [`Asking::heard`].
+/// While this lives, signals wait for [`SignalsWait::heard`].
 pub struct SignalsWait(Signals);
 
-/// From now on, until the value is dropped, [`Asking::heard`] reports signals. Signals that this
-/// process was started to ignore stay ignored.
+/// From now on, until the value is dropped, [`SignalsWait::heard`] reports signals. Signals that
+/// this process was started to ignore stay ignored.
 ///
 /// # Errors
 /// Those of the system.

@@ -29,8 +29,8 @@ type Run = fn(&Inner);
 
 /// A shared volume, for as many threads as there are.
 ///
-/// Whatever the server does, each call ends: after [`Options::timeout`] it fails, and its asks may
-/// be carried out later or not.
+/// Whatever the server does, each call ends: after [`ClientOptions::timeout`] it fails, and its
+/// asks may be carried out later or not.
 pub struct Client {
     inner: Arc<Inner>,
     /// A thread that has ended drops its sender.
@@ -217,7 +217,7 @@ impl Client {
     }
 
     /// What others changed since the last call, for caches; none if anything may have changed.
-    /// Only of a client that hears [`Options::notices`].
+    /// Only of a client that hears [`ClientOptions::notices`].
     #[must_use]
     pub fn changed(&self) -> Option<Vec<Change>> {
         self.inner.state().take_changes(Instant::now())

@@ -20,7 +20,8 @@ fn below(error: oblivio_volume::Error) -> fs::Error {
 }
 
 impl ClientFiles {
-    /// The transactions of a client, which should hear of changes ([`crate::Options::notices`]).
+    /// The transactions of a client, which should hear of changes
+    /// ([`crate::ClientOptions::notices`]).
     ///
     /// # Errors
     /// Those of the line.

@@ -19,9 +19,9 @@
 //! | type | what it is |
 //! |---|---|
 //! | `NewShared`, `Keyed` | a volume to make, and one with its key |
-//! | `Client`, `Options` | a session with a volume, and how it behaves |
-//! | `Known`, `FileKnown`, `Unremembered` | the newest state that this computer saw |
-//! | `files::Files` | the transactions of the file system for several writers |
+//! | `Client`, `ClientOptions` | a session with a volume, and how it behaves |
+//! | `HeadKeeper`, `FileKnown`, `Unremembered` | the newest state that this computer saw |
+//! | `files::ClientFiles` | the transactions of the file system for several writers |
 //! | `disk::SharedDisk`, `disk::Claim` | a disk, and who wants to have it |
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 #![allow(clippy::disallowed_methods, reason = "a client starts threads, reads clocks and waits")]

@@ -10,8 +10,8 @@
 //! requests, all of them at once up to a fixed limit; an object is sent in one request, under no
 //! name twice with different bytes; and nothing says who asks, but the agent `oblivio`.
 //!
-//! - [`Url`] says where a store is, [`Remotes`] what the user calls it, [`Secret`] and [`Ambient`]
-//!   what opens it. No library reads the environment: the program hands it over.
+//! - [`Url`] says where a store is, [`Remotes`] what the user calls it, [`StoreSecret`] and
+//!   [`Ambient`] what opens it. No library reads the environment: the program hands it over.
 //! - [`Remotes::add`] writes the user's file of remotes, [`LogOn`] gets the first tokens of an
 //!   account.
 //! - [`open`] makes the store, [`probe()`] finds out what the service really does.
@@ -23,10 +23,10 @@
 //! | type | what it is |
 //! |---|---|
 //! | `OnlineStore`, `Runtime` | a store at a service, and the threads of all of them |
-//! | `Url`, `Place`, `Service` | where it is, as text and as parts |
-//! | `Remotes`, `Remote`, `Secret` | what the user calls it, and what opens it |
+//! | `Url`, `OnlinePlace`, `Service` | where it is, as text and as parts |
+//! | `Remotes`, `Remote`, `StoreSecret` | what the user calls it, and what opens it |
 //! | `LogOn` | the first tokens of an account |
-//! | `Verdict` | what a trial found out about the service |
+//! | `ProbeVerdict` | what a trial found out about the service |
 //!
 //! # Features
 //!

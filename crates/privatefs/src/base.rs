@@ -8,7 +8,7 @@ use crate::types::Timestamp;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Notices beyond this become [`Notice::Everything`].
+/// Notices beyond this become [`CacheNotice::Everything`].
 const MOST_NOTICES: usize = 1 << 14;
 
 /// Time and chance, from outside.

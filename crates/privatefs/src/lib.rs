@@ -25,7 +25,7 @@
 //!
 //! | type | what it is |
 //! |---|---|
-//! | `PrivateFs`, `Options`, `Environment` | a client's file system, how it works, its time |
+//! | `PrivateFs`, `FsOptions`, `ClientEnvironment` | a client of it, its options, its time |
 //! | `Transactions`, `Ask`, `Answer`, `Compare` | what it stands on |
 //! | `Owner`, `Attr`, `Error` | a file's number, what is known of it, why something was refused |
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]

@@ -9,9 +9,9 @@
 //!
 //! | type | what it is |
 //! |---|---|
-//! | `mount::Options`, `mount::Mounted` | how a volume is mounted, and a mount that runs |
-//! | `nbd::Options`, `nbd::Listener`, `nbd::TlsConfig` | a disk over NBD, and its clients |
-//! | `privatefs::Options`, `privatefs::Mounted` | the mount of a shared volume |
+//! | `mount::MountOptions`, `mount::Mounted` | how a volume is mounted, and a mount that runs |
+//! | `nbd::DiskOptions`, `nbd::Listener`, `nbd::TlsConfig` | a disk over NBD, and its clients |
+//! | `privatefs::SharedMountOptions`, `privatefs::SharedMount` | the mount of a shared volume |
 //! | `watch::Publisher` | what the live page hears of a volume |
 //! | `Pulse` | a sign of life of a slow volume |
 //! | `Error` | what happened; what to do about it is the program's to say |

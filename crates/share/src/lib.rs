@@ -10,10 +10,10 @@
 //!
 //! | type | what it is |
 //! |---|---|
-//! | `Server`, `Ending` | a server at work, and its orderly end |
-//! | `Wish`, `Granted`, `Device` | what an administrator wants and gets, and who is admitted |
-//! | `Address`, `Token` | where a volume is, and what admits a computer to it |
-//! | `RemoteShare`, `Patience` | the line to a volume, and how long it is waited for |
+//! | `Server`, `ServerEnding` | a server at work, and its orderly end |
+//! | `AdminRequest`, `Granted`, `KnownDevice` | a wish, its answer, and who is in |
+//! | `ShareAddress`, `Token` | where a volume is, and what admits a computer to it |
+//! | `RemoteShare`, `LinePatience` | the line to a volume, and how long it is waited for |
 //! | `Error` | why a server did not start, or refused |
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 #![allow(clippy::disallowed_methods, reason = "a server reads clocks, starts threads and waits")]

@@ -63,7 +63,8 @@ pub trait Objects: Held {
     }
     /// Deletes objects. A missing one is no error.
     fn delete(&self, objects: &[&str]) -> Result<()>;
-    /// Answers a call that is a value: [`Call::on_objects`], and [`Call::on_store`] by a [`Store`].
+    /// Answers a call that is a value: [`StoreCall::on_objects`], and [`StoreCall::on_store`] by a
+    /// [`Store`].
     fn answer(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer>;
 }
 
@@ -174,14 +175,14 @@ impl Eq for Guard {}
 pub enum PutMode {
     /// Replace it atomically.
     Replace,
-    /// Fail with [`StoreError::Exists`](crate::StoreError::Exists).
+    /// Fail with [`StoreError::Exists`].
     IfAbsent,
 }
 
 /// Who may write.
 pub trait Lease: Send + Sync {
     /// Takes the exclusive right to write, until the store is dropped.
-    /// [`StoreError::Busy`](crate::StoreError::Busy) when another process has it.
+    /// [`StoreError::Busy`] when another process has it.
     fn lock(&self) -> Result<()>;
 }
 

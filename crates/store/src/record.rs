@@ -87,8 +87,8 @@ pub struct StoreEvent {
     pub object: Arc<str>,
     /// The start of a range; 0 if there is none.
     pub offset: u64,
-    /// The bytes read, written, put, discarded, expected or kept; the length for [`Op::Truncate`]
-    /// and [`Op::Allocate`]; the alignment for rounding up; else 0.
+    /// The bytes read, written, put, discarded, expected or kept; the length for
+    /// [`CallKind::Truncate`] and [`CallKind::Allocate`]; the alignment for rounding up; else 0.
     pub len: u64,
     /// The time of the call in nanoseconds, if the recorder has a clock.
     pub time: Option<u64>,

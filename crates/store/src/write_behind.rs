@@ -26,8 +26,8 @@ use std::time::Duration;
 /// Bytes kept without throttling. With more of them, a final sync waits longer.
 const MOST: usize = 4 << 20;
 /// The throttle above `MOST`: a write waits longer per byte the more is kept, up to this, 12 ms per
-/// MiB, at the limit ([`Behind::may_keep`]). So several writes wait a little each. Otherwise one
-/// would wait for a stalled disk, or for everything that it writes.
+/// MiB, at the limit ([`WriteBehind::may_keep`]). So several writes wait a little each. Otherwise
+/// one would wait for a stalled disk, or for everything that it writes.
 const PACE: Duration = Duration::from_nanos(12);
 
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! What the house looks like, as tests: which crate may use which, circles of modules, who names an
-//! engine, how much a struct shows and does, names of public types, lengths of files and functions, and the words of comments and
-//! documents.
+//! engine, how much a struct shows and does, names of public types, lengths of files and functions,
+//! and the words of comments and documents.
 //!
 //! A finding says what to do about it. [`limits`] holds the numbers; some are where the house
 //! stands today, and only go down.

@@ -1,7 +1,7 @@
 //! Names of public types: one name is one thing in all that ships. And how much one type does.
 
 use crate::finding::Finding;
-use crate::limits::{MANY_METHODS, METHODS, SHARED_NAMES, SHARED_NAMES_AT_MOST};
+use crate::limits::{DUTIES, MANY_METHODS, METHODS, SHARED_NAMES, SHARED_NAMES_AT_MOST};
 use crate::source::Source;
 use std::collections::{BTreeMap, BTreeSet};
 use syn::{Attribute, Ident, Item, Type, Visibility};
@@ -25,6 +25,7 @@ pub(crate) fn findings(sources: &[Source]) -> Vec<Finding> {
     }
     let mut findings = house.shared_names();
     findings.extend(house.many_methods());
+    findings.extend(house.duties());
     findings
 }
 
@@ -32,6 +33,8 @@ pub(crate) fn findings(sources: &[Source]) -> Vec<Finding> {
 struct House<'a> {
     /// The files of each public type's name.
     types: BTreeMap<String, BTreeSet<&'a str>>,
+    /// How often each name of [`DUTIES`] is a type, shown or not.
+    duties: BTreeMap<&'static str, usize>,
     /// The methods of each type of a crate, those of traits left out.
     methods: BTreeMap<(&'a str, String), usize>,
 }
@@ -60,7 +63,13 @@ impl<'a> House<'a> {
     }
 
     fn see(&mut self, path: &'a str, visibility: &Visibility, ident: &Ident, attrs: &[Attribute]) {
-        if matches!(visibility, Visibility::Public(_)) && !is_for_tests(attrs) {
+        if is_for_tests(attrs) {
+            return;
+        }
+        if let Some((duty, _)) = DUTIES.iter().find(|(duty, _)| ident == duty) {
+            *self.duties.entry(duty).or_default() += 1;
+        }
+        if matches!(visibility, Visibility::Public(_)) {
             self.types.entry(ident.to_string()).or_default().insert(path);
         }
     }
@@ -83,6 +92,19 @@ impl<'a> House<'a> {
             });
         }
         findings
+    }
+
+    /// In a house without any of them there is nothing to count.
+    fn duties(&self) -> Vec<Finding> {
+        let wrong = DUTIES.iter().filter(|_| !self.duties.is_empty()).filter_map(|(name, what)| {
+            let times = self.duties.get(name).copied().unwrap_or(0);
+            (times != 1).then(|| Finding {
+                at: "crates/tidy/src/limits.rs".into(),
+                what: format!("{what} is {times} types of the name {name}"),
+                advice: "One duty, one place: widen the type that does it.",
+            })
+        });
+        wrong.collect()
     }
 
     fn many_methods(&self) -> Vec<Finding> {

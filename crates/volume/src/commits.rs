@@ -83,7 +83,7 @@ impl Commits {
         self.bytes.saturating_add(more) <= self.most_bytes
     }
 
-    /// Whether so much waits that a commit is due at any time.
+    /// Whether enough waits that a commit is due at any time.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.bytes >= self.most_bytes

@@ -51,7 +51,7 @@ pub struct Creation<'a> {
 pub struct Making {
     /// The objects beside the header, if their lengths never change.
     pub fixed_objects: fn(&NewOptions) -> Result<Option<FixedObjects>>,
-    /// What a volume costs; if it grows, once so many bytes are in it, or as many as it may hold.
+    /// What a volume costs; if it grows, once these bytes are in it, or as many as it may hold.
     pub cost: fn(&NewOptions, u64) -> Result<Cost>,
     /// Makes it and opens it.
     pub create: fn(&NewOptions, Creation<'_>) -> Result<Box<dyn EngineVolume>>,

@@ -29,7 +29,7 @@ impl Volume {
     /// Creates a volume for a store that sees every read and every write, and opens it.
     ///
     /// # Errors
-    /// As [`TreeVolume::create`].
+    /// As `TreeVolume::create`.
     pub fn create(
         store: Arc<dyn Store>,
         passphrase: &Passphrase,

@@ -24,7 +24,7 @@ pub enum Fact {
     Texts(Vec<String>),
 }
 
-/// Who is told a sentence.
+/// Whom a sentence is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Audience {
     All,

@@ -1,9 +1,9 @@
 //! The calls of a store, one by one, with the volume's statements about them; and the text form.
 //!
 //! This is the material of an audit. The calls are recorded at the store, so they are an
-//! adversary's view. The volume's statements ([`Line::Said`]) are the public rule of its reads and
-//! writes, and the paths that it claims to have shown. [`crate::sight`] compares the two, and so
-//! detects a volume whose statements are false.
+//! adversary's view. The volume's statements ([`RecordLine::Said`]) are the public rule of its
+//! reads and writes, and the paths that it claims to have shown. [`crate::observer`] compares the
+//! two, and so detects a volume whose statements are false.
 
 mod text;
 

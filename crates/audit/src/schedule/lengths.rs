@@ -1,8 +1,12 @@
-//! The length of each stored bucket: as many slots as its level had at its last write.
+//! The length of each stored bucket: as many slots as its level had at its last write. And that of
+//! records.
 
 use super::stored::Stored;
+use crate::observer::size_class;
 use crate::trace::TraceRule;
 
+/// The least bytes of a record of written bytes.
+const LEAST_RECORD: u64 = 20 << 10;
 /// The most slots that a bucket can lack.
 const MOST: usize = 3;
 
@@ -59,4 +63,15 @@ impl Lengths {
     pub(super) fn cut(&mut self, end: u64) {
         self.0.iter_mut().for_each(|lacking| lacking.cut(end));
     }
+}
+
+/// The heap index after the last bucket of a tree.
+pub(super) fn end_of(depth: u32) -> u64 {
+    2u64.checked_shl(depth).filter(|&end| end > 0).unwrap_or(u64::MAX)
+}
+
+/// Whether a record of written bytes may have this length: whole pages, then eighths of a power of
+/// two.
+pub(super) fn is_size_class(bytes: u64) -> bool {
+    bytes >= LEAST_RECORD && size_class(bytes) == bytes
 }

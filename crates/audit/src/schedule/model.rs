@@ -5,16 +5,13 @@
 //! the commit; the commit writes the rest. While the tree loses a level, a scheduled path drops its
 //! leaf bucket; while leaves lose slots, it writes it with fewer. Nothing is estimated.
 
-use super::lengths::Lengths;
+use super::lengths::{Lengths, end_of, is_size_class};
 use super::stored::Stored;
-use crate::observer::size_class;
 use crate::trace::{RequestKind, TraceRequest, TraceRule};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Scheduled paths that follow each batch while the tree shrinks.
 const SWEEP_BATCH: u64 = 2;
-/// The least bytes of a record of written bytes.
-const LEAST_RECORD: u64 = 20 << 10;
 /// The most overhead beyond the buckets' own bytes: one part in this many.
 const INEXACT: u64 = 16;
 /// Bytes of one partial flush ahead of a commit.
@@ -439,17 +436,6 @@ fn next_turn(bucket: u64, now: u64) -> u64 {
     let period = 1u64 << level;
     let phase = (bucket - period).reverse_bits().checked_shr(64 - level).unwrap_or(0);
     now.saturating_add(phase.wrapping_sub(now) & (period - 1))
-}
-
-/// Whether a record of written bytes may have this length: whole pages, then eighths of a power of
-/// two.
-fn is_size_class(bytes: u64) -> bool {
-    bytes >= LEAST_RECORD && size_class(bytes) == bytes
-}
-
-/// The heap index after the last bucket of a tree.
-fn end_of(depth: u32) -> u64 {
-    2u64.checked_shl(depth).filter(|&end| end > 0).unwrap_or(u64::MAX)
 }
 
 /// The buckets on the paths to these leaves.

@@ -1,7 +1,8 @@
 //! The kernel's line to a file system, for both of them.
 //!
-//! `decode` turns what the kernel asks into an [`Op`], which some [`Files`] carry out: the `mount`
-//! of a volume queues it for its one server, and `privatefs` answers on the thread that brought it.
+//! `decode` turns what the kernel asks into an [`Op`], which some [`KernelFiles`] carry out: the
+//! `mount` of a volume queues it for its one server, and `privatefs` answers on the thread that
+//! brought it.
 //! `answer` hands the outcome to the kernel. `convert` and `xattr` are what both say alike.
 
 mod answer;
@@ -23,7 +24,8 @@ pub use op::{
 };
 use std::os::fd::OwnedFd;
 
-/// Begins to speak with the kernel; running the session serves its requests, on so many threads.
+/// Begins to speak with the kernel; running the session serves its requests, on this number of
+/// threads.
 ///
 /// # Errors
 /// The kernel is of another kind.

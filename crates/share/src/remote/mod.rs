@@ -91,7 +91,7 @@ impl RemoteShare {
     }
 
     /// As [`Self::new`]; `dial` makes its connections, such as pairs of sockets whose other ends a
-    /// [`Door`](crate::Door) admits.
+    /// [`ServerDoor`](crate::ServerDoor) admits.
     ///
     /// # Errors
     /// As for [`Self::new`].

@@ -77,12 +77,12 @@ impl<K: Ord, T> Unacknowledged<K, T> {
         self.changed.notify_all();
     }
 
-    /// Its line ended: whoever waits makes the next one.
+    /// Its line ended: who waits makes the next one.
     pub fn lost(&self) {
         self.changed.notify_all();
     }
 
-    /// Why one with this key was refused, if one was. It is told once.
+    /// Why one with this key was refused, if one was. It is said once.
     pub fn refusal(&self, key: &K) -> Option<ShareError> {
         self.state().refused.remove(key)
     }

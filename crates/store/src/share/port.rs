@@ -31,8 +31,8 @@ pub trait Share: Send + Sync {
     /// See [`ShareError`](super::ShareError).
     fn call(&self, call: ShareCall<'_>) -> Result<ShareReply>;
 
-    /// The number by which the server knows this client's device: its [sessions](Session) begin
-    /// with it. A layer has that of what it stands on.
+    /// The number by which the server knows this client's device: its [sessions](ClientSession)
+    /// begin with it. A layer has that of what it stands on.
     fn device(&self) -> u16;
 
     /// The volume's parameters; none before somebody has made the volume.
@@ -91,7 +91,7 @@ pub trait Share: Send + Sync {
     }
 
     /// Adds a record to the history, or accepts it again if it is the same. Records are appended
-    /// in the order of their numbers, and become durable in that order. A `Tell` delivers its
+    /// in the order of their numbers, and become durable in that order. A `SealedTell` delivers its
     /// answers. An implementation on a network may return before the server has it: then
     /// [`Share::durable`] or [`Share::sums`] of the record has the error.
     fn append(&self, term: ScribeTerm, number: Number, entry: &HistoryEntry) -> Result<()> {

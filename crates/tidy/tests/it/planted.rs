@@ -78,9 +78,14 @@ fn a_long_file_and_a_long_function() {
 #[test]
 fn an_engine_that_the_command_names() {
     let text = "use oblivio_volume::tree::TreeVolume;\n";
-    one(&found("crates/cli/src/a.rs", text), "an engine is named: TreeVolume");
-    assert!(found("crates/cli/src/engines/tree.rs", text).is_empty(), "its own folder may");
-    assert!(found("crates/volume/src/registry.rs", text).is_empty(), "the registry may");
+    let registry = "static ENGINES: &[&EngineEntry] = &[&tree::ENGINE];\n";
+    let with_registry = |path: &str| {
+        findings(&[Source::new(path, text), Source::new("crates/volume/src/registry.rs", registry)])
+    };
+    one(&with_registry("crates/cli/src/a.rs"), "an engine is named: TreeVolume");
+    assert!(with_registry("crates/cli/src/engines/tree.rs").is_empty(), "its own folder may");
+    assert!(with_registry("crates/volume/src/tree/a.rs").is_empty(), "its own folder may");
+    one(&found("crates/volume/src/registry.rs", text), "the list of engines is not found");
 }
 
 #[test]
@@ -120,6 +125,34 @@ fn long_sentences() {
     let middling = format!("It {} ends. ", "goes on ".repeat(10)).repeat(20);
     let findings = found("docs/new.md", &middling.replace(". ", ".\n"));
     one(&findings, "the median sentence has 22 words");
+}
+
+#[test]
+fn a_name_of_two_public_types() {
+    let two = |text: &str| {
+        findings(&[
+            Source::new("crates/new/src/a.rs", text),
+            Source::new("crates/newer/src/b.rs", text),
+        ])
+    };
+    one(&two("pub struct Shape;\n"), "the name Shape stands for 2 public types");
+    assert!(two("struct Shape;\n").is_empty(), "one that nobody sees may");
+    assert!(two("#[cfg(test)]\npub struct Shape;\n").is_empty(), "one of tests may");
+}
+
+#[test]
+fn a_type_with_too_many_methods() {
+    let methods: String = (0..41).map(|at| format!("    fn f{at}() {{}}\n")).collect();
+    one(&found("crates/new/src/a.rs", &format!("impl S {{\n{methods}}}\n")), "S has 41 methods");
+    let of_trait = format!("impl T for S {{\n{methods}}}\n");
+    assert!(found("crates/new/src/a.rs", &of_trait).is_empty(), "those of a trait are not counted");
+}
+
+#[test]
+fn a_second_latch() {
+    let latches = "pub(crate) struct Latch;\nmod b { struct Latch; }\n";
+    let found = found("crates/new/src/a.rs", latches);
+    assert!(found.iter().any(|it| it.to_string().contains("is 2 types of the name Latch")));
 }
 
 #[test]

@@ -51,7 +51,7 @@ where
         Ok(())
     }
 
-    /// Makes so many blocks addressable. They come in powers of two, so that the size of the
+    /// Makes this number of blocks addressable. They come in powers of two, so that the size of the
     /// position map reveals no more.
     pub(crate) fn grow_to(&mut self, blocks: u64) -> Result<()> {
         let blocks = blocks.next_power_of_two().min(self.addressable());

@@ -59,7 +59,7 @@ pub fn pick(
 /// Drops a history that was kept: what only it needs is deleted.
 ///
 /// # Errors
-/// As for [`resolution`].
+/// As for [`pick`].
 pub fn drop_history(
     store: Arc<dyn Objects>,
     passphrase: &Passphrase,

@@ -47,7 +47,7 @@ impl TreeVolume {
         self.noted(asked as usize, 0);
     }
 
-    /// Keeps room for entries in the next record, of up to so many bytes each. What is too long for
+    /// Keeps room for entries in the next record, of at most these bytes each. What is too long for
     /// a record is left to a commit.
     fn noted(&mut self, entries: usize, bytes: usize) {
         if self.waiting.unsynced.is_none() {

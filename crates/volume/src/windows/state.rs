@@ -67,7 +67,7 @@ pub(super) struct Commit {
 }
 
 impl Commit {
-    /// Bytes of one with so many sessions, parts and objects.
+    /// Bytes of one with these numbers of sessions, parts and objects.
     pub fn bytes(sessions: usize, parts: usize, made: usize) -> usize {
         size_of::<Front>()
             + sessions * size_of::<StoredSpan>()

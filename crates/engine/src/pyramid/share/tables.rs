@@ -7,7 +7,7 @@ use oblivio_crypto::{Attempt, digest};
 
 /// The name of a table at the server: another for each one that is built, restarted ones too. So
 /// no table is ever stored under the name of another, and a part of one is never continued by
-/// another's content. Places ([`Home`]) are used again.
+/// another's content. Places ([`TableHome`]) are used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableId(pub u64);
 

@@ -82,11 +82,10 @@ impl Carrier for Copies<'_> {
     type Error = Error;
 
     fn read(&mut self, mut read: Read<'_>) -> Result<()> {
-        let (object, mut reads) = (self.1[0], Vec::new());
-        for (extent, buf) in read.parts() {
-            reads.push(ReadAt { object, offset: (extent.offset - 1) * extent.bytes, buf });
-        }
-        Ok(self.0.read(&mut reads)?)
+        let (object, reads) = (self.1[0], read.parts());
+        let reads =
+            reads.map(|(it, buf)| ReadAt { object, offset: (it.offset - 1) * it.bytes, buf });
+        Ok(self.0.read(&mut reads.collect::<Vec<_>>())?)
     }
 
     fn write(&mut self, write: Write<'_>) -> Result<()> {
