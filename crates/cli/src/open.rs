@@ -208,6 +208,25 @@ pub fn refuse_token_file(args: &OpenArgs) -> Result<()> {
     }
 }
 
+/// Refuses what means nothing for a volume that does not exist yet: `init --help` does not show it.
+pub fn refuse_what_needs_a_volume(args: &OpenArgs) -> Result<()> {
+    let given = [
+        (args.accept_rollback, "--accept-rollback"),
+        (args.take_over, "--take-over"),
+        (args.unobserved, "--unobserved"),
+        (args.older, "--older"),
+        (args.history.is_some(), "--history"),
+        (args.trace_out.is_some(), "--trace-out"),
+    ];
+    match given.into_iter().find(|(given, _)| *given) {
+        Some((_, option)) => {
+            let what = format!("{option} is about a volume that is there already");
+            Err(usage(what, "Leave it out: this one is new."))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Refuses options that hide reads, for a volume whose reads nobody sees.
 fn refuse_what_hides_reads(args: &OpenArgs) -> Result<()> {
     let given = [(args.pad, "--pad"), (args.pace.is_some(), "--pace")];

@@ -56,3 +56,9 @@ pub struct OpenArgs {
     #[command(flatten)]
     pub passphrase: PassphraseArgs,
 }
+
+impl OpenArgs {
+    /// Those that mean nothing for a new volume.
+    pub const OF_A_VOLUME: [&str; 6] =
+        ["accept_rollback", "take_over", "unobserved", "older", "history", "trace_out"];
+}

@@ -29,6 +29,12 @@ Examples:
 Against storage that sees every read and write, the size is only a limit: the folder grows as the
 volume fills. Against snapshots all of the space is taken at once. There is no way in without the
 passphrase, and nobody can reset it.")]
+#[command(mut_args(|arg| {
+    // Of a volume that is there already.
+    let id = arg.get_id().as_str();
+    let needs_one = OpenArgs::OF_A_VOLUME.contains(&id);
+    if needs_one { arg.hide(true) } else { arg }
+}))]
 pub struct InitArgs {
     /// Where to make it: a new or empty folder; against snapshots also an empty file or a partition
     pub volume: PathBuf,

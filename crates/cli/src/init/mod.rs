@@ -22,6 +22,7 @@ use plan::Plan;
 /// Runs the command.
 pub fn run(args: &InitArgs) -> Result<()> {
     open::refuse_token_file(&args.open)?;
+    open::refuse_what_needs_a_volume(&args.open)?;
     let online = oblivio_app::place::is_online(&args.volume);
     // Before any question, and again when the folder is made.
     if !online {

@@ -29,6 +29,7 @@ pub fn run(args: &InitArgs, address: &ShareAddress) -> Result<()> {
         new.capacity_bytes = disk::capacity_for(size, new.block_bytes);
     }
     let config = new.config()?;
+    crate::open::refuse_what_needs_a_volume(&args.open)?;
     let line = line(address, args.open.token_file.as_deref())?;
     if oblivio_store::share::Share::parameters(&line)?.is_some() {
         return Err(oblivio_volume::Error::Exists(address.to_string()).into());

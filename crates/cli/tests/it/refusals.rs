@@ -46,6 +46,28 @@ fn a_passphrase_is_never_guessed_at() {
 }
 
 #[test]
+fn init_has_no_options_of_a_volume_that_is_there() {
+    let scratch = Scratch::new();
+    let help = scratch.good(["init", "--help"]);
+    assert!(help.contains("--passphrase-file") && help.contains("--memory"), "{help}");
+    let options: [&[&str]; 6] = [
+        &["--accept-rollback"],
+        &["--take-over"],
+        &["--unobserved"],
+        &["--older"],
+        &["--history", "0123"],
+        &["--trace-out", "trace"],
+    ];
+    for option in options {
+        assert!(!help.contains(option[0]), "{help}");
+        let error = scratch.bad(2, [&["init", "v", "--seen-by", "storage"], option].concat());
+        assert!(error.contains(option[0]), "{error}");
+        assert!(!scratch.path("v").exists());
+    }
+    assert!(scratch.good(["ls", "--help"]).contains("--accept-rollback"));
+}
+
+#[test]
 fn what_is_no_volume() {
     let scratch = Scratch::new();
     scratch.bad(3, ["ls", "missing"]);
