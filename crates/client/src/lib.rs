@@ -7,7 +7,7 @@
 //!
 //! - `volume`: the header, and the key. `passphrases`: what opens it. `known`: the newest state
 //!   that this computer knows.
-//! - `client`, `inner`, `session`, `pump`: asks and answers.
+//! - `client`, `inner`, `session`, `io_threads`: asks and answers.
 //! - `heard`: what others changed, for caches.
 //! - `role`, `term`, `scribe`, `workers`, `queue`: who the scribe is, and what it does.
 //! - `files`: the file system for several writers over it. `disk`: a disk for one at a time.

@@ -170,13 +170,13 @@ fn list(mut reply: ReplyDirectory, entries: &[ListedName]) {
     reply.ok();
 }
 
-/// Hands over a listing with attributes, as far as it fits. `told` gets each inode of which the
+/// Hands over a listing with attributes, as far as it fits. `learned` hears each inode of which the
 /// kernel learns by it.
 pub fn list_plus(
     mut reply: ReplyDirectoryPlus,
     entries: &[ListedName],
     manner: Manner,
-    told: impl Fn(Ino),
+    learned: impl Fn(Ino),
 ) {
     for entry in entries {
         // The kernel takes only number and kind of `.` and `..` from here.
@@ -192,7 +192,7 @@ pub fn list_plus(
             break;
         }
         if let Some(attr) = attr {
-            told(attr.ino);
+            learned(attr.ino);
         }
     }
     reply.ok();

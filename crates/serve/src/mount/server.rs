@@ -418,7 +418,7 @@ impl MountServer {
                 self.allocate((*ino, *fh), (*offset, *len), (*how, *keep_size), *caller)
             }
             FileOp::Seek { fh, offset, whence, .. } => self.seek(*fh, *offset, *whence),
-            // The kernel keeps locks itself, and was told not to flush.
+            // The kernel keeps locks itself, and learns by this that it need not flush.
             FileOp::Flush { .. } | FileOp::GetLock(_) | FileOp::SetLock { .. } => {
                 Err(Errno::ENOSYS.into())
             }

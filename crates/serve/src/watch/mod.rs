@@ -1,7 +1,7 @@
 //! A local page that draws what the storage sees while a volume is in use.
 //!
-//! The working command ([`Publisher`]) reports over a socket (`meeting`, `event`); the watcher
-//! forwards the events (`hub`) to the pages it serves (`http`, `door`, `page`).
+//! The working command ([`Publisher`]) reports over a socket (`rendezvous`, `event`); the watcher
+//! forwards the events (`hub`) to the pages it serves (`http`, `access`, `page`).
 
 mod access;
 mod event;

@@ -177,12 +177,12 @@ impl RemoteShare {
         if !self.posts.asks.has_room(asks.len()) {
             return self.persist(&ShareCall::Ask(asks));
         }
-        // While the server is away, whoever asks hears so, and asks again.
+        // While the server is away, a caller gets that error, and asks again.
         self.link(Lane::Foreground)?;
         self.send(Lane::Foreground, &self.posts.asks, ((), asks.len()), asks.to_vec())
     }
 
-    /// Sends a record. Whoever waits until it is durable hears why it was refused.
+    /// Sends a record. The wait for its durability ends with the reason if it is refused.
     fn append(&self, record: PostedRecord) -> Result<ShareReply> {
         let number = record.number;
         self.wait_for_room(Lane::Foreground, &self.posts.records, 1)?;

@@ -84,7 +84,7 @@ impl Posts {
         number < self.next.load(Ordering::Relaxed)
     }
 
-    /// A line ended: whoever waits for room makes the next one.
+    /// A line ended: a caller that waits for room makes the next one.
     pub fn lost(&self) {
         self.records.lost();
         self.pieces.lost();

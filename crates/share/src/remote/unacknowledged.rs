@@ -20,8 +20,8 @@ struct State<K, T> {
 
 /// Records, asks or pieces of objects that go out without waiting for the replies to those before.
 ///
-/// A new line sends them again, in their order. What the server refuses is told by a key: later
-/// calls ask for it.
+/// A new line sends them again, in their order. A refusal is kept by its key: later calls ask
+/// for it.
 pub struct Unacknowledged<K, T> {
     most: usize,
     state: Mutex<State<K, T>>,

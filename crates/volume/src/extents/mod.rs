@@ -8,11 +8,11 @@
 //!
 //! `x` is an extent, `e` the entry of an epoch (which file each extent is in), `k` where a computer
 //! stands (`names`). What changed since the last epoch is beside the folder, on this computer
-//! (`store`), as durable as any volume; an epoch's end puts it into the folder (`line`).
+//! (`store`), as durable as any volume; an epoch's end puts it into the folder (`publisher`).
 //!
 //! # Why nothing is lost
 //!
-//! A session stands on a complete epoch or on none (`choose`). Two computers that wrote apart leave
+//! A session stands on a complete epoch or on none (`selection`). Two computers that wrote apart leave
 //! two newest epochs: both stay, until somebody picks one (`pick`). A file is deleted once no epoch
 //! needs it that is the newest, was kept, or is one that a computer stands on (`histories`).
 //!

@@ -40,16 +40,9 @@ impl TreeVolume {
         }
     }
 
-    /// Notes discarded runs of blocks, padded to `asked`.
-    pub(crate) fn note_runs(&mut self, runs: &[(u64, u64)], asked: u64) {
-        self.account.padding.discards += asked;
-        self.waiting.note(runs.iter().map(|&(first, count)| WriteEntry::Discarded(first, count)));
-        self.noted(asked as usize, 0);
-    }
-
     /// Keeps room for entries in the next record, of at most these bytes each. What is too long for
     /// a record is left to a commit.
-    fn noted(&mut self, entries: usize, bytes: usize) {
+    pub(crate) fn noted(&mut self, entries: usize, bytes: usize) {
         if self.waiting.unsynced.is_none() {
             return;
         }
@@ -92,7 +85,7 @@ impl TreeVolume {
         let given_back = brought_up(self.account.padding.discards, least.discards);
         let unseen = given_back - self.account.padding.discards;
         self.ledger.engine.expect_discarded(unseen);
-        self.note_runs(&[], unseen);
+        self.note_discards(&[], unseen);
         let reads =
             brought_up(self.account.padding.reads, least.reads) - self.account.padding.reads;
         self.show_batches(reads)?;

@@ -4,6 +4,7 @@ use crate::Result;
 use crate::block::{BlockSpace, Least};
 use crate::core::{Ledger as _, MOST_OPS, Policy, SYNC_BYTES};
 use crate::options::ShownKind;
+use crate::records::writes::WriteEntry;
 use crate::tree::policy::Commit;
 use crate::tree::tuning::{MOST_BATCH, MOST_DEFERRED, MOST_WAITING, SPARE_BLOCKS, SWEEP_BATCH};
 use crate::tree::volume::TreeVolume;
@@ -213,7 +214,9 @@ impl Policy for TreeVolume {
     }
 
     fn note_discards(&mut self, runs: &[(u64, u64)], asked: u64) {
-        self.note_runs(runs, asked);
+        self.account.padding.discards += asked;
+        self.waiting.note(runs.iter().map(|&(first, count)| WriteEntry::Discarded(first, count)));
+        self.noted(asked as usize, 0);
     }
 
     fn grown(&mut self) -> Result<()> {
