@@ -12,9 +12,9 @@
 //!
 //! # Why nothing is lost
 //!
-//! A session stands on a complete epoch or on none (`selection`). Two computers that wrote apart leave
-//! two newest epochs: both stay, until somebody picks one (`pick`). A file is deleted once no epoch
-//! needs it that is the newest, was kept, or is one that a computer stands on (`histories`).
+//! A session stands on a complete epoch or on none (`selection`). Two computers that wrote apart
+//! leave two newest epochs: both stay, until somebody picks one (`pick`). A file is deleted once no
+//! epoch needs it that is the newest, was kept, or is one that a computer stands on (`histories`).
 //!
 //! # Why it tells nothing
 //!
