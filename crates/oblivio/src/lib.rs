@@ -119,7 +119,7 @@ pub use error::{Error, Result};
 pub use file::File;
 pub use metadata::{DirEntry, Metadata, Usage};
 pub use oblivio_app::BadPath;
-pub use oblivio_volume::SeenBy;
+pub use oblivio_volume::{LostBytes, SeenBy};
 pub use oblivio_volume::fs::FileKind;
 pub use options::{CreateOptions, OpenOptions};
 pub use passphrase::Passphrase;

@@ -2,6 +2,7 @@
 
 use crate::block::BlockSpace;
 use crate::creation::{Cost, FixedObjects, NewOptions};
+use crate::damage::{DamagedPlace, Inspected, LostBytes};
 use crate::header::{Header, Parameters, expect_empty};
 use crate::options::OpenOptions;
 use crate::report::EngineReport;
@@ -128,12 +129,33 @@ pub trait EngineVolume: BlockSpace + Any {
     /// Those of the store.
     fn info(&self) -> Result<VolumeInfo>;
 
-    /// Reads and authenticates everything; gives the number of [`VolumeInfo::verified`]. The order
-    /// reveals nothing.
+    /// Reads and authenticates everything, whatever is damaged; `damaged` gets each damaged place.
+    /// The order reveals nothing.
     ///
     /// # Errors
-    /// `Tampered` names the first part that differs from its last write.
-    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64>;
+    /// Those of the store.
+    fn inspect(
+        &mut self,
+        progress: &mut dyn FnMut(u64, u64),
+        damaged: &mut dyn FnMut(DamagedPlace),
+    ) -> Result<Inspected>;
+
+    /// Reads and authenticates everything; gives the number of [`VolumeInfo::verified`].
+    ///
+    /// # Errors
+    /// `Tampered` names the first part that differs from its last write; `Lost` a block that no
+    /// part has.
+    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
+        let mut first = None;
+        let inspected = self.inspect(progress, &mut |place| {
+            first.get_or_insert(place);
+        })?;
+        match (first, inspected.lost.first()) {
+            (Some(place), _) => Err(Error::Tampered(place.to_string())),
+            (None, Some(lost)) => Err(LostBytes::block(lost.start).into()),
+            (None, None) => Ok(inspected.count),
+        }
+    }
 
     /// Called once the header of a new volume is stored.
     ///

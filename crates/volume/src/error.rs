@@ -1,5 +1,6 @@
 //! Few errors, each saying what happened and what to do.
 
+use crate::damage::LostBytes;
 use oblivio_engine::EngineError;
 use oblivio_store::StoreError;
 
@@ -48,6 +49,9 @@ pub enum Error {
     /// The stored bytes are not what was written.
     #[error("tampered or damaged: {0}")]
     Tampered(String),
+    /// What was asked for was damaged in the store. The rest can be read.
+    #[error("{0}")]
+    Lost(LostBytes),
     /// The volume is older than one that this computer has seen.
     #[error("rolled back: {0}")]
     RolledBack(String),
@@ -105,6 +109,7 @@ impl From<EngineError> for Error {
             EngineError::Invalid(why) => Error::Invalid(why),
             EngineError::Closed => Error::Closed("the engine stopped".into()),
             EngineError::Crypto(error) => Error::Closed(error.to_string()),
+            EngineError::Lost(id) => Error::Lost(LostBytes::block(id.0)),
             tampered => Error::Tampered(tampered.to_string()),
         }
     }

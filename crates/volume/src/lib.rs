@@ -19,6 +19,7 @@ pub mod block;
 mod commits;
 mod core;
 mod creation;
+mod damage;
 pub mod disk;
 mod engine;
 mod environment;
@@ -42,9 +43,10 @@ mod trust;
 mod volume;
 pub mod windows;
 
-pub use block::{BlockReader, BlockSpace, CHANGE_BYTES, Least, ROOT_BYTES};
+pub use block::{BlockReader, BlockSpace, CHANGE_BYTES, Least, ROOT_BYTES, TakeBlock};
 pub use commits::Commits;
 pub use creation::{Cost, FixedObjects, NewOptions};
+pub use damage::{DamagedPlace, Inspected, LostBytes};
 pub use engine::{
     Creation, EngineEntry, EngineVolume, Making, Opening, PublicHeader, VolumeInfo, make, open_as,
 };

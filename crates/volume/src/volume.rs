@@ -2,12 +2,13 @@
 
 use crate::Result;
 use crate::block::{BlockReader, BlockSpace, Least};
+use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{EngineEntry, EngineVolume, Opening, PublicHeader, VolumeInfo, load};
 use crate::header::Header;
 use crate::options::OpenOptions;
 use crate::trust::Known;
 use oblivio_crypto::Passphrase;
-use oblivio_engine::{BlockAnswer, BlockOp};
+use oblivio_engine::{BlockOp, BlockOutcome};
 use oblivio_store::AnyStore;
 use std::any::Any;
 use std::ops::Range;
@@ -49,6 +50,18 @@ impl Volume {
     /// `Tampered` names the first part that differs from its last write.
     pub fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
         self.0.verify(progress)
+    }
+
+    /// As [`Self::verify`], but it goes on at damage, and `damaged` gets each place.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn inspect(
+        &mut self,
+        progress: &mut dyn FnMut(u64, u64),
+        damaged: &mut dyn FnMut(DamagedPlace),
+    ) -> Result<Inspected> {
+        self.0.inspect(progress, damaged)
     }
 
     /// The volume as that of an engine, if it is on that one.
@@ -125,8 +138,11 @@ impl BlockSpace for Volume {
     fn reserve(&mut self, blocks: u64) -> Result<()> {
         self.0.reserve(blocks)
     }
-    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
-        self.0.access(ops)
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
+        self.0.access_each(ops)
+    }
+    fn take_damage(&mut self) -> Vec<DamagedPlace> {
+        self.0.take_damage()
     }
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
         self.0.defer(ops)

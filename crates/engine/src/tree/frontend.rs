@@ -17,7 +17,7 @@ use super::pmmac::Pmmac;
 use super::position_map::CountChange;
 use super::verifier::Verifier;
 use super::window_records::WindowState;
-use crate::{Address, BlockOp, EngineError, Label, Level, Result};
+use crate::{Address, BlockOp, BucketId, EngineError, Label, Level, Result};
 use oblivio_crypto::{Entropy, Prf};
 use std::collections::BTreeMap;
 
@@ -42,6 +42,8 @@ pub(super) struct Size {
     pub swept: u64,
     /// Data blocks with wanted content.
     pub live: u64,
+    /// Whether they all exist. Of a first-version state, some may never have been written.
+    pub live_is_exact: bool,
 }
 
 /// The eviction schedule so far.
@@ -98,6 +100,7 @@ impl TreeOram {
                 floor: Shape { depth: Level(0), leaf_slots: config.blocks_per_bucket },
                 swept: 0,
                 live: 0,
+                live_is_exact: true,
             },
             tree: Backend::new(
                 config.geometry(),
@@ -165,6 +168,11 @@ impl TreeOram {
         let limit = self.config.cached_buckets(self.size.floor.depth);
         self.tree.set_cached_buckets(limit);
         Ok(())
+    }
+
+    /// Bytes of a bucket as it is stored.
+    pub fn stored_bytes(&self, bucket: BucketId) -> usize {
+        self.tree.stored_bytes(bucket)
     }
 
     /// Checks stored buckets. Everything in memory must be flushed first.
@@ -254,8 +262,8 @@ impl TreeOram {
                     self.fetch_map_block(batch, index, id, counts)?;
                 }
                 PathReason::Data { id, counts, .. } => {
-                    let absent = !self.check_data(index, id, counts)?;
-                    batch.targets[index] = PathReason::Data { id, counts, absent };
+                    let presence = self.check_data(index, id, counts)?;
+                    batch.targets[index] = PathReason::Data { id, counts, presence };
                 }
                 PathReason::Remap { id, counts } => self.check_remapped(index, id, counts)?,
                 PathReason::Idle => {}

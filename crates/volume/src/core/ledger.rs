@@ -2,11 +2,13 @@
 
 use super::waiting::Waiting;
 use crate::block::Least;
+use crate::damage::DamageLog;
 use crate::latch::Latch;
 use crate::options::OpenOptions;
 use crate::{Error, Result};
 use oblivio_engine::tree::{Intent, TreeOram};
-use oblivio_engine::{BlockAnswer, BlockOp};
+use oblivio_engine::{BlockOp, BlockOutcome, BucketId};
+use std::ops::Range;
 use std::time::Duration;
 
 /// The smallest number of blocks in a tree.
@@ -43,6 +45,8 @@ pub trait Ledger: Send + 'static {
     /// # Errors
     /// Those of the store.
     fn record_resize(&mut self, blocks: u64, class: u64) -> Result<()>;
+    /// Where a bucket is stored.
+    fn place_of(&self, bucket: BucketId) -> (String, Range<u64>);
     /// Judges an outcome: a store may say more of it.
     ///
     /// # Errors
@@ -65,9 +69,9 @@ pub trait Policy {
     ///
     /// # Errors
     /// Those of the store and of the engine, here and below.
-    fn serve_batch(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>>;
+    fn serve_batch(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>>;
     /// Serves operations in order, as soon as possible.
-    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>>;
+    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>>;
     /// Accepts operations, and carries out what is too much to wait.
     fn accept(&mut self, ops: Vec<BlockOp>) -> Result<()>;
     /// Makes everything accepted durable.
@@ -116,6 +120,7 @@ pub struct Core<L: Ledger> {
     pub(crate) options: OpenOptions,
     /// Batches that were shown again.
     pub(crate) replayed: u64,
+    pub(crate) damage: DamageLog,
     latch: Latch,
 }
 
@@ -128,7 +133,8 @@ impl<L: Ledger> Core<L> {
     ) -> Self {
         let waiting = Waiting::after(ledger.root(), options.pad && options.pace.is_none());
         let latch = Latch::default();
-        Self { ledger, waiting, account, memory_bytes, options, replayed: 0, latch }
+        let damage = DamageLog::default();
+        Self { ledger, waiting, account, memory_bytes, options, replayed: 0, damage, latch }
     }
 
     /// Runs `work` unless an earlier failure closed this handle; a failure closes it.

@@ -2,6 +2,7 @@
 
 use crate::core::{Core, LEAST_BLOCKS};
 use crate::creation::Cost;
+use crate::damage::{DamagedPlace, Inspected, inspected};
 use crate::engine::{
     Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo, make, open_as,
 };
@@ -254,14 +255,19 @@ impl EngineVolume for TreeVolume {
     }
 
     /// In the order of the heap.
-    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
+    fn inspect(
+        &mut self,
+        progress: &mut dyn FnMut(u64, u64),
+        damaged: &mut dyn FnMut(DamagedPlace),
+    ) -> Result<Inspected> {
         self.checkpoint()?;
-        crate::tree::verify::verify(
+        let verified = crate::tree::verify::verify(
             &*self.ledger.store,
             &self.ledger.slab,
             &mut self.ledger.engine,
             progress,
-        )
+        );
+        inspected(verified, damaged)
     }
 
     fn made(&mut self) -> Result<()> {
