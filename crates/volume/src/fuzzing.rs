@@ -6,7 +6,7 @@
 
 use crate::engine::engine_of;
 use crate::header::Header;
-use crate::records::commit::{COMMIT_OBJECT, CommitRecord, read_commit, write_commit};
+use crate::records::commit::{COMMIT_OBJECTS, CommitRecord, CommitSlots, StatePair};
 use crate::records::journal::{JOURNAL_OBJECT, Journal, PAGE};
 use crate::records::record::{self, parse};
 use crate::records::state::StateLog;
@@ -22,7 +22,7 @@ use oblivio_engine::BucketId;
 use oblivio_engine::tree::TreeConfig;
 use oblivio_store::{Held, MemoryStore, ReadAt, Slots, WriteAt};
 use std::ops::Range;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::IntoBytes;
 
 const VOLUME: VolumeId = VolumeId([7; 16]);
 /// The commit under [`journal`], and its digest.
@@ -63,16 +63,13 @@ pub fn header_config(bytes: &[u8]) -> Result<TreeConfig> {
 
 /// Parses an opened commit record and gives its epoch.
 pub fn commit_record(plain: &[u8]) -> Option<u64> {
-    Some(CommitRecord::read_from_bytes(plain).ok()?.epoch())
+    Some(CommitRecord::parse(plain)?.epoch())
 }
 
 /// The plaintext of a commit record.
 pub fn commit_plain(epoch: u64) -> Vec<u8> {
-    let mut record = CommitRecord::default();
-    while record.epoch() < epoch {
-        record = record.next_generation();
-    }
-    record.with_checkpoint(100, [9; 32]).as_bytes().to_vec()
+    let pair = |generation| StatePair::new(generation, epoch, 100, [9; 32]);
+    CommitRecord::new(epoch, pair(epoch + 1), Some(pair(epoch))).as_bytes().to_vec()
 }
 
 /// A commit object whose two slots hold these plaintexts, properly sealed.
@@ -91,8 +88,8 @@ pub fn commit_object(key: Key, plains: [&[u8]; 2]) -> Vec<u8> {
 /// # Errors
 /// Those of the reader.
 pub fn read_commits(key: Key, object: &[u8]) -> Result<u64> {
-    let store = holding(COMMIT_OBJECT, object)?;
-    Ok(read_commit(&store, &mut key.sealer(3), VOLUME)?.0.epoch())
+    let store = holding(COMMIT_OBJECTS[0], object)?;
+    Ok(CommitSlots::new(VOLUME, key.sealer(3)).read(&store)?.record.epoch())
 }
 
 pub use crate::records::record::Record;
@@ -168,22 +165,22 @@ pub fn edit_state(
 ) -> Result<()> {
     let header = Header::load(store)?;
     let (master, volume) = (header.unlock(passphrase)?, header.volume());
-    let mut commits = Sealer::new(master.commit_root(volume), Box::new(OsEntropy));
-    let states = Sealer::new(master.state_root(volume), Box::new(OsEntropy));
-    let mut log = StateLog::new(volume, states);
-    let (record, _) = read_commit(store, &mut commits, volume)?;
-    let mut plains = log.load(store, record)?;
+    let sealer = |root| Sealer::new(root, Box::new(OsEntropy));
+    let mut commits = CommitSlots::new(volume, sealer(master.commit_root(volume)));
+    let mut log = StateLog::new(volume, sealer(master.state_root(volume)));
+    let current = commits.read(store)?.record;
+    let mut plains = log.load(store, current)?.plains;
     if part == Edit::Checkpoint {
         plains.truncate(1);
     }
     let mut last = plains.pop().map(|plain| plain.bytes).unwrap_or_default();
     edit(&mut last);
     last.splice(0..0, [0; SEAL_HEADER]);
-    let record = match part {
-        Edit::Checkpoint => log.write_checkpoint(store, last)?,
-        Edit::Delta => log.write_delta(store, last)?,
+    let (record, _) = match part {
+        Edit::Checkpoint => log.write(store, None, Some(last))?,
+        Edit::Delta => log.write(store, Some(last), None)?,
     };
-    write_commit(store, &mut commits, volume, &record)
+    commits.write(store, &current, &record)
 }
 
 /// A part of a stored volume that is checked as a whole: a bucket of a tree.

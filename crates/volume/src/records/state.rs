@@ -1,24 +1,36 @@
-//! The client's state at rest: a sealed checkpoint and a log of sealed deltas on it.
+//! The client's state at rest: a sealed checkpoint and a log of sealed deltas on it, twice.
 //!
-//! Two pairs of objects are used in turn, so the next checkpoint never overwrites the pair of the
-//! current commit. All sizes follow from public numbers (docs/format.md §"State").
+//! Two pairs of objects are used in turn. Each commit adds its delta to the logs of both, so each
+//! pair alone has the newest state: one on a newer checkpoint, and one on the checkpoint before it.
+//! The next checkpoint takes the place of the older one. So damage to either pair costs nothing,
+//! and the next commit puts a checkpoint in its place. All sizes follow from public numbers
+//! (docs/format.md §"State", docs/decisions/0041-two-of-what-is-small.md).
 
-use crate::records::commit::CommitRecord;
+use crate::damage::DamagedPlace;
+use crate::records::commit::{CommitRecord, StatePair};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, Sealer, TAG_BYTES, VolumeId, digest};
-use oblivio_store::{Log, ReadAt, StoreError};
+use oblivio_store::{Held, ReadAt, Slots, StoreError, WriteAt};
 use zerocopy::FromBytes;
 use zerocopy::little_endian::U64;
 
 /// The version with a table of computers; version 1 has none.
 const VERSION: u64 = 2;
 const WITHOUT_TABLE: u64 = 1;
-/// A log grows no longer than its checkpoint, or than this if that is more.
+/// A log grows no longer than its checkpoint, or than this if that is more, until the next
+/// checkpoint.
 pub(crate) const LEAST_LOG: u64 = 256 << 10;
 
+/// A second pair of at most this many bytes is checked at each opening; a longer one only when all is
+/// inspected.
+const CHECKED_AT_OPENING: u64 = 16 << 20;
+
+/// The pairs of objects: a checkpoint and a log each.
+const PAIRS: [[&str; 2]; 2] = [["state-0", "log-0"], ["state-1", "log-1"]];
+
 /// The pair of objects for checkpoint number `generation`.
-pub fn objects(generation: u64) -> [&'static str; 2] {
-    if generation.is_multiple_of(2) { ["state-0", "log-0"] } else { ["state-1", "log-1"] }
+fn index(generation: u64) -> usize {
+    (generation % 2) as usize
 }
 
 /// An opened checkpoint or delta.
@@ -30,6 +42,45 @@ pub struct Plain {
     pub(crate) has_table: bool,
 }
 
+/// A state that was read.
+pub struct LoadedState {
+    /// Its checkpoint and deltas, oldest first.
+    pub plains: Vec<Plain>,
+    /// A pair that is damaged. If it is the first, the other one had to do.
+    pub damaged: Option<DamagedPlace>,
+}
+
+/// A pair that is not what was written.
+struct WrongPair {
+    place: DamagedPlace,
+    /// What the store said.
+    error: Option<StoreError>,
+}
+
+impl WrongPair {
+    fn new(object: &str, why: &str) -> Self {
+        let place = DamagedPlace { object: object.into(), bytes: 0..0, why: why.into() };
+        Self { place, error: None }
+    }
+
+    /// What a store said when it was to read a pair.
+    fn of_store(error: StoreError, object: &str) -> Self {
+        match error {
+            StoreError::Missing { object } | StoreError::Short { object, .. } => {
+                Self::new(&object, "is missing or cut short")
+            }
+            error => {
+                let object = match &error {
+                    StoreError::Io { object, .. } => object.as_str(),
+                    _ => object,
+                };
+                let wrong = Self::new(object, &format!("cannot be read: {error}"));
+                Self { error: Some(error), ..wrong }
+            }
+        }
+    }
+}
+
 /// The places of the state, and its current commit.
 pub struct StateLog {
     volume: VolumeId,
@@ -37,12 +88,15 @@ pub struct StateLog {
     record: CommitRecord,
     /// Lengths of both pairs' objects: checkpoint and log of each.
     lengths: [[u64; 2]; 2],
+    /// Whether each pair is known not to be what was written.
+    damaged: [bool; 2],
 }
 
 impl StateLog {
     /// A log without any commit.
     pub fn new(volume: VolumeId, sealer: Sealer) -> Self {
-        Self { volume, sealer, record: CommitRecord::default(), lengths: [[0; 2]; 2] }
+        let record = CommitRecord::default();
+        Self { volume, sealer, record, lengths: [[0; 2]; 2], damaged: [false; 2] }
     }
 
     /// The current commit.
@@ -55,46 +109,86 @@ impl StateLog {
         self.lengths.iter().flatten().sum()
     }
 
-    /// Notes that an object of this generation reaches to `end`.
-    fn wrote(&mut self, generation: u64, which: usize, end: u64) {
-        let length = &mut self.lengths[(generation % 2) as usize][which];
+    /// Notes that an object reaches to `end`.
+    fn wrote(&mut self, pair: usize, which: usize, end: u64) {
+        let length = &mut self.lengths[pair][which];
         *length = end.max(*length);
     }
 
-    /// Whether the next commit should write a checkpoint instead of a delta.
+    /// Whether the next commit should write a checkpoint too: one is due, or a pair is missing.
     pub fn wants_checkpoint(&self) -> bool {
-        let record = &self.record;
-        record.epoch() == 0 || record.log_bytes() > record.state_bytes().max(LEAST_LOG)
+        let first = self.record.first();
+        let due = first.log_bytes() > first.state_bytes().max(LEAST_LOG);
+        due || self.record.second().is_none() || self.damaged != [false; 2]
     }
 
-    /// Stores a checkpoint durably, which has room for its seal in front; gives the record that
-    /// makes it current.
+    /// Writes the state of the next commit: its delta to the log of each pair that goes on, and
+    /// its checkpoint, if it has one, in place of the other pair. Both have room for a seal in
+    /// front. Gives the record that makes it current, and the objects to make durable before.
     ///
     /// # Errors
     /// Those of the store and of the sealer.
-    pub fn write_checkpoint(&mut self, store: &dyn Log, begun: Vec<u8>) -> Result<CommitRecord> {
-        let record = self.record.next_generation();
-        let [object, _] = objects(record.generation());
-        let data = self.seal(Kind::State, record.epoch(), begun)?;
-        store.write_durable(object, 0, &data)?;
-        self.wrote(record.generation(), 0, data.len() as u64);
-        Ok(record.with_checkpoint(data.len() as u64, digest(&data)))
+    pub fn write(
+        &mut self,
+        store: &dyn Slots,
+        delta: Option<Vec<u8>>,
+        checkpoint: Option<Vec<u8>>,
+    ) -> Result<(CommitRecord, Vec<&'static str>)> {
+        let epoch = self.record.epoch() + 1;
+        let (first, second) = (self.record.first(), self.record.second());
+        let new = match checkpoint {
+            None => None,
+            Some(checkpoint) => Some(self.write_checkpoint(store, epoch, checkpoint)?),
+        };
+        let kept = match new {
+            None => [Some(first), second],
+            Some(new) => [Some(first), second].map(|pair| {
+                pair.filter(|pair| index(pair.generation()) != index(new.generation()))
+            }),
+        };
+        let mut objects = Vec::new();
+        let mut going_on = Vec::new();
+        if let Some(delta) = delta {
+            let sealed = self.seal(Kind::Delta, epoch, delta)?;
+            let data = [&(sealed.len() as u64).to_le_bytes()[..], &sealed].concat();
+            for pair in kept.into_iter().flatten() {
+                let [_, log] = PAIRS[index(pair.generation())];
+                store.write(&[WriteAt::new(log, pair.log_bytes(), &data)])?;
+                let pair = pair.with_delta(data.len() as u64, chain(&pair.digest(), &data));
+                self.wrote(index(pair.generation()), 1, pair.log_bytes());
+                objects.push(log);
+                going_on.push(pair);
+            }
+        }
+        // Before the first commit there is nothing to go on from: both pairs get the checkpoint.
+        let twin = new.filter(|_| epoch == 1).map(|new| {
+            StatePair::new(new.generation() - 1, epoch, new.state_bytes(), new.digest())
+        });
+        let mut pairs = new.into_iter().chain(twin).chain(going_on);
+        let first = pairs.next().unwrap_or_default();
+        Ok((CommitRecord::new(epoch, first, pairs.next()), objects))
     }
 
-    /// Appends a delta durably, which has room for its seal in front; gives the record that makes
-    /// it current.
-    ///
-    /// # Errors
-    /// Those of the store and of the sealer.
-    pub fn write_delta(&mut self, store: &dyn Log, begun: Vec<u8>) -> Result<CommitRecord> {
-        let record = self.record.next_epoch();
-        let [_, object] = objects(record.generation());
-        let sealed = self.seal(Kind::Delta, record.epoch(), begun)?;
-        let mut data = (sealed.len() as u64).to_le_bytes().to_vec();
-        data.extend_from_slice(&sealed);
-        store.write_durable(object, record.log_bytes(), &data)?;
-        self.wrote(record.generation(), 1, record.log_bytes() + data.len() as u64);
-        Ok(record.with_delta(data.len() as u64, chain(&record.digest(), &data)))
+    /// Stores a checkpoint durably in place of the damaged pair or the older one; of a new volume,
+    /// in both.
+    fn write_checkpoint(
+        &mut self,
+        store: &dyn Slots,
+        epoch: u64,
+        begun: Vec<u8>,
+    ) -> Result<StatePair> {
+        let first = self.record.first().generation();
+        // A checkpoint takes the place of the first pair only if that is damaged.
+        let steps = if self.damaged[index(first)] { 2 } else { 1 };
+        let generation = first + steps;
+        let data = self.seal(Kind::State, epoch, begun)?;
+        let pairs = if epoch == 1 { vec![0, 1] } else { vec![index(generation)] };
+        for pair in pairs {
+            store.write_durable(PAIRS[pair][0], 0, &data)?;
+            self.wrote(pair, 0, data.len() as u64);
+            self.damaged[pair] = false;
+        }
+        Ok(StatePair::new(generation, epoch, data.len() as u64, digest(&data)))
     }
 
     /// Makes this record the current commit.
@@ -102,51 +196,115 @@ impl StateLog {
         self.record = record;
     }
 
-    /// Reads a commit's checkpoint and deltas, as plain bytes, oldest first.
+    /// Reads a commit's state from its first pair, or from the second one if that is damaged.
     ///
     /// # Errors
-    /// `Tampered` names the object that differs from the commit.
-    pub fn load(&mut self, store: &dyn Log, record: CommitRecord) -> Result<Vec<Plain>> {
-        let [state, log] = objects(record.generation());
-        let wrong = |object: &str, why: &str| Error::Tampered(format!("{object} {why}"));
-        let mut sealed = vec![0; record.state_bytes() as usize];
-        let mut deltas = vec![0; record.log_bytes() as usize];
+    /// `Tampered` names the object that differs from the commit, if none is whole; that of the
+    /// store, if it can read none.
+    pub fn load(&mut self, store: &dyn Held, record: CommitRecord) -> Result<LoadedState> {
+        let first = self.read_pair(store, record.first(), record.epoch());
+        self.damaged = [false; 2];
+        let (plains, damaged) = match (first, record.second()) {
+            (Ok(plains), None) => (plains, None),
+            (Ok(plains), Some(second)) => {
+                let small = second.state_bytes() + second.log_bytes() <= CHECKED_AT_OPENING;
+                let wrong =
+                    if small { self.wrong_pair(store, second, record.epoch()) } else { None };
+                (plains, wrong.map(|wrong| wrong.place))
+            }
+            (Err(wrong), None) => return Err(failure(wrong, None)),
+            (Err(wrong), Some(second)) => match self.read_pair(store, second, record.epoch()) {
+                Ok(plains) => {
+                    self.damaged[index(record.first().generation())] = true;
+                    (plains, Some(wrong.place))
+                }
+                Err(too) => return Err(failure(wrong, Some(too.place))),
+            },
+        };
+        self.record = record;
+        for (pair, objects) in PAIRS.into_iter().enumerate() {
+            for (which, object) in objects.into_iter().enumerate() {
+                let length = store.len(object)?.unwrap_or(0);
+                self.wrote(pair, which, length);
+            }
+        }
+        Ok(LoadedState { plains, damaged })
+    }
+
+    /// Reads both pairs again; gives what is not as it was written. The next commit makes it whole.
+    ///
+    /// # Errors
+    /// That of a store that can read neither.
+    pub fn inspect(&mut self, store: &dyn Held) -> Result<Vec<DamagedPlace>> {
+        let record = self.record;
+        let pairs = [Some(record.first()), record.second()].into_iter().flatten();
+        let mut wrong = Vec::new();
+        for pair in pairs {
+            wrong.extend(self.wrong_pair(store, pair, record.epoch()));
+        }
+        if wrong.len() == 2 && wrong.iter().all(|wrong| wrong.error.is_some()) {
+            return Err(failure(wrong.remove(0), None));
+        }
+        Ok(wrong.into_iter().map(|wrong| wrong.place).collect())
+    }
+
+    /// Notes and gives a pair that is not what was written. Its digest tells, so that one that is
+    /// whole need not be opened.
+    fn wrong_pair(&mut self, store: &dyn Held, pair: StatePair, newest: u64) -> Option<WrongPair> {
+        let same = self.read_sealed(store, pair).is_ok_and(|(sealed, deltas)| {
+            let chained = deltas_of(&deltas)
+                .try_fold(digest(&sealed), |now, delta| Some(chain(&now, delta?.0)));
+            chained == Some(pair.digest())
+        });
+        if same {
+            return None;
+        }
+        let wrong = self.read_pair(store, pair, newest).err();
+        self.damaged[index(pair.generation())] |= wrong.is_some();
+        wrong
+    }
+
+    /// Reads and opens a checkpoint and its deltas up to a commit.
+    fn read_pair(
+        &mut self,
+        store: &dyn Held,
+        pair: StatePair,
+        newest: u64,
+    ) -> std::result::Result<Vec<Plain>, WrongPair> {
+        let [state, log] = PAIRS[index(pair.generation())];
+        let (sealed, deltas) = self.read_sealed(store, pair)?;
+        let (mut now, mut epoch) = (digest(&sealed), pair.base_epoch());
+        let wrong = WrongPair::new;
+        let first = self.open(Kind::State, epoch, &sealed);
+        let mut plain = vec![first.ok_or_else(|| wrong(state, "does not open"))?];
+        for delta in deltas_of(&deltas) {
+            epoch += 1;
+            let (whole, body) = delta.ok_or_else(|| wrong(log, "does not parse"))?;
+            now = chain(&now, whole);
+            let opened = self.open(Kind::Delta, epoch, body);
+            plain.push(opened.ok_or_else(|| wrong(log, "does not open"))?);
+        }
+        if now != pair.digest() || epoch != newest {
+            return Err(wrong(state, "and its log are not the committed ones"));
+        }
+        Ok(plain)
+    }
+
+    /// Reads a checkpoint and its log.
+    fn read_sealed(
+        &self,
+        store: &dyn Held,
+        pair: StatePair,
+    ) -> std::result::Result<(Vec<u8>, Vec<u8>), WrongPair> {
+        let [state, log] = PAIRS[index(pair.generation())];
+        let mut sealed = vec![0; pair.state_bytes() as usize];
+        let mut deltas = vec![0; pair.log_bytes() as usize];
         let mut reads = vec![ReadAt { object: state, offset: 0, buf: &mut sealed }];
         if !deltas.is_empty() {
             reads.push(ReadAt { object: log, offset: 0, buf: &mut deltas });
         }
-        store.read(&mut reads).map_err(|error| match error {
-            StoreError::Missing { object } | StoreError::Short { object, .. } => {
-                wrong(&object, "is missing or cut short")
-            }
-            error => error.into(),
-        })?;
-        let mut now = digest(&sealed);
-        let mut epoch = record.base_epoch();
-        let first = self.open(Kind::State, epoch, &sealed).ok_or(wrong(state, "does not open"))?;
-        let mut plain = vec![first];
-        let mut rest = &deltas[..];
-        while !rest.is_empty() {
-            epoch += 1;
-            let torn = || wrong(log, "does not parse");
-            let (len, body) = U64::ref_from_prefix(rest).map_err(|_| torn())?;
-            let body = body.get(..len.get() as usize).ok_or_else(torn)?;
-            let (whole, following) = rest.split_at(8 + body.len());
-            now = chain(&now, whole);
-            plain.push(self.open(Kind::Delta, epoch, body).ok_or(wrong(log, "does not open"))?);
-            rest = following;
-        }
-        if now != record.digest() || epoch != record.epoch() {
-            return Err(wrong(state, "and its log are not the committed ones"));
-        }
-        self.record = record;
-        for generation in [record.generation(), record.generation() + 1] {
-            for (which, object) in objects(generation).into_iter().enumerate() {
-                let length = store.len(object)?.unwrap_or(0);
-                self.wrote(generation, which, length);
-            }
-        }
-        Ok(plain)
+        store.read(&mut reads).map_err(|error| WrongPair::of_store(error, state))?;
+        Ok((sealed, deltas))
     }
 
     /// Seals in place; `begun` has room for the seal in front.
@@ -168,6 +326,38 @@ impl StateLog {
 
     fn place(&self, kind: Kind, epoch: u64, version: u64) -> Place {
         Place { volume: self.volume, kind, index: epoch, version }
+    }
+}
+
+/// The deltas of a log, each with its length in front, and without; `None` for one that does not
+/// parse.
+fn deltas_of(mut rest: &[u8]) -> impl Iterator<Item = Option<(&[u8], &[u8])>> {
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let split = U64::ref_from_prefix(rest).ok().and_then(|(len, body)| {
+            let body = body.get(..len.get() as usize)?;
+            Some((rest.split_at(8 + body.len()), body))
+        });
+        let Some(((whole, following), body)) = split else {
+            rest = &[];
+            return Some(None);
+        };
+        rest = following;
+        Some(Some((whole, body)))
+    })
+}
+
+/// The error of a state of which no pair is whole.
+fn failure(first: WrongPair, second: Option<DamagedPlace>) -> Error {
+    match (first.error, second) {
+        (Some(error), _) => error.into(),
+        (None, None) => Error::Tampered(format!("{} {}", first.place.object, first.place.why)),
+        (None, Some(second)) => Error::Tampered(format!(
+            "{} {}, and its second copy: {} {}",
+            first.place.object, first.place.why, second.object, second.why
+        )),
     }
 }
 

@@ -1,12 +1,14 @@
 //! The ledger: the engine, its buckets, and what makes them durable. It knows no policy.
 //!
-//! A commit writes, in this order, each durable before the next: buckets (to free slots), the
-//! sealed state (a delta on its log, or a new checkpoint), the commit record. Until the record is
-//! durable, a crash leaves the previous commit, whole. Each record of the journal is an act of this
+//! A commit writes buckets (to free slots) and the sealed state (a delta on the logs of both
+//! checkpoints, and now and then a new checkpoint in place of the older one). Once all of that is
+//! durable it writes the commit record, twice. Until a record is durable, a crash leaves the
+//! previous commit, whole. Each record of the journal is an act of this
 //! computer: it is durable, then noted; only then may an answer or a read follow from it.
 
 use crate::core::{self, Limit};
-use crate::records::commit::{COMMIT_OBJECT, read_commit, write_commit};
+use crate::damage::DamagedPlace;
+use crate::records::commit::{COMMIT_OBJECTS, CommitSlots};
 use crate::records::journal::{Journal, PAGE};
 use crate::records::record::{Record, intent, parse, resize, sync};
 use crate::records::state::StateLog;
@@ -17,7 +19,7 @@ use crate::tree::slab::{SLAB_OBJECT, Slab, SlotTable};
 use crate::tree::state::{ChangedSlots, Parts, begin};
 use crate::trust::{Act, Keep, LogMark, MOST_ROWS, Trust, beside_damage};
 use crate::{Opening, Result};
-use oblivio_crypto::{Sealer, VolumeId};
+use oblivio_crypto::Sealer;
 use oblivio_engine::BucketId;
 use oblivio_engine::tree::{Intent, TreeOram, buckets_in};
 use oblivio_store::Store;
@@ -27,12 +29,11 @@ use std::sync::Arc;
 /// The engine and everything of it in the store.
 pub struct TreeLedger {
     pub(crate) store: Arc<dyn Store>,
-    volume: VolumeId,
     pub(crate) engine: TreeOram,
     pub(crate) slab: Slab,
     pub(crate) journal: Journal,
     pub(crate) state: StateLog,
-    commit_sealer: Sealer,
+    commits: CommitSlots,
     pub(crate) trust: Trust,
     /// The caller's bytes beside the blocks.
     pub(crate) root: Vec<u8>,
@@ -54,21 +55,23 @@ impl TreeLedger {
             slab: Slab::of(&engine, slot_align(&header.parameters())),
             journal: Journal::new(volume, sealer(master.intent_root(volume))),
             state: StateLog::new(volume, sealer(master.state_root(volume))),
-            commit_sealer: sealer(master.commit_root(volume)),
+            commits: CommitSlots::new(volume, sealer(master.commit_root(volume))),
             trust,
             store: Arc::clone(store),
-            volume,
             engine,
             root: Vec::new(),
             limit: Limit::of(header, master),
         }
     }
 
-    /// Loads the newest commit and its state.
-    pub fn load(&mut self) -> Result<()> {
-        let (record, damaged) = read_commit(&*self.store, &mut self.commit_sealer, self.volume)?;
+    /// Loads the newest commit and its state; gives the copies that were damaged.
+    pub fn load(&mut self) -> Result<Vec<DamagedPlace>> {
+        let found = self.commits.read(&*self.store)?;
+        let (record, mut damaged) = (found.record, found.damaged);
         let (mut table, mut computers) = (SlotTable::default(), None);
-        for (index, plain) in self.state.load(&*self.store, record)?.iter().enumerate() {
+        let loaded = self.state.load(&*self.store, record)?;
+        damaged.extend(loaded.damaged);
+        for (index, plain) in loaded.plains.iter().enumerate() {
             let parts = match index {
                 0 => Parts::of_checkpoint(plain)?,
                 _ => Parts::of_delta(plain)?,
@@ -82,11 +85,19 @@ impl TreeLedger {
             table.apply(&parts.slots, buckets_in(self.engine.depth()))?;
         }
         let judged = self.trust.judge_commit(record.epoch(), record.digest(), computers);
-        judged.map_err(|error| beside_damage(error, damaged, COMMIT_OBJECT))?;
+        let beside = found.newer_may_be_damaged;
+        judged.map_err(|error| beside_damage(error, beside, COMMIT_OBJECTS[0]))?;
         let missing = |bucket| self.engine.missing_slots(bucket);
         self.slab.restore(table, missing, &self.store.list()?)?;
         self.journal.restart(record.epoch(), &record.digest());
-        Ok(())
+        Ok(damaged)
+    }
+
+    /// Compares the copies of commit record and state with what was written; gives what differs.
+    pub fn inspect(&mut self) -> Result<Vec<DamagedPlace>> {
+        let mut damaged = self.commits.inspect(&*self.store, self.state.record())?;
+        damaged.extend(self.state.inspect(&*self.store)?);
+        Ok(damaged)
     }
 
     /// Reads the journal, checks it against what this computer knows of it, and begins the session.
@@ -103,19 +114,24 @@ impl TreeLedger {
     /// Makes the engine's state current. Everything of it is flushed.
     pub fn commit(&mut self) -> Result<()> {
         self.slab.forget(&self.engine.dropped());
-        self.slab.sync(&*self.store)?;
-        let table = self.trust.commit_act(self.state.record().epoch() + 1)?.to_bytes(MOST_ROWS);
-        let record = if self.state.wants_checkpoint() {
+        let current = *self.state.record();
+        let table = self.trust.commit_act(current.epoch() + 1)?.to_bytes(MOST_ROWS);
+        let checkpoint = self.state.wants_checkpoint().then(|| {
             let mut out = begin(&self.root, &table, ChangedSlots::All(Box::new(self.slab.table())));
             self.engine.checkpoint(&mut out);
-            self.state.write_checkpoint(&*self.store, out)?
-        } else {
+            out
+        });
+        // Without a commit before it there is nothing that a delta would change.
+        let delta = (current.epoch() > 0).then(|| {
             let mut out = begin(&self.root, &table, ChangedSlots::Changed(self.slab.changes()));
             self.engine.delta(&mut out);
-            self.state.write_delta(&*self.store, out)?
-        };
+            out
+        });
+        let (record, written) = self.state.write(&*self.store, delta, checkpoint)?;
+        let together = [self.slab.fresh_objects(), written].concat();
+        self.store.sync(&together)?;
         self.trust.refuse_overtaken()?;
-        write_commit(&*self.store, &mut self.commit_sealer, self.volume, &record)?;
+        self.commits.write(&*self.store, &current, &record)?;
         self.state.committed(record);
         self.engine.committed();
         self.slab.committed();

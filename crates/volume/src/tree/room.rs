@@ -69,9 +69,10 @@ impl TreeVolume {
         let map = |blocks| self.ledger.engine.config().map_format.bytes_for(blocks) as u64;
         let more = tree.buckets.saturating_sub(self.ledger.slab.table().len() as u64);
         let map = map(tree.blocks) - map(self.ledger.engine.capacity());
-        let state = self.ledger.state.record().state_bytes() + map + 8 * more;
-        // The previous checkpoint and its log, each at its longest, then the next one.
-        let states = 2 * (state + state.max(LEAST_LOG) + state);
+        let state = self.ledger.state.record().first().state_bytes() + map + 8 * more;
+        // Two checkpoints, each with a log that goes on until the one after the next: twice at its
+        // longest, with a delta beyond that.
+        let states = 2 * (state + 2 * (state.max(LEAST_LOG) + state));
         slab + journal + states + BESIDE_SLAB
     }
 

@@ -201,17 +201,14 @@ impl Slab {
         self.slots.iter().enumerate().filter_map(stored)
     }
 
-    /// Makes all writes durable.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn sync(&self, store: &dyn Slots) -> Result<()> {
+    /// The objects that were written to since the last commit. They are to be durable before the
+    /// next one.
+    pub fn fresh_objects(&self) -> Vec<&'static str> {
         let written = self.shelves.iter().filter(|shelf| shelf.has_fresh());
-        let objects: Vec<_> = written.map(|shelf| shelf.object).collect();
-        if objects.is_empty() { Ok(()) } else { Ok(store.sync(&objects)?) }
+        written.map(|shelf| shelf.object).collect()
     }
 
-    /// As [`Self::sync`], discards too.
+    /// Makes all writes and discards durable.
     ///
     /// # Errors
     /// Those of the store.

@@ -125,7 +125,7 @@ impl TreeVolume {
     /// Opens a volume whose header is read and unlocked.
     pub(crate) fn of(opening: Opening<'_, Arc<dyn Store>>) -> Result<TreeVolume> {
         let mut volume = Self::assemble(opening)?;
-        volume.ledger.load()?;
+        volume.ledger.load()?.into_iter().for_each(|place| volume.damage.note(place));
         volume.waiting.root_synced(&volume.ledger.root);
         volume.begin_interval()?;
         volume.report_start();
@@ -267,7 +267,12 @@ impl EngineVolume for TreeVolume {
             &mut self.ledger.engine,
             progress,
         );
-        inspected(verified, damaged)
+        let mut found = inspected(verified, damaged)?;
+        for place in self.ledger.inspect()? {
+            found.damaged += 1;
+            damaged(place);
+        }
+        Ok(found)
     }
 
     fn made(&mut self) -> Result<()> {

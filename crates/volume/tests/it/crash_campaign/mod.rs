@@ -35,7 +35,7 @@ struct Setup {
     short_pauses: bool,
     /// A seed names one clock and one stream of randomness, so a campaign replays.
     environment: Environment,
-    /// An object that the disk never makes durable.
+    /// How the names of objects begin that the disk never makes durable.
     forgets: Option<&'static str>,
 }
 

@@ -60,8 +60,9 @@ fn damage_is_refused_and_named() {
         let dropped = disk.snapshot();
         dropped.delete(&[&object]).expect("memory");
         let error = never_wrong(&dropped, &model, known);
-        // The intent log is void after a clean commit; everything else is needed.
-        assert!(error.is_some() || object == "journal", "{object} dropped unnoticed");
+        // The journal is void after a clean commit. What is small has a second copy.
+        let needed = object.starts_with("slab") || object == "header";
+        assert_eq!(error.is_some(), needed, "{object} dropped: {error:?}");
         for cut in [0, len / 2, len.saturating_sub(1)] {
             let short = disk.snapshot();
             short.truncate(&object, cut).expect("memory");
@@ -171,6 +172,6 @@ fn any_object_replaced_by_an_older_one_gives_no_wrong_data() {
             .expect("it is there");
         mixed.put(&object, &bytes, PutMode::Replace).expect("memory");
         let error = never_wrong(&mixed, &newest, now);
-        assert!(error.is_some() || !["slab", "commit"].contains(&&*object), "{object}");
+        assert!(error.is_some() || object != "slab", "{object}");
     }
 }
