@@ -4,7 +4,7 @@ use crate::beside;
 pub use crate::url::{is_service, scheme};
 use oblivio_store::partition::{Existing, PartitionPlace};
 use oblivio_store::{AnyStore, Held, LocalStore, Objects, PartitionStore, StoreError, SyncFolder};
-use oblivio_volume::{HEADER_BYTES, HEADER_OBJECT};
+use oblivio_volume::{HEADER_BYTES, HEADER_OBJECTS};
 use std::fs::DirBuilder;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
@@ -215,8 +215,8 @@ impl Made {
     ) -> Result<Self, StoreError> {
         let new = !place.exists();
         let fixed = objects.iter().map(|(name, bytes)| PartitionPlace::fixed(name, *bytes));
-        let header = PartitionPlace::new(HEADER_OBJECT, HEADER_BYTES as u64);
-        let places: Vec<_> = [header].into_iter().chain(fixed).collect();
+        let header = |object| PartitionPlace::new(object, HEADER_BYTES as u64);
+        let places: Vec<_> = HEADER_OBJECTS.map(header).into_iter().chain(fixed).collect();
         let store = Arc::new(PartitionStore::create(place, &places, existing)?).into();
         Ok(Self { place: place.to_owned(), store, new, online: false })
     }

@@ -5,7 +5,8 @@
 //! the same file system, and then gets its name in it. All files have one modification time, by
 //! which a client that knows two of the same bytes takes them for the same.
 //!
-//! The one object that is replaced, the header, is a new file each time, under the next number.
+//! The header and its second copy, which are replaced, are a new file each time, under the next
+//! number.
 
 mod online_only;
 
@@ -21,8 +22,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// The object that is replaced.
-const HEADER: &str = "header";
+/// The objects that are replaced.
+const HEADERS: [&str; 2] = ["header", "header-2"];
 /// How files begin that are still being made, if they must be made in the folder. Dropbox,
 /// Nextcloud and Syncthing ignore such names, and so does this store.
 const MAKING: &str = "~syncthing~oblivio-";
@@ -67,7 +68,7 @@ impl SyncFolder {
     pub fn is_one(folder: &Path) -> bool {
         let Ok(mut entries) = folder.read_dir() else { return false };
         entries.any(|entry| {
-            entry.is_ok_and(|it| it.file_name().to_str().and_then(number_of).is_some())
+            entry.is_ok_and(|it| it.file_name().to_str().and_then(header_of).is_some())
         })
     }
 
@@ -76,12 +77,15 @@ impl SyncFolder {
         self.outside.is_some()
     }
 
-    /// The headers, by number; those of a length that another one exceeds have not arrived as a
-    /// whole.
-    fn headers(&self) -> Result<Vec<(u64, String, u64)>> {
+    /// The files of a header, by number; those of a length that another one exceeds have not arrived
+    /// as a whole.
+    fn headers(&self, header: &str) -> Result<Vec<(u64, String, u64)>> {
         let all = self.files.list()?.into_iter();
-        let mut found: Vec<_> =
-            all.filter_map(|(name, len)| Some((number_of(&name)?, name, len))).collect();
+        let of = |(name, len): (String, u64)| {
+            let (object, number) = header_of(&name)?;
+            (object == header).then_some((number, name, len))
+        };
+        let mut found: Vec<_> = all.filter_map(of).collect();
         let longest = found.iter().map(|header| header.2).max().unwrap_or(0);
         found.retain(|header| header.2 == longest);
         found.sort();
@@ -90,24 +94,24 @@ impl SyncFolder {
 
     /// The file of an object: for the header the newest one.
     fn file(&self, object: &str) -> Result<String> {
-        if object != HEADER {
+        if !HEADERS.contains(&object) {
             return Ok(object.to_owned());
         }
-        let newest = self.headers()?.pop();
+        let newest = self.headers(object)?.pop();
         newest.map(|it| it.1).ok_or_else(|| StoreError::missing(object))
     }
 
     /// Replaces the header by a new file, and deletes the older ones.
-    fn put_header(&self, data: &[u8], mode: PutMode) -> Result<()> {
-        let before = self.headers()?;
+    fn put_header(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
+        let before = self.headers(object)?;
         if mode == PutMode::IfAbsent && !before.is_empty() {
-            return Err(StoreError::Exists { object: HEADER.into() });
+            return Err(StoreError::Exists { object: object.into() });
         }
         // Two computers that replace it at once make two files, one of which all take.
         let mut random = [0; 8];
         random.copy_from_slice(&blake3::hash(data).as_bytes()[..8]);
         let number = before.last().map_or(0, |it| it.0) + 1;
-        let name = format!("{HEADER}-{number:08x}-{:016x}", u64::from_le_bytes(random));
+        let name = format!("{object}-{number:08x}-{:016x}", u64::from_le_bytes(random));
         match self.make(&name, data) {
             Err(StoreError::Exists { .. }) | Ok(()) => {}
             Err(error) => return Err(error),
@@ -164,9 +168,14 @@ fn ready(outside: &Path, folder: &Path) -> bool {
         && matches!((device(outside), device(folder)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// The number of a header's file.
-fn number_of(name: &str) -> Option<u64> {
-    let (number, random) = name.strip_prefix(HEADER)?.strip_prefix('-')?.split_once('-')?;
+/// The object of a header's file, and its number.
+fn header_of(name: &str) -> Option<(&'static str, u64)> {
+    HEADERS.into_iter().find_map(|object| Some((object, number_of(name.strip_prefix(object)?)?)))
+}
+
+/// The number in the rest of such a name.
+fn number_of(rest: &str) -> Option<u64> {
+    let (number, random) = rest.strip_prefix('-')?.split_once('-')?;
     let plain =
         |text: &str| text.bytes().all(|it| it.is_ascii_digit() || (b'a'..=b'f').contains(&it));
     let fits = number.len() == 8 && random.len() == 16 && plain(number) && plain(random);
@@ -242,16 +251,15 @@ impl Held for SyncFolder {
     }
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
-        if !reads.iter().any(|read| read.object == HEADER) {
+        if !reads.iter().any(|read| HEADERS.contains(&read.object)) {
             return self.files.read(reads);
         }
-        let file = self.file(HEADER)?;
+        let files: Vec<String> =
+            reads.iter().map(|read| self.file(read.object)).collect::<Result<_>>()?;
         let mut named: Vec<ReadAt<'_>> = reads
             .iter_mut()
-            .map(|ReadAt { object, offset, buf }| {
-                let object = if *object == HEADER { file.as_str() } else { object };
-                ReadAt { object, offset: *offset, buf }
-            })
+            .zip(&files)
+            .map(|(read, file)| ReadAt { object: file, offset: read.offset, buf: read.buf })
             .collect();
         self.files.read(&mut named)
     }
@@ -264,14 +272,15 @@ impl Held for SyncFolder {
         }
     }
 
-    /// The header is listed once, whatever its file.
+    /// A header is listed once, whatever its file.
     fn list(&self) -> Result<Vec<(String, u64)>> {
         let mut all = self.files.list()?;
-        all.retain(|(name, _)| number_of(name).is_none() && name != HEADER);
-        if let Some((_, _, len)) = self.headers()?.pop() {
-            all.push((HEADER.to_owned(), len));
-            all.sort();
+        all.retain(|(name, _)| header_of(name).is_none() && !HEADERS.contains(&name.as_str()));
+        for object in HEADERS {
+            let newest = self.headers(object)?.pop();
+            all.extend(newest.map(|(_, _, len)| (object.to_owned(), len)));
         }
+        all.sort();
         Ok(all)
     }
 
@@ -291,7 +300,7 @@ impl Objects for SyncFolder {
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
         check_name(object)?;
         match object {
-            HEADER => self.put_header(data, mode),
+            header if HEADERS.contains(&header) => self.put_header(header, data, mode),
             _ => match self.make(object, data) {
                 Err(StoreError::Exists { .. })
                     if mode == PutMode::Replace && self.holds(object, data)? =>
@@ -307,7 +316,9 @@ impl Objects for SyncFolder {
         let mut files = Vec::new();
         for object in objects {
             match *object {
-                HEADER => files.extend(self.headers()?.into_iter().map(|it| it.1)),
+                header if HEADERS.contains(&header) => {
+                    files.extend(self.headers(header)?.into_iter().map(|it| it.1));
+                }
                 other => files.push(other.to_owned()),
             }
         }

@@ -3,7 +3,7 @@
 use crate::block::BlockSpace;
 use crate::creation::{Cost, FixedObjects, NewOptions};
 use crate::damage::{DamagedPlace, Inspected, LostBytes};
-use crate::header::{Header, Parameters, expect_empty};
+use crate::header::{Header, HeaderCopies, Parameters, expect_empty};
 use crate::options::OpenOptions;
 use crate::report::EngineReport;
 use crate::trust::Known;
@@ -204,8 +204,8 @@ pub fn open_as<V>(
 ) -> Result<V> {
     let store = store.into();
     store.lock()?;
-    let header = Header::load(&store)?;
-    let master = header.unlock(passphrase)?;
+    let (copies, ()) = HeaderCopies::read(&store, |_| Ok(()))?;
+    let (header, master) = copies.unlock(passphrase)?;
     if header.engine() != engine.number {
         return Err(Error::Unsupported("the volume is on another engine".into()));
     }
@@ -213,17 +213,15 @@ pub fn open_as<V>(
     open(Opening { store, header: &header, master: &master, options })
 }
 
-/// Reads a volume's header; refuses an engine, or a feature of it, that is not known.
+/// Reads a volume's header, both copies; refuses an engine, or a feature of it, that is not known.
 ///
 /// # Errors
 /// `Unsupported`, and those of the store.
 pub(crate) fn load(
     store: &dyn Objects,
     engines: &[&'static EngineEntry],
-) -> Result<(Header, &'static EngineEntry)> {
-    let header = Header::load(store)?;
-    let engine = engine_of(&header, engines)?;
-    Ok((header, engine))
+) -> Result<(HeaderCopies, &'static EngineEntry)> {
+    HeaderCopies::read(store, |header| engine_of(header, engines))
 }
 
 /// The engine of a header.

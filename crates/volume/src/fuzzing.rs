@@ -5,7 +5,7 @@
 //! hostile plaintexts: an adversary without keys never gets this far.
 
 use crate::engine::engine_of;
-use crate::header::Header;
+use crate::header::{Header, HeaderCopies};
 use crate::records::commit::{COMMIT_OBJECTS, CommitRecord, CommitSlots, StatePair};
 use crate::records::journal::{JOURNAL_OBJECT, Journal, PAGE};
 use crate::records::record::{self, parse};
@@ -163,8 +163,8 @@ pub fn edit_state(
     part: Edit,
     edit: impl FnOnce(&mut Vec<u8>),
 ) -> Result<()> {
-    let header = Header::load(store)?;
-    let (master, volume) = (header.unlock(passphrase)?, header.volume());
+    let (header, master) = HeaderCopies::read(store, |_| Ok(()))?.0.unlock(passphrase)?;
+    let volume = header.volume();
     let sealer = |root| Sealer::new(root, Box::new(OsEntropy));
     let mut commits = CommitSlots::new(volume, sealer(master.commit_root(volume)));
     let mut log = StateLog::new(volume, sealer(master.state_root(volume)));

@@ -53,7 +53,10 @@ pub use engine::{
 pub use environment::{Clock, Environment, SimulatedClock, SystemClock};
 pub use error::{Error, Result};
 pub use extents::{HistoryInfo, drop_history, histories, pick};
-pub use header::{HEADER_BYTES, HEADER_OBJECT, Header, PARAMETER_BYTES, Parameters};
+pub use header::{
+    HEADER_BYTES, HEADER_OBJECT, HEADER_OBJECTS, Header, PARAMETER_BYTES, Parameters, has_header,
+    is_header,
+};
 pub use options::{
     Beside, CacheOptions, CreateOptions, DEFAULT_MEMORY, HolderNotice, OnShown, OnWait, OnWanted,
     OpenOptions, Pace, Rule, Shown, ShownKind, Which, WindowRule,

@@ -4,7 +4,7 @@ use crate::engine::load;
 use crate::header::unlock_error;
 use crate::registry::ENGINES;
 use crate::{Header, PublicHeader, Result};
-use oblivio_crypto::{KdfParams, OsEntropy, Passphrase};
+use oblivio_crypto::{KdfParams, KeySlots, MasterKey, OsEntropy, Passphrase};
 use oblivio_store::{Objects, PutMode};
 
 /// Reads what is readable without a passphrase.
@@ -12,8 +12,8 @@ use oblivio_store::{Objects, PutMode};
 /// # Errors
 /// `Unsupported` if this version knows no such volume.
 pub fn read_header(store: &dyn Objects) -> Result<PublicHeader> {
-    let (header, engine) = load(store, ENGINES)?;
-    Ok(PublicHeader::of(&header, engine))
+    let (copies, engine) = load(store, ENGINES)?;
+    Ok(PublicHeader::of(copies.public(), engine))
 }
 
 /// Adds a passphrase; gives the number of its slot.
@@ -26,10 +26,7 @@ pub fn add_passphrase(
     new: &Passphrase,
     kdf: KdfParams,
 ) -> Result<usize> {
-    let mut header = load(store, ENGINES)?.0;
-    let slot = header.add_passphrase(known, new, kdf)?;
-    header.save(store, PutMode::Replace)?;
-    Ok(slot)
+    change(store, |header| header.add(known, new, kdf))
 }
 
 /// Removes a passphrase, from every slot that it opens.
@@ -37,9 +34,7 @@ pub fn add_passphrase(
 /// # Errors
 /// As [`Header::remove_passphrase`], and those of the store.
 pub fn remove_passphrase(store: &dyn Objects, victim: &Passphrase) -> Result<()> {
-    let mut header = load(store, ENGINES)?.0;
-    header.remove_passphrase(victim)?;
-    header.save(store, PutMode::Replace)
+    change(store, |header| Ok(((), header.remove(victim)?)))
 }
 
 /// Replaces a passphrase by another, in every slot that it opens; nothing else is encrypted again.
@@ -52,9 +47,17 @@ pub fn change_passphrase(
     new: &Passphrase,
     kdf: KdfParams,
 ) -> Result<()> {
-    let mut header = load(store, ENGINES)?.0;
-    header.change_passphrase(old, new, kdf)?;
-    header.save(store, PutMode::Replace)
+    change(store, |header| Ok(((), header.change(old, new, kdf)?)))
+}
+
+/// Stores the header that counts, changed.
+fn change<T>(
+    store: &dyn Objects,
+    work: impl Fn(&mut Header) -> Result<(T, MasterKey)>,
+) -> Result<T> {
+    let chosen = load(store, ENGINES)?.0.choose(work)?;
+    chosen.header.save(store, PutMode::Replace)?;
+    Ok(chosen.value)
 }
 
 /// The same for a header that its caller keeps.
@@ -70,10 +73,7 @@ impl Header {
         new: &Passphrase,
         kdf: KdfParams,
     ) -> Result<usize> {
-        let master = self.unlock(known)?;
-        let volume = self.volume();
-        let slot = self.slots.add(&master, volume, new, kdf, &mut OsEntropy);
-        Ok(slot.map_err(unlock_error)?.get())
+        self.add(known, new, kdf).map(|(slot, _)| slot)
     }
 
     /// Removes a passphrase, from every slot that it opens.
@@ -81,8 +81,7 @@ impl Header {
     /// # Errors
     /// `WrongPassphrase` when it opens nothing, `Invalid` when it is the last one.
     pub fn remove_passphrase(&mut self, victim: &Passphrase) -> Result<()> {
-        let master = self.slots.remove(self.volume(), victim).map_err(unlock_error)?;
-        self.check(&master)
+        self.remove(victim).map(drop)
     }
 
     /// Replaces a passphrase by another, in every slot that it opens.
@@ -95,8 +94,43 @@ impl Header {
         new: &Passphrase,
         kdf: KdfParams,
     ) -> Result<()> {
-        let changed = self.slots.change(self.volume(), old, new, kdf, &mut OsEntropy);
+        self.change(old, new, kdf).map(drop)
+    }
+
+    fn add(
+        &mut self,
+        known: &Passphrase,
+        new: &Passphrase,
+        kdf: KdfParams,
+    ) -> Result<(usize, MasterKey)> {
+        let (master, volume) = (self.unlock(known)?, self.volume());
+        let mut slots = self.slots.clone();
+        let slot = slots.add(&master, volume, new, kdf, &mut OsEntropy).map_err(unlock_error)?;
+        self.put_slots(slots, &master);
+        Ok((slot.get(), master))
+    }
+
+    fn remove(&mut self, victim: &Passphrase) -> Result<MasterKey> {
+        let mut slots = self.slots.clone();
+        let master = slots.remove(self.volume(), victim).map_err(unlock_error)?;
+        self.check(&master)?;
+        self.put_slots(slots, &master);
+        Ok(master)
+    }
+
+    fn change(&mut self, old: &Passphrase, new: &Passphrase, kdf: KdfParams) -> Result<MasterKey> {
+        let mut slots = self.slots.clone();
+        let changed = slots.change(self.volume(), old, new, kdf, &mut OsEntropy);
         let (master, _) = changed.map_err(unlock_error)?;
-        self.check(&master)
+        self.check(&master)?;
+        self.put_slots(slots, &master);
+        Ok(master)
+    }
+
+    fn put_slots(&mut self, slots: KeySlots, master: &MasterKey) {
+        let mac = master.header_mac(self.volume());
+        let mut header = self.clone();
+        header.slots = slots;
+        *self = header.changed(&mac);
     }
 }

@@ -4,7 +4,7 @@ use crate::Result;
 use crate::block::{BlockReader, BlockSpace, Least};
 use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{EngineEntry, EngineVolume, Opening, PublicHeader, VolumeInfo, load};
-use crate::header::Header;
+use crate::header::{HeaderCopies, HeaderKeeper};
 use crate::options::OpenOptions;
 use crate::trust::Known;
 use oblivio_crypto::Passphrase;
@@ -16,23 +16,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// An open volume.
-pub struct Volume(Box<dyn EngineVolume>);
+pub struct Volume {
+    engine: Box<dyn EngineVolume>,
+    /// None if it was made or opened by its engine's own function.
+    header: Option<HeaderKeeper>,
+}
 
 impl<V: EngineVolume> From<V> for Volume {
     fn from(volume: V) -> Self {
-        Self(Box::new(volume))
+        Self::of(Box::new(volume))
     }
 }
 
 impl Volume {
     /// A volume on an engine that only its entry knows.
     pub(crate) fn of(volume: Box<dyn EngineVolume>) -> Self {
-        Self(volume)
+        Self { engine: volume, header: None }
     }
 
     /// What this computer now knows of the volume.
     pub fn known(&self) -> Known {
-        self.0.known()
+        self.engine.known()
     }
 
     /// Information about the volume.
@@ -40,7 +44,7 @@ impl Volume {
     /// # Errors
     /// Those of the store.
     pub fn info(&self) -> Result<VolumeInfo> {
-        self.0.info()
+        self.engine.info()
     }
 
     /// Reads and authenticates everything; gives the number of [`VolumeInfo::verified`]. The order
@@ -49,7 +53,7 @@ impl Volume {
     /// # Errors
     /// `Tampered` names the first part that differs from its last write.
     pub fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
-        self.0.verify(progress)
+        self.engine.verify(progress)
     }
 
     /// As [`Self::verify`], but it goes on at damage, and `damaged` gets each place.
@@ -61,21 +65,33 @@ impl Volume {
         progress: &mut dyn FnMut(u64, u64),
         damaged: &mut dyn FnMut(DamagedPlace),
     ) -> Result<Inspected> {
-        self.0.inspect(progress, damaged)
+        let mut found = self.engine.inspect(progress, damaged)?;
+        for place in self.header.as_mut().map_or(Ok(Vec::new()), HeaderKeeper::inspect)? {
+            found.damaged += 1;
+            damaged(place);
+        }
+        Ok(found)
+    }
+
+    /// Makes both copies of the header whole.
+    fn heal(&mut self) {
+        if let Some(header) = &mut self.header {
+            header.heal();
+        }
     }
 
     /// The volume as that of an engine, if it is on that one.
     pub fn on<V: EngineVolume>(&mut self) -> Option<&mut V> {
-        let any: &mut dyn Any = &mut *self.0;
+        let any: &mut dyn Any = &mut *self.engine;
         any.downcast_mut()
     }
 }
 
-/// A volume whose header is read, and that is not open yet. The header is read only once: decisions
-/// made on it before a passphrase is known hold for the opened volume, or the opening fails.
+/// A volume whose header is read, and that is not open yet. Each copy is read only once: decisions
+/// made on the header before a passphrase is known hold for the opened volume, or the opening fails.
 pub struct ClosedVolume {
     store: AnyStore,
-    header: Header,
+    copies: HeaderCopies,
     engine: &'static EngineEntry,
 }
 
@@ -86,13 +102,13 @@ impl ClosedVolume {
     /// `Unsupported` if it is on none of them, or uses a feature that is not known.
     pub fn read_on(store: impl Into<AnyStore>, engines: &[&'static EngineEntry]) -> Result<Self> {
         let store = store.into();
-        let (header, engine) = load(&store, engines)?;
-        Ok(Self { store, header, engine })
+        let (copies, engine) = load(&store, engines)?;
+        Ok(Self { store, copies, engine })
     }
 
     /// Its header. Nothing of it is authenticated before the volume is open.
     pub fn header(&self) -> PublicHeader {
-        PublicHeader::of(&self.header, self.engine)
+        PublicHeader::of(self.copies.public(), self.engine)
     }
 
     /// The same volume with a layer over its store.
@@ -111,94 +127,106 @@ impl ClosedVolume {
     /// # Errors
     /// As [`Volume::open`].
     pub fn open(self, passphrase: &Passphrase, options: OpenOptions) -> Result<Volume> {
-        let Self { store, header, engine } = self;
+        let Self { store, copies, engine } = self;
         store.lock()?;
-        let master = header.unlock(passphrase)?;
-        let opening = Opening { store, header: &header, master: &master, options };
-        (engine.open)(opening).map(Volume::of)
+        let (header, master) = copies.unlock(passphrase)?;
+        (engine.check)(&header.parameters())?;
+        let opening = Opening { store: store.clone(), header: &header, master: &master, options };
+        let volume = (engine.open)(opening)?;
+        let keeper = HeaderKeeper::new(store, &copies, header, &master);
+        Ok(Volume { header: Some(keeper), ..Volume::of(volume) })
     }
 }
 
 impl BlockSpace for Volume {
     fn block_bytes(&self) -> usize {
-        self.0.block_bytes()
+        self.engine.block_bytes()
     }
     fn capacity_blocks(&self) -> u64 {
-        self.0.capacity_blocks()
+        self.engine.capacity_blocks()
     }
     fn addressable_blocks(&self) -> u64 {
-        self.0.addressable_blocks()
+        self.engine.addressable_blocks()
     }
     fn can_resize(&self) -> bool {
-        self.0.can_resize()
+        self.engine.can_resize()
     }
     fn set_capacity(&mut self, blocks: u64) -> Result<()> {
-        self.0.set_capacity(blocks)
+        self.engine.set_capacity(blocks)?;
+        if let Some(header) = &mut self.header {
+            header.replaced();
+        }
+        Ok(())
     }
     fn reserve(&mut self, blocks: u64) -> Result<()> {
-        self.0.reserve(blocks)
+        self.engine.reserve(blocks)
     }
     fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
-        self.0.access_each(ops)
+        self.engine.access_each(ops)
     }
     fn take_damage(&mut self) -> Vec<DamagedPlace> {
-        self.0.take_damage()
+        let of_header = self.header.as_mut().map(HeaderKeeper::take_damage);
+        [self.engine.take_damage(), of_header.unwrap_or_default()].concat()
     }
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
-        self.0.defer(ops)
+        self.engine.defer(ops)
     }
     fn root(&self) -> &[u8] {
-        self.0.root()
+        self.engine.root()
     }
     fn set_root(&mut self, root: &[u8]) {
-        self.0.set_root(root);
+        self.engine.set_root(root);
     }
     fn room(&self) -> Result<Option<u64>> {
-        self.0.room()
+        self.engine.room()
     }
     fn commit(&mut self) -> Result<()> {
-        self.0.commit()
+        self.engine.commit()?;
+        self.heal();
+        Ok(())
     }
     fn finish(&mut self) -> Result<()> {
-        self.0.finish()
+        self.engine.finish()?;
+        self.heal();
+        Ok(())
     }
     fn give_up(&mut self) {
-        self.0.give_up();
+        self.engine.give_up();
     }
     fn discard(&mut self, ids: &[u64]) -> Result<()> {
-        self.0.discard(ids)
+        self.engine.discard(ids)
     }
     fn erase(&mut self, ids: &[u64]) -> Result<()> {
-        self.0.erase(ids)
+        self.engine.erase(ids)
     }
     fn exists(&self, id: u64) -> bool {
-        self.0.exists(id)
+        self.engine.exists(id)
     }
     fn present(&self, ids: Range<u64>) -> Result<Vec<bool>> {
-        self.0.present(ids)
+        self.engine.present(ids)
     }
     fn erases_cheaply(&self) -> bool {
-        self.0.erases_cheaply()
+        self.engine.erases_cheaply()
     }
     fn end_operation(&mut self) -> Result<()> {
-        self.0.end_operation()
+        self.engine.end_operation()
     }
     fn pads(&self) -> bool {
-        self.0.pads()
+        self.engine.pads()
     }
     fn bring_up(&mut self, least: Least) -> Result<()> {
-        self.0.bring_up(least)
+        self.engine.bring_up(least)
     }
     fn wants_commit(&self) -> bool {
-        self.0.wants_commit()
+        self.engine.wants_commit()
     }
     fn idle(&mut self) -> Result<Option<Duration>> {
-        self.0.idle()
+        self.engine.idle()
     }
     fn cache_budget(&self) -> usize {
-        self.0.cache_budget()
+        self.engine.cache_budget()
     }
     fn reader(&self) -> Option<Arc<dyn BlockReader>> {
-        self.0.reader()
+        self.engine.reader()
     }
 }

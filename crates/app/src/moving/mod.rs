@@ -10,7 +10,7 @@ pub use files::{FileCounts, FilesCopy, MARK, unfinished};
 pub use objects::{ClaimForm, ObjectCopy, ObjectCounts};
 
 use oblivio_store::is_of_trial;
-use oblivio_volume::{HEADER_OBJECT, is_of_session};
+use oblivio_volume::{is_header, is_of_session};
 
 /// What has been moved so far, for a person who waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,5 +29,5 @@ pub type Hear<'a> = &'a mut dyn FnMut(Moved);
 #[must_use]
 pub fn stranger(listed: &[(String, u64)]) -> Option<&str> {
     let own = |name: &str| is_of_session(name) || is_of_trial(name);
-    listed.iter().map(|it| it.0.as_str()).find(|name| *name != HEADER_OBJECT && !own(name))
+    listed.iter().map(|it| it.0.as_str()).find(|name| !is_header(name) && !own(name))
 }

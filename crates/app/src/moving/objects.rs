@@ -5,7 +5,7 @@
 
 use super::{Hear, Moved, stranger};
 use oblivio_store::{Objects, PutMode, ReadAt};
-use oblivio_volume::{Error, HEADER_OBJECT, Result};
+use oblivio_volume::{Error, HEADER_OBJECTS, Result, has_header, is_header};
 use std::collections::BTreeMap;
 
 /// Bytes on their way at the same time, and objects.
@@ -51,7 +51,7 @@ impl<'a> ObjectCopy<'a> {
     /// `Exists` if there is a volume or something else at the new place.
     pub fn begin(from: &'a dyn Objects, to: &'a dyn Objects) -> Result<Self> {
         let listed = to.list()?;
-        if listed.iter().any(|(name, _)| name == HEADER_OBJECT) {
+        if listed.iter().any(|(name, _)| is_header(name)) {
             return Err(Error::Exists("a volume".into()));
         }
         if let Some(name) = stranger(&listed) {
@@ -90,7 +90,7 @@ impl<'a> ObjectCopy<'a> {
     /// Those of the stores.
     pub fn copy(&mut self, hear: Hear<'_>) -> Result<Vec<String>> {
         let mut all = self.from.list()?;
-        all.retain(|(name, _)| name != HEADER_OBJECT);
+        all.retain(|(name, _)| !is_header(name));
         self.moved.total = Some(all.iter().map(|(_, len)| len).sum());
         self.moved.bytes = 0;
         self.remove_what_is_gone(&all)?;
@@ -155,14 +155,20 @@ impl<'a> ObjectCopy<'a> {
     /// # Errors
     /// Those of the stores; `Exists` if there is one now.
     pub fn finish(self) -> Result<ObjectCounts> {
-        let header = header_of(self.from)?;
-        let header = header.ok_or_else(|| Error::Unsupported("the header is gone".into()))?;
-        match self.to.put(HEADER_OBJECT, &header, PutMode::IfAbsent) {
-            Ok(()) => Ok(self.counts),
-            // Perhaps it was done, and only the answer was lost.
-            Err(error) if error.may_pass() && alike(self.from, self.to)? => Ok(self.counts),
-            Err(error) => Err(error.into()),
+        if !has_header(self.from)? {
+            return Err(Error::Unsupported("the header is gone".into()));
         }
+        // As they are: which of the copies counts is for those who know the passphrase.
+        for object in HEADER_OBJECTS {
+            let Some(header) = header_of(self.from, object)? else { continue };
+            match self.to.put(object, &header, PutMode::IfAbsent) {
+                Ok(()) => {}
+                // Perhaps it was done, and only the answer was lost.
+                Err(error) if error.may_pass() && header_of(self.to, object)? == Some(header) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(self.counts)
     }
 }
 
@@ -183,20 +189,24 @@ fn first_of(objects: &[(String, u64)]) -> usize {
     count
 }
 
-/// The bytes of a header; `None` if it is not there, or longer than any.
-fn header_of(store: &dyn Objects) -> Result<Option<Vec<u8>>> {
-    let Some(len) = store.len(HEADER_OBJECT)?.filter(|&len| len <= HEADER_BYTES) else {
+/// The bytes of a copy of the header; `None` if it is not there, or longer than any.
+fn header_of(store: &dyn Objects, object: &str) -> Result<Option<Vec<u8>>> {
+    let Some(len) = store.len(object)?.filter(|&len| len <= HEADER_BYTES) else {
         return Ok(None);
     };
     let mut bytes = vec![0; len as usize];
-    store.read(&mut [ReadAt { object: HEADER_OBJECT, offset: 0, buf: &mut bytes }])?;
+    store.read(&mut [ReadAt { object, offset: 0, buf: &mut bytes }])?;
     Ok(Some(bytes))
 }
 
 /// Whether two stores have the same header.
 fn alike(one: &dyn Objects, other: &dyn Objects) -> Result<bool> {
-    let header = header_of(one)?;
-    Ok(header.is_some() && header == header_of(other)?)
+    let mut same = false;
+    for object in HEADER_OBJECTS {
+        let header = header_of(one, object)?;
+        same |= header.is_some() && header == header_of(other, object)?;
+    }
+    Ok(same)
 }
 
 fn read_all(store: &dyn Objects, objects: &[&(String, u64)]) -> Result<Vec<Vec<u8>>> {

@@ -38,7 +38,7 @@ impl Sequential {
             let odd = match object {
                 "log" => self.take_quantum(offset, len),
                 "state" => self.take_state(offset, len),
-                "disk" | "times" | "header" => None,
+                "disk" | "times" | "header" | "header-2" => None,
                 _ => Some(format!("{len} bytes were written to {object}")),
             };
             wrong = wrong.or(odd);

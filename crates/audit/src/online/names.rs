@@ -39,7 +39,7 @@ impl Name {
     }
 
     fn parse(name: &str) -> Option<Self> {
-        if name == "header" {
+        if ["header", "header-2"].contains(&name) {
             return Some(Self::Header);
         }
         Some(match name.split('-').collect::<Vec<_>>()[..] {
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(Name::of(&format!("b-{by}-11-000000000003")), buckets);
         assert_eq!(Name::of("s-000000000005"), Name::Claim { number: 5 });
         assert_eq!(Name::of(&format!("s-000000000005-{by}")), Name::Claim { number: 5 });
-        for other in ["", "b", "b-1-2-3", "e-00000000000000AB-00000001", "header-2", "s-5", "x-1"] {
+        for other in ["", "b", "b-1-2-3", "e-00000000000000AB-00000001", "header-3", "s-5", "x-1"] {
             assert_eq!(Name::of(other), Name::Other, "{other}");
         }
     }

@@ -58,11 +58,11 @@ pub fn find_out(args: &InitArgs) -> Result<FoundStore> {
 
 #[cfg(feature = "online")]
 fn refuse_what_is_there(args: &InitArgs) -> Result<()> {
-    use oblivio_volume::HEADER_OBJECT;
+    use oblivio_volume::is_header;
 
     let shown = args.volume.display();
     let there = open::store(&args.volume)?.objects().list()?;
-    if there.iter().any(|(name, _)| name == HEADER_OBJECT) {
+    if there.iter().any(|(name, _)| is_header(name)) {
         let what = format!("there is a volume in {shown} already");
         return Err(fault(Code::Path, what, "Choose another path; this one was left as it is."));
     }

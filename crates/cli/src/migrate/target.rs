@@ -10,7 +10,7 @@ use oblivio_app::moving::{ClaimForm, ObjectCopy};
 use oblivio_app::online::{Begin, Effort, ProbeVerdict, shape, try_out};
 use oblivio_app::place;
 use oblivio_store::{AnyStore, Held};
-use oblivio_volume::{HEADER_OBJECT, NewVolume, PublicHeader, SeenBy};
+use oblivio_volume::{NewVolume, PublicHeader, SeenBy, has_header};
 use std::path::Path;
 
 /// Advice when a volume is at the new place.
@@ -40,7 +40,7 @@ impl NewHome {
             return folder(args, header);
         }
         let store = open::store(&args.to)?;
-        if store.len(HEADER_OBJECT)?.is_some() {
+        if has_header(&store)? {
             if ObjectCopy::is_copy(&from.store, &store)? {
                 let what = "there is a copy of this volume at the new place already";
                 return Err(fault(Code::Path, what, AT_ITS_END));

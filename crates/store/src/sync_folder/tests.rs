@@ -46,35 +46,38 @@ fn a_new_header_is_a_new_file() {
     let folder = dir.path().join("folder");
     let store = SyncFolder::create(&folder, None).unwrap();
     assert!(!SyncFolder::is_one(&folder));
-    assert_eq!(store.len(HEADER).unwrap(), None);
-    store.put(HEADER, b"first", PutMode::IfAbsent).unwrap();
+    assert_eq!(store.len(HEADERS[0]).unwrap(), None);
+    store.put(HEADERS[0], b"first", PutMode::IfAbsent).unwrap();
     assert!(SyncFolder::is_one(&folder));
-    assert!(is_exists(store.put(HEADER, b"again", PutMode::IfAbsent)));
+    assert!(is_exists(store.put(HEADERS[0], b"again", PutMode::IfAbsent)));
     let first: Vec<String> = seen(&folder).into_keys().collect();
-    store.put(HEADER, b"after", PutMode::Replace).unwrap();
+    store.put(HEADERS[0], b"after", PutMode::Replace).unwrap();
     let second: Vec<String> = seen(&folder).into_keys().collect();
     assert!(first.len() == 1 && second.len() == 1 && first != second, "{first:?} {second:?}");
     let mut buf = [0; 5];
-    store.read(&mut [ReadAt { object: HEADER, offset: 0, buf: &mut buf }]).unwrap();
+    store.read(&mut [ReadAt { object: HEADERS[0], offset: 0, buf: &mut buf }]).unwrap();
     assert_eq!(&buf, b"after");
     // One that has not arrived as a whole, with a higher number.
     fs::write(folder.join("header-00000009-0123456789abcdef"), b"par").unwrap();
-    store.read(&mut [ReadAt { object: HEADER, offset: 0, buf: &mut buf }]).unwrap();
+    store.read(&mut [ReadAt { object: HEADERS[0], offset: 0, buf: &mut buf }]).unwrap();
     assert_eq!(&buf, b"after");
-    assert_eq!(store.list().unwrap(), [(HEADER.to_owned(), 5)]);
+    assert_eq!(store.list().unwrap(), [(HEADERS[0].to_owned(), 5)]);
 }
 
 #[test]
 fn what_a_client_leaves_is_no_header() {
     for name in [
         "header",
+        "header-2",
+        "header-2-0123456789abcdef",
         "header-00000001-0123456789abcdef.sync-conflict-20260101-000000-ABCDEFG",
         "header-00000001-0123456789abcdef (conflicted copy)",
         "header-0000001-0123456789abcdef",
         "header-00000001-0123456789ABCDEF",
         ".header-00000001-0123456789abcdef.tmp",
     ] {
-        assert_eq!(number_of(name), None, "{name}");
+        assert_eq!(header_of(name), None, "{name}");
     }
-    assert_eq!(number_of("header-0000000a-0123456789abcdef"), Some(10));
+    assert_eq!(header_of("header-0000000a-0123456789abcdef"), Some(("header", 10)));
+    assert_eq!(header_of("header-2-0000000a-0123456789abcdef"), Some(("header-2", 10)));
 }

@@ -5,8 +5,10 @@ use oblivio_crypto::VolumeId;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The format that this version writes, and the only one that it reads.
-pub const FORMAT_VERSION: u32 = 1;
+/// The format that this version writes.
+pub const FORMAT_VERSION: u32 = 2;
+/// A header without a second copy and a checksum; it is read.
+pub(super) const FIRST_FORMAT: u32 = 1;
 pub(super) const MAGIC: [u8; 8] = *b"OBLIVIO\n";
 /// Bytes of an engine's own fields.
 pub const PARAMETER_BYTES: usize = 48;

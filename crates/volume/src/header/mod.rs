@@ -1,32 +1,55 @@
 //! The volume header: the only stored bytes read before a passphrase is known.
 //!
-//! Layout in docs/format.md §"Header". A MAC under the master key covers everything but the
-//! passphrase slots, which are sealed one by one.
+//! Layout in docs/format.md §"Header". It is stored twice. A MAC under the master key covers the
+//! fields, and another one everything. A checksum tells damage from a wrong passphrase.
 
+mod copies;
 mod fields;
+mod keeper;
 
+pub(crate) use copies::HeaderCopies;
+pub use copies::{HEADER_OBJECT, HEADER_OBJECTS, has_header, is_header};
 pub use fields::{FORMAT_VERSION, PARAMETER_BYTES, Parameters};
+pub(crate) use keeper::HeaderKeeper;
 
 use crate::{Error, Result};
-use fields::{Fields, MAGIC};
+use fields::{FIRST_FORMAT, Fields, MAGIC};
 use oblivio_crypto::{
     CryptoError, KEY_SLOTS_BYTES, KdfParams, KeySlots, Mac, MasterKey, Passphrase, Randomness,
-    VolumeId,
+    VolumeId, digest,
 };
-use oblivio_store::{Held, Objects, PutMode};
-use zerocopy::{FromBytes, IntoBytes};
+use oblivio_store::{Held, Objects, PutMode, StoreError};
+use std::io;
+use zerocopy::little_endian::U64;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The object that holds the header.
-pub const HEADER_OBJECT: &str = "header";
-/// Its length.
-pub const HEADER_BYTES: usize = size_of::<Fields>() + KEY_SLOTS_BYTES + MAC_BYTES;
+/// Bytes of a header.
+pub const HEADER_BYTES: usize = FIRST_BYTES + size_of::<Trailer>() + SUM_BYTES;
+/// Bytes of one of the first format.
+const FIRST_BYTES: usize = size_of::<Fields>() + KEY_SLOTS_BYTES + MAC_BYTES;
 const MAC_BYTES: usize = 32;
+const SUM_BYTES: usize = 32;
 
 /// A parsed header.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Header {
     fields: Fields,
     pub(crate) slots: KeySlots,
+    /// Of the fields.
+    mac: [u8; MAC_BYTES],
+    /// Zeros in the first format.
+    trailer: Trailer,
+}
+
+/// What the first format does not have.
+#[derive(
+    Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
+)]
+#[repr(C)]
+struct Trailer {
+    /// Grows with each change: of two copies, the one with the higher number counts.
+    sequence: U64,
+    /// Of everything before it.
     mac: [u8; MAC_BYTES],
 }
 
@@ -48,15 +71,40 @@ impl Header {
         let fields = Fields::new(engine, volume, parameters);
         let mut slots = KeySlots::new();
         slots.add(&master, volume, passphrase, kdf, &mut randomness).map_err(unlock_error)?;
-        let mac = master.header_mac(volume).bytes(&[fields.as_bytes()]);
-        Ok((Self { fields, slots, mac }, master))
+        let (mac, trailer) = ([0; MAC_BYTES], Trailer::default());
+        let header = Self { fields, slots, mac, trailer };
+        Ok((header.changed(&master.header_mac(volume)), master))
+    }
+
+    /// The header after a change, in the newest format, with its codes.
+    pub(crate) fn changed(mut self, mac: &Mac) -> Self {
+        self.fields.format = FORMAT_VERSION.into();
+        self.mac = mac.bytes(&[self.fields.as_bytes()]);
+        self.trailer.sequence += 1;
+        self.trailer.mac = self.code(mac);
+        self
+    }
+
+    /// The code of everything.
+    fn code(&self, mac: &Mac) -> [u8; MAC_BYTES] {
+        let (fields, sequence) = (self.fields.as_bytes(), self.trailer.sequence.as_bytes());
+        mac.bytes(&[fields, &self.slots.to_bytes(), &self.mac, sequence])
     }
 
     /// Parses a stored header; refuses an unknown version.
     ///
     /// # Errors
-    /// `Unsupported` if this version knows no such header.
+    /// `Unsupported` if this version knows no such header, `Tampered` for a wrong checksum.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
+        let (header, whole) = Self::parse_parts(bytes)?;
+        match whole {
+            true => Ok(header),
+            false => Err(Error::Tampered("the header is damaged: its checksum is wrong".into())),
+        }
+    }
+
+    /// The same, also with a wrong checksum; says whether it is right.
+    fn parse_parts(bytes: &[u8]) -> Result<(Self, bool)> {
         let refuse = |why: String| Err(Error::Unsupported(why));
         let Ok((fields, rest)) = Fields::read_from_prefix(bytes) else {
             return refuse("not an Oblivio volume: the header is too short".into());
@@ -64,68 +112,97 @@ impl Header {
         if fields.magic != MAGIC {
             return refuse("not an Oblivio volume: the header does not begin as one".into());
         }
-        if fields.format.get() != FORMAT_VERSION {
-            let found = fields.format.get();
-            return refuse(format!(
-                "format {found} is not known to this version (it knows {FORMAT_VERSION})"
-            ));
-        }
-        if rest.len() != KEY_SLOTS_BYTES + MAC_BYTES {
+        let found = fields.format.get();
+        let length = match found {
+            FIRST_FORMAT => FIRST_BYTES,
+            FORMAT_VERSION => HEADER_BYTES,
+            _ => {
+                return refuse(format!(
+                    "format {found} is not known to this version (it knows {FORMAT_VERSION})"
+                ));
+            }
+        };
+        if bytes.len() != length {
             return refuse("the header has the wrong length".into());
         }
-        let (slots, stored_mac) = rest.split_at(KEY_SLOTS_BYTES);
+        let (slots, rest) = rest.split_at(KEY_SLOTS_BYTES);
         let slots = KeySlots::from_bytes(slots)
             .map_err(|error| Error::Unsupported(format!("passphrase slots: {error}")))?;
+        let (stored_mac, rest) = rest.split_at(MAC_BYTES);
         let mut mac = [0; MAC_BYTES];
         mac.copy_from_slice(stored_mac);
-        Ok(Self { fields, slots, mac })
+        let (trailer, whole) = match Trailer::read_from_prefix(rest) {
+            Ok((trailer, sum)) => (trailer, *sum == digest(&bytes[..length - SUM_BYTES])),
+            Err(_) => (Trailer::default(), true),
+        };
+        Ok((Self { fields, slots, mac, trailer }, whole))
     }
 
     /// The header as stored.
     pub fn to_bytes(&self) -> Vec<u8> {
-        [self.fields.as_bytes(), &self.slots.to_bytes(), &self.mac].concat()
-    }
-
-    /// Reads the header of a volume.
-    ///
-    /// # Errors
-    /// `Unsupported` when there is none.
-    pub fn load(store: &dyn Objects) -> Result<Self> {
-        let Some(len) = store.len(HEADER_OBJECT)? else {
-            return Err(Error::Unsupported("no volume here: there is no header".into()));
-        };
-        if len > 1 << 16 {
-            return Err(Error::Unsupported("not an Oblivio volume: the header is too long".into()));
+        let mut bytes = [self.fields.as_bytes(), &self.slots.to_bytes(), &self.mac].concat();
+        if self.format() != FIRST_FORMAT {
+            bytes.extend_from_slice(self.trailer.as_bytes());
+            bytes.extend_from_slice(&digest(&bytes));
         }
-        let mut bytes = vec![0; len as usize];
-        let object = HEADER_OBJECT;
-        store.read(&mut [oblivio_store::ReadAt { object, offset: 0, buf: &mut bytes }])?;
-        Self::parse(&bytes)
+        bytes
     }
 
-    /// Replaces the stored header atomically.
+    /// Stores both copies, each atomically; a store that was made without a place for the second
+    /// one has one.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Those of the store. Then the old header or the new one is stored, or one of each: the new
+    /// one counts.
     pub fn save(&self, store: &dyn Objects, mode: PutMode) -> Result<()> {
-        Ok(store.put(HEADER_OBJECT, &self.to_bytes(), mode)?)
+        let bytes = self.to_bytes();
+        store.put(HEADER_OBJECTS[0], &bytes, mode)?;
+        put_second(store, &bytes)?;
+        Ok(())
     }
 
-    /// Opens the master key and checks the fixed fields with it.
+    /// Opens the master key and checks everything with it.
     ///
     /// # Errors
     /// `WrongPassphrase`; `Tampered` if the passphrase is right and the header is not.
     pub fn unlock(&self, passphrase: &Passphrase) -> Result<MasterKey> {
-        let (master, _) = self.slots.unlock(self.volume(), passphrase).map_err(unlock_error)?;
+        let master = self.open(passphrase)?;
         self.check(&master)?;
         Ok(master)
     }
 
-    /// Checks the fixed fields.
+    /// The same, but of the slots only the one that the passphrase opens must be right.
+    fn open(&self, passphrase: &Passphrase) -> Result<MasterKey> {
+        let (master, _) = self.slots.unlock(self.volume(), passphrase).map_err(unlock_error)?;
+        match self.has_right_fields(&master.header_mac(self.volume())) {
+            true => Ok(master),
+            false => Err(Error::Tampered("the header's fields were changed".into())),
+        }
+    }
+
+    /// Refuses a header that is not as it was written.
     pub(crate) fn check(&self, master: &MasterKey) -> Result<()> {
-        let mac = master.header_mac(self.volume());
-        mac.verify_bytes(&[self.fields.as_bytes()], &self.mac)
-            .map_err(|_| Error::Tampered("the header's fields were changed".into()))
+        match self.is_authentic(&master.header_mac(self.volume())) {
+            true => Ok(()),
+            false => Err(Error::Tampered("the header's fields or slots were changed".into())),
+        }
+    }
+
+    fn has_right_fields(&self, mac: &Mac) -> bool {
+        mac.verify_bytes(&[self.fields.as_bytes()], &self.mac).is_ok()
+    }
+
+    /// Whether all of it is as it was written with this key. Of the first format that are the fields
+    /// only.
+    pub(crate) fn is_authentic(&self, mac: &Mac) -> bool {
+        // Nothing of either code is secret.
+        let rest = || self.format() == FIRST_FORMAT || self.code(mac) == self.trailer.mac;
+        self.has_right_fields(mac) && rest()
+    }
+
+    /// How often it was changed; 0 in the first format.
+    fn sequence(&self) -> u64 {
+        self.trailer.sequence.get()
     }
 
     /// The volume's identity.
@@ -150,7 +227,7 @@ impl Header {
     /// The same header with other parameters; `mac` is the volume's key for them.
     pub(crate) fn with_parameters(&self, parameters: &Parameters, mac: &Mac) -> Self {
         let fields = Fields::new(self.engine(), self.volume(), parameters);
-        Self { fields, slots: self.slots.clone(), mac: mac.bytes(&[fields.as_bytes()]) }
+        Self { fields, ..self.clone() }.changed(mac)
     }
 
     /// The format's version.
@@ -161,6 +238,17 @@ impl Header {
     /// Passphrases that open the volume.
     pub fn passphrases(&self) -> usize {
         self.slots.used().count()
+    }
+}
+
+/// Stores the second copy; says whether the store has a place for it.
+fn put_second(store: &dyn Objects, bytes: &[u8]) -> Result<bool> {
+    match store.put(HEADER_OBJECTS[1], bytes, PutMode::Replace) {
+        Ok(()) => Ok(true),
+        Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::InvalidInput => {
+            Ok(false)
+        }
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -182,7 +270,7 @@ pub(crate) fn unlock_error(error: CryptoError) -> Error {
 /// Refuses a store in which no new volume can be made.
 pub(crate) fn expect_empty(store: &dyn Held) -> Result<()> {
     let objects = store.list()?;
-    if objects.iter().any(|(name, _)| name == HEADER_OBJECT) {
+    if objects.iter().any(|(name, _)| is_header(name)) {
         return Err(Error::Exists("a volume".into()));
     }
     match objects.iter().find(|(_, len)| *len > 0) {

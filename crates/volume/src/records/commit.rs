@@ -217,7 +217,8 @@ impl CommitSlots {
         record: &CommitRecord,
     ) -> Result<()> {
         // First the current one, where it is missing: then a crash leaves each slot whole.
-        let lacking: Vec<usize> = (0..2).filter(|&object| !self.whole[object]).collect();
+        let lacks = |&object: &usize| current.epoch() > 0 && !self.whole[object];
+        let lacking: Vec<usize> = (0..2).filter(lacks).collect();
         self.put(store, current, &lacking)?;
         self.whole = [true; 2];
         self.put(store, record, &[0, 1])
@@ -281,8 +282,9 @@ impl CommitSlots {
             self.whole[object] = matches!(found, FoundSlot::Record(found) if found == record);
             let why = match found {
                 FoundSlot::Damaged(why) => why.clone(),
-                FoundSlot::Empty => "there is no record".into(),
-                FoundSlot::Record(_) => continue,
+                // Of the first two commits a crash leaves an object that does not have it yet.
+                FoundSlot::Empty if record.epoch() > 2 => "there is no record".into(),
+                FoundSlot::Empty | FoundSlot::Record(_) => continue,
             };
             if record.is_twofold() || object == 0 {
                 let begin = slot * SLOT_BYTES;

@@ -9,7 +9,7 @@ use super::quantum::{Filling, Quantum, QuantumEntry, QuantumForm};
 use super::state::{STATE_OBJECT, StatePlaces};
 use super::times;
 use crate::fuzzing::Key;
-use crate::header::Header;
+use crate::header::HeaderCopies;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
 use oblivio_crypto::{OsEntropy, Passphrase, SEAL_HEADER, Sealer, TAG_BYTES, Tag, VolumeId};
@@ -166,8 +166,8 @@ pub fn edit(
     part: EditedPart,
     edit: impl FnOnce(&mut Vec<u8>),
 ) -> Result<()> {
-    let header = Header::load(store)?;
-    let (master, volume) = (header.unlock(passphrase)?, header.volume());
+    let (header, master) = HeaderCopies::read(store, |_| Ok(()))?.0.unlock(passphrase)?;
+    let volume = header.volume();
     let sealer = |root| Sealer::new(root, Box::new(OsEntropy)).hiding();
     let layout = Layout::new(&layout_of(&header.parameters()).engine)
         .map_err(|error| Error::Tampered(error.to_string()))?;

@@ -4,7 +4,6 @@ use super::header::way;
 use super::pending::stands;
 use super::records::parse_records;
 use super::state::Commit;
-use crate::header::HEADER_OBJECT;
 use crate::session::{self, History, Vault, Who};
 use crate::trust::Trust;
 use crate::{Error, Opening, Result};
@@ -58,9 +57,4 @@ pub(super) fn session_of(
         on_wait: None,
         planted: session::Planted::default(),
     }
-}
-
-/// Whether a store has a volume.
-pub(super) fn has_header(store: &dyn Objects) -> Result<bool> {
-    Ok(store.len(HEADER_OBJECT)?.is_some())
 }

@@ -38,8 +38,7 @@ pub fn status(
     passphrase: &Passphrase,
     mut options: OpenOptions,
 ) -> Result<Option<SessionStatus>> {
-    let (header, _) = load(&*store, &[&ENGINE])?;
-    let master = header.unlock(passphrase)?;
+    let (header, master) = load(&*store, &[&ENGINE])?.0.unlock(passphrase)?;
     let mut trust = Trust::take(header.volume(), &mut options)?;
     let opening = Opening { store, header: &header, master: &master, options };
     let mut session = session_of(&opening, &trust, false);

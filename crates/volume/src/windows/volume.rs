@@ -1,7 +1,7 @@
 //! A volume: a ledger, what waits for it, and when that is carried out.
 
 use super::account::WindowAccount;
-use super::begin::{WindowOpening, has_header};
+use super::begin::WindowOpening;
 use super::header::{WindowOptions, check, config, parameters_of};
 use super::info::WindowInfo;
 use super::ledger::WindowLedger;
@@ -10,7 +10,7 @@ use super::policy::{HEED_SECONDS, LOOK_SECONDS, SETTLE_SECONDS, VERIFIED_AT_ONCE
 use crate::core::{Core, Ledger as _};
 use crate::damage::{DamagedPlace, Inspected, inspected};
 use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo};
-use crate::header::Header;
+use crate::header::{Header, has_header};
 use crate::options::{DEFAULT_MEMORY, OpenOptions};
 use crate::trust::{Known, Trust};
 use crate::volume::Volume;

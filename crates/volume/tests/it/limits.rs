@@ -3,7 +3,9 @@
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::{Held, MemoryStore, Objects, PutMode, ReadAt};
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
-use oblivio_volume::{CreateOptions, Error, HEADER_OBJECT, OpenOptions, Volume, read_header};
+use oblivio_volume::{
+    CreateOptions, Error, HEADER_OBJECT, HEADER_OBJECTS, OpenOptions, Volume, read_header,
+};
 use std::sync::Arc;
 
 const BLOCK: usize = 4096;
@@ -53,7 +55,9 @@ fn header(store: &MemoryStore) -> Vec<u8> {
 }
 
 fn put_back(store: &MemoryStore, header: &[u8]) {
-    store.put(HEADER_OBJECT, header, PutMode::Replace).expect("written");
+    for object in HEADER_OBJECTS {
+        store.put(object, header, PutMode::Replace).expect("written");
+    }
 }
 
 /// A copy of everything but the header.

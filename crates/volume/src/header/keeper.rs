@@ -1,0 +1,93 @@
+//! Keeps the header of an open volume whole.
+
+use super::{FIRST_FORMAT, Header, HeaderCopies, put_second};
+use crate::Result;
+use crate::damage::DamagedPlace;
+use oblivio_crypto::{Mac, MasterKey};
+use oblivio_store::{AnyStore, Objects, PutMode};
+
+/// The copies of an open volume's header.
+pub(crate) struct HeaderKeeper {
+    store: AnyStore,
+    mac: Mac,
+    /// The header that was opened.
+    opened: Header,
+    /// Whether a copy is not whole.
+    pending: bool,
+    /// Whether the store has no place for a second copy.
+    single: bool,
+    damaged: Vec<DamagedPlace>,
+}
+
+impl HeaderKeeper {
+    /// Of a header that was opened from these copies.
+    pub fn new(store: AnyStore, copies: &HeaderCopies, opened: Header, master: &MasterKey) -> Self {
+        let mac = master.header_mac(opened.volume());
+        let wrong = copies.wrong(&mac, &opened.to_bytes());
+        let pending = !wrong.is_empty() || opened.format() == FIRST_FORMAT;
+        let damaged = wrong.into_iter();
+        // Whether the second may be there at all shows when it is to be stored.
+        let missing = |at: usize| at == 1 && !copies.is_there(at);
+        let damaged = damaged.filter(|it| !missing(it.0)).filter_map(|it| it.1).collect();
+        Self { store, mac, opened, pending, single: false, damaged }
+    }
+
+    /// Another header than the one that was opened is stored now.
+    pub fn replaced(&mut self) {
+        self.pending = false;
+    }
+
+    /// Makes both copies whole after a commit. What fails is tried again with the next one: the
+    /// commit itself is done.
+    pub fn heal(&mut self) {
+        if self.pending && !self.single {
+            drop(self.try_to_heal());
+        }
+    }
+
+    fn try_to_heal(&mut self) -> Result<()> {
+        let (copies, ()) = HeaderCopies::read(&self.store, |_| Ok(()))?;
+        // Others may have changed it meanwhile, and a store may show an older one.
+        let header = match copies.newest(&self.mac) {
+            Some(newest) if newest.format() == FIRST_FORMAT => {
+                (*newest == self.opened).then(|| newest.clone().changed(&self.mac))
+            }
+            newest => newest.filter(|it| it.sequence() >= self.opened.sequence()).cloned(),
+        };
+        let Some(header) = header else {
+            self.pending = false;
+            return Ok(());
+        };
+        let bytes = header.to_bytes();
+        // The second first: without a place for it, the header stays as it is.
+        for (at, damage) in copies.wrong(&self.mac, &bytes).into_iter().rev() {
+            if at == 0 {
+                self.store.put(super::HEADER_OBJECT, &bytes, PutMode::Replace)?;
+            } else if !put_second(&self.store, &bytes)? {
+                self.single = true;
+                return Ok(());
+            }
+            self.damaged.extend(damage.filter(|_| at == 1 && !copies.is_there(at)));
+        }
+        self.pending = false;
+        Ok(())
+    }
+
+    /// Reads both copies again; gives what is not as it was written. The next commit makes it whole.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn inspect(&mut self) -> Result<Vec<DamagedPlace>> {
+        let (copies, ()) = HeaderCopies::read(&self.store, |_| Ok(()))?;
+        let Some(newest) = copies.newest(&self.mac) else { return Ok(Vec::new()) };
+        let wrong = copies.wrong(&self.mac, &newest.to_bytes());
+        self.pending |= !wrong.is_empty() && !self.single;
+        let wrong = wrong.into_iter().filter(|_| !self.single);
+        Ok(wrong.filter_map(|it| it.1).collect())
+    }
+
+    /// The damaged copies that were met since the last call.
+    pub fn take_damage(&mut self) -> Vec<DamagedPlace> {
+        std::mem::take(&mut self.damaged)
+    }
+}
