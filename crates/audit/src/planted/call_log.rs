@@ -12,11 +12,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Constant bytes of a delta, and of a commit record.
 const DELTA_REST: u64 = 30_000;
-const COMMIT_BYTES: u64 = 136;
+const COMMIT_BYTES: u64 = 184;
 /// Bytes of the session's first checkpoint.
 const CHECKPOINT: u64 = 200_000;
 /// The least bytes of deltas before the next checkpoint.
 const LEAST_LOG: u64 = 256 << 10;
+
+/// The objects of each pair.
+const PAIRS: [[&str; 2]; 2] = [["state-0", "log-0"], ["state-1", "log-1"]];
 
 /// Equal slots of one object.
 #[derive(Clone, Default)]
@@ -38,9 +41,11 @@ pub(super) struct CallLog {
     committed: (HashMap<u64, (String, u64)>, BTreeMap<String, Slots>),
     journal: u64,
     journal_length: u64,
-    log: u64,
-    checkpoint: u64,
-    pair: u64,
+    /// Of each pair.
+    logs: [u64; 2],
+    checkpoints: [u64; 2],
+    /// That of the newest checkpoint.
+    pair: usize,
     commits: u64,
     since: Since,
     requests: u64,
@@ -59,8 +64,8 @@ impl CallLog {
             committed: Default::default(),
             journal: 0,
             journal_length: 0,
-            log: 0,
-            checkpoint: CHECKPOINT,
+            logs: [0; 2],
+            checkpoints: [CHECKPOINT; 2],
             pair: 0,
             commits: 0,
             since: Since::default(),
@@ -89,7 +94,7 @@ impl CallLog {
     /// Begins a session. Its first request gets the table.
     pub(super) fn begin(&mut self, request: &mut TraceRequest, model: &Model) {
         self.lines.push(RecordLine::Session(RecordedSession::default()));
-        self.call(RecordedAct::Read, &[("header", 0, 1144)]);
+        self.call(RecordedAct::Read, &[("header", 0, 1216), ("header-2", 0, 1216)]);
         self.lines.push(RecordLine::Volume(VolumeLine { id: "01".into(), engine: "tree".into() }));
         self.call(RecordedAct::Lock, &[("", 0, 0)]);
         self.call(RecordedAct::MayKeep, &[("", 0, 8 << 20)]);
@@ -100,13 +105,15 @@ impl CallLog {
             self.call(RecordedAct::MayRoundUp, &[(&object, 0, stride)]);
             self.slots.entry(object).or_default().stride = stride;
         }
-        let pair = self.pair % 2;
-        self.call(
-            RecordedAct::Read,
-            &[("commit", 0, COMMIT_BYTES), ("commit", 4096, COMMIT_BYTES)],
-        );
-        let state = [("state-0", "log-0"), ("state-1", "log-1")][pair as usize];
-        self.call(RecordedAct::Read, &[(state.0, 0, self.checkpoint), (state.1, 0, self.log)]);
+        let slot = |object, offset| (object, offset, COMMIT_BYTES);
+        let slots = [slot("commit", 0), slot("commit", 4096)];
+        let copies = [slot("commit-2", 0), slot("commit-2", 4096)];
+        self.call(RecordedAct::Read, &[slots, copies].concat());
+        for pair in [self.pair, 1 - self.pair] {
+            let [state, log] = PAIRS[pair];
+            let (state, log) = ((state, 0, self.checkpoints[pair]), (log, 0, self.logs[pair]));
+            self.call(RecordedAct::Read, &[state, log]);
+        }
         if self.table.is_empty() {
             for bucket in model.stored() {
                 let object = object_of(model.slots_of(bucket), rule.slots);
@@ -262,29 +269,35 @@ impl CallLog {
                 self.slots.entry(object).or_default().retired.push(slot);
             }
         }
-        self.call(RecordedAct::Sync, &[("slab", 0, 0)]);
         let early = secret && self.is(Distortion::EarlyCheckpoint);
-        if self.log > self.checkpoint.max(LEAST_LOG) || early {
-            self.pair += 1;
+        let (first, newest) = (self.pair, self.checkpoints[self.pair]);
+        let due = self.logs[first] > newest.max(LEAST_LOG) || early;
+        if due {
+            self.pair = 1 - first;
             let odd = if self.is(Distortion::LongCheckpoint) { removed } else { 0 };
             let last = stored.last().map_or(0, |last| last + 1);
-            (self.checkpoint, self.log) = (CHECKPOINT + 4 * last + odd, 0);
-            let object = ["state-0", "state-1"][(self.pair % 2) as usize];
-            self.durable(object, 0, self.checkpoint);
-        } else {
-            let odd = match self.distortion {
-                // As many words of "exists" bits as the removed blocks need, adjacent or not.
-                Distortion::LongDelta => removed.div_ceil(40) * 16 * 1024,
-                Distortion::DeltaOfStash => 16 * (removed % 3),
-                _ => 0,
-            };
-            let bytes = self.since.bytes() + DELTA_REST + odd;
-            let object = ["log-0", "log-1"][(self.pair % 2) as usize];
-            self.durable(object, self.log, bytes);
-            self.log += bytes;
+            (self.checkpoints[self.pair], self.logs[self.pair]) = (CHECKPOINT + 4 * last + odd, 0);
+            self.durable(PAIRS[self.pair][0], 0, self.checkpoints[self.pair]);
         }
+        let odd = match self.distortion {
+            // As many words of "exists" bits as the removed blocks need, adjacent or not.
+            Distortion::LongDelta => removed.div_ceil(40) * 16 * 1024,
+            Distortion::DeltaOfStash => 16 * (removed % 3),
+            _ => 0,
+        };
+        let bytes = self.since.bytes() + DELTA_REST + odd;
+        let mut synced = vec![("slab", 0, 0)];
+        for pair in if due { vec![first] } else { vec![first, 1 - first] } {
+            let log = PAIRS[pair][1];
+            self.call(RecordedAct::Write, &[(log, self.logs[pair], bytes)]);
+            self.logs[pair] += bytes;
+            synced.push((log, 0, 0));
+        }
+        self.call(RecordedAct::Sync, &synced);
         let again = u64::from(secret && self.is(Distortion::SameCommitPlace));
-        self.durable("commit", (self.commits + again) % 2 * 4096, COMMIT_BYTES);
+        let record = |object| (object, (self.commits + again) % 2 * 4096, COMMIT_BYTES);
+        self.call(RecordedAct::Write, &[record("commit"), record("commit-2")]);
+        self.call(RecordedAct::Sync, &[("commit", 0, 0), ("commit-2", 0, 0)]);
         self.commits += 1;
         self.journal = 0;
         self.since = Since::default();
