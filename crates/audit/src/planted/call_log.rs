@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Constant bytes of a delta, and of a commit record.
 const DELTA_REST: u64 = 30_000;
-const COMMIT_BYTES: u64 = 184;
+const COMMIT_BYTES: u64 = 4096;
 /// Bytes of the session's first checkpoint.
 const CHECKPOINT: u64 = 200_000;
 /// The least bytes of deltas before the next checkpoint.
@@ -105,7 +105,7 @@ impl CallLog {
             self.call(RecordedAct::MayRoundUp, &[(&object, 0, stride)]);
             self.slots.entry(object).or_default().stride = stride;
         }
-        let slot = |object, offset| (object, offset, COMMIT_BYTES);
+        let slot = |object, offset| (object, offset, 184);
         let slots = [slot("commit", 0), slot("commit", 4096)];
         let copies = [slot("commit-2", 0), slot("commit-2", 4096)];
         self.call(RecordedAct::Read, &[slots, copies].concat());

@@ -43,9 +43,9 @@ fn a_newer_format_is_refused() {
     let scratch = copied("format-1");
     let header = scratch.path("v/header");
     let mut bytes = fs::read(&header).expect("the header");
-    bytes[8] = 2;
+    bytes[8] = 3;
     fs::write(&header, &bytes).expect("changed");
-    assert!(scratch.bad(9, ["ls", "v"]).contains("format 2"));
+    assert!(scratch.bad(9, ["ls", "v"]).contains("format 3"));
     bytes[8] = 1;
     bytes[12] = 4;
     fs::write(&header, &bytes).expect("changed");

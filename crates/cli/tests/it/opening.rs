@@ -290,7 +290,7 @@ fn local(init: &str) -> Subject {
 
 #[test]
 fn of_a_tree() {
-    destroys_nothing(local(""), 20);
+    destroys_nothing(local(""), 40);
 }
 
 #[test]

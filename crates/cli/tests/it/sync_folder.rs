@@ -207,7 +207,7 @@ fn a_new_passphrase_is_a_new_file() {
     command.env("XDG_STATE_HOME", scratch.path("one/state")).env("OBLIVIO_NEW_PASSPHRASE", "new");
     succeeded(command.output().unwrap());
     let after = header(&scratch.path("one/v"));
-    assert!(before.len() == 1 && after.len() == 1 && before != after, "{before:?} {after:?}");
+    assert!(before.len() == 2 && after.len() == 2 && before != after, "{before:?} {after:?}");
     sync(&scratch);
     let mut command = scratch.command(["ls", "two/v", "/"]);
     command.env("XDG_STATE_HOME", scratch.path("two/state")).env("OBLIVIO_PASSPHRASE", "new");

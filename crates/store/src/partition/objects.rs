@@ -43,6 +43,8 @@ struct Writer {
     /// It came from the disk. If its writer's last sync failed, the system may show it although the
     /// disk lost it. So it is written once more before the other copy changes.
     found: bool,
+    /// The other copy is damaged. Then it is written first, so that one is whole at any time.
+    alone: bool,
 }
 
 type Change = (usize, Entry);
@@ -75,22 +77,32 @@ impl<M: Medium> Objects<M> {
             medium.write_at(&bytes, 0, table::copy(number))?;
         }
         medium.sync()?;
-        Ok(Self::new(medium, layout, Writer { number: 1, entries, unsettled: false, found: false }))
+        let writer = Writer { number: 1, entries, unsettled: false, found: false, alone: false };
+        Ok(Self::new(medium, layout, writer))
     }
 
     /// Reads the table.
     ///
     /// # Errors
-    /// `InvalidData` when neither copy is whole.
+    /// `InvalidData` when neither copy is whole; that of a disk that can read neither.
     pub(super) fn open(medium: M) -> io::Result<Self> {
-        let mut front = vec![0; FRONT as usize];
-        medium.read_at(&mut [(0, &mut front)])?;
-        let found = front.chunks_exact(BLOCK as usize).filter_map(table::decode);
-        let (number, layout, entries) = found.max_by_key(|found| found.0).ok_or_else(|| {
+        let (mut whole, mut failed) = (Vec::new(), None);
+        // One by one: the disk may be able to read only one.
+        for at in (0..FRONT).step_by(BLOCK as usize) {
+            let mut copy = vec![0; BLOCK as usize];
+            match medium.read_at(&mut [(at, &mut copy)]) {
+                Ok(()) => whole.extend(table::decode(&copy)),
+                Err(error) => failed = Some(error),
+            }
+        }
+        let alone = whole.len() == 1;
+        let Some((number, layout, entries)) = whole.into_iter().max_by_key(|found| found.0) else {
             let kind = io::ErrorKind::InvalidData;
-            io::Error::new(kind, "no table of contents that is whole: damaged, or made otherwise")
-        })?;
-        Ok(Self::new(medium, layout, Writer { number, entries, unsettled: true, found: true }))
+            let none = "no table of contents that is whole: damaged, or made otherwise";
+            return Err(failed.unwrap_or_else(|| io::Error::new(kind, none)));
+        };
+        let writer = Writer { number, entries, unsettled: true, found: true, alone };
+        Ok(Self::new(medium, layout, writer))
     }
 
     fn new(medium: M, layout: Layout, writer: Writer) -> Self {
@@ -187,6 +199,10 @@ impl<M: Medium> Objects<M> {
                 }
             }
         }
+        if changes.is_empty() && writer.alone {
+            self.flush(first)?;
+            return self.settle_if_needed(&mut writer);
+        }
         if changes.is_empty() {
             // The usual case, in which others need not wait.
             drop(writer);
@@ -227,6 +243,16 @@ impl<M: Medium> Objects<M> {
         self.settle_if_needed(&mut writer)?;
         let second = place.kind == ChangeKind::Twice && !held.second;
         let new = Entry { exists: true, second, len };
+        // To write a part of a block, the system reads the rest, which the disk perhaps cannot.
+        let mut padded = Vec::new();
+        let data = match place.kind {
+            ChangeKind::Twice => {
+                padded.extend_from_slice(data);
+                padded.resize(data.len().next_multiple_of(BLOCK as usize), 0);
+                &padded
+            }
+            _ => data,
+        };
         for (number, piece) in data.chunks(PIECE).enumerate() {
             let at = place.begin(&new) + (number * PIECE) as u64;
             self.give(WriteAt::new(object, at, piece), true)?;
@@ -328,7 +354,7 @@ impl<M: Medium> Objects<M> {
         changes.iter().for_each(|(index, entry)| entries[*index] = *entry);
         let number = writer.number + 1;
         self.write_table(number, &entries)?;
-        *writer = Writer { number, entries, unsettled: true, found: false };
+        *writer = Writer { number, entries, unsettled: true, found: false, alone: false };
         Ok(())
     }
 
@@ -339,6 +365,12 @@ impl<M: Medium> Objects<M> {
     }
 
     fn settle_if_needed(&self, writer: &mut Writer) -> Result<()> {
+        if writer.alone {
+            // The whole copy is the only one: the same table goes to the other place first.
+            self.write_table(writer.number + 1, &writer.entries)?;
+            self.settle(writer)?;
+            (writer.number, writer.alone, writer.found) = (writer.number + 1, false, false);
+        }
         if writer.found {
             self.write_table(writer.number, &writer.entries)?;
             writer.found = false;

@@ -210,9 +210,18 @@ pub(super) fn begins(path: &Path, is: impl Fn(&[u8]) -> bool, block: u64) -> io:
     if !fits(&file.metadata()?) {
         return Ok(false);
     }
-    let mut start = Vec::new();
-    file.take(table::FRONT).read_to_end(&mut start)?;
-    Ok(start.chunks(block as usize).any(is))
+    // One by one: the disk may be able to read only one.
+    let mut failed = None;
+    for at in (0..table::FRONT).step_by(block as usize) {
+        let mut start = Vec::new();
+        let found = (&file).seek(SeekFrom::Start(at));
+        match found.and_then(|_| (&file).take(block).read_to_end(&mut start)) {
+            Ok(_) if is(&start) => return Ok(true),
+            Ok(_) => {}
+            Err(error) => failed = Some(error),
+        }
+    }
+    failed.map_or(Ok(false), Err)
 }
 
 /// Never waits on a pipe. Follows links, because the system's names for partitions are links.

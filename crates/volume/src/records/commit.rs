@@ -230,7 +230,9 @@ impl CommitSlots {
         }
         let place = self.place(record.epoch() % 2);
         let data = self.sealer.seal_vec(&place, record.as_bytes());
-        let data = data.map_err(|error| Error::Closed(error.to_string()))?;
+        let mut data = data.map_err(|error| Error::Closed(error.to_string()))?;
+        // All of the slot, so that nothing is read from the disk that it perhaps cannot read.
+        data.resize(SLOT_BYTES as usize, 0);
         let names: Vec<&str> = objects.iter().map(|&object| COMMIT_OBJECTS[object]).collect();
         let offset = place.index * SLOT_BYTES;
         let writes = names.iter().map(|object| WriteAt::new(object, offset, &data));
@@ -305,6 +307,7 @@ impl CommitSlots {
             }
         }
         let together = store.read(&mut reads).is_ok();
+        let mut failures = Vec::new();
         let mut found = [const { [const { FoundSlot::Empty }; 2] }; 2];
         for (object, slots) in found.iter_mut().enumerate() {
             for (slot, found) in slots.iter_mut().enumerate() {
@@ -316,11 +319,21 @@ impl CommitSlots {
                 };
                 *found = match read {
                     Ok(()) => self.open(slot as u64, sealed)?,
-                    Err(why) => FoundSlot::Damaged(why),
+                    Err(error) => {
+                        let why = error.to_string();
+                        failures.push(error);
+                        FoundSlot::Damaged(why)
+                    }
                 };
             }
         }
-        Ok(found)
+        // A disk that reads nothing of it is no damaged record.
+        let failed = failures.len() == 4;
+        let of_disk = failures.into_iter().find(|error| matches!(error, StoreError::Io { .. }));
+        match of_disk.filter(|_| failed) {
+            Some(error) => Err(error.into()),
+            None => Ok(found),
+        }
     }
 
     fn open(&mut self, slot: u64, sealed: &Sealed) -> Result<FoundSlot> {
@@ -353,7 +366,7 @@ fn read_alone(
     object: &str,
     offset: u64,
     sealed: &mut Sealed,
-) -> std::result::Result<(), String> {
+) -> std::result::Result<(), StoreError> {
     sealed.fill(0);
     let read = |buf: &mut [u8]| store.read(&mut [ReadAt { object, offset, buf }]);
     match read(sealed) {
@@ -363,5 +376,4 @@ fn read_alone(
         }
         done => done,
     }
-    .map_err(|error| error.to_string())
 }

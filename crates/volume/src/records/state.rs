@@ -184,6 +184,11 @@ impl StateLog {
         let data = self.seal(Kind::State, epoch, begun)?;
         let pairs = if epoch == 1 { vec![0, 1] } else { vec![index(generation)] };
         for pair in pairs {
+            if self.damaged[pair] {
+                // To write over a part of a page, the system reads the rest, which it perhaps
+                // cannot.
+                cut(store, PAIRS[pair])?;
+            }
             store.write_durable(PAIRS[pair][0], 0, &data)?;
             self.wrote(pair, 0, data.len() as u64);
             self.damaged[pair] = false;
@@ -208,8 +213,10 @@ impl StateLog {
             (Ok(plains), None) => (plains, None),
             (Ok(plains), Some(second)) => {
                 let small = second.state_bytes() + second.log_bytes() <= CHECKED_AT_OPENING;
-                let wrong =
-                    if small { self.wrong_pair(store, second, record.epoch()) } else { None };
+                let wrong = match small {
+                    true => self.wrong_pair(store, second, record.epoch()),
+                    false => self.unwritable_pair(store, second),
+                };
                 (plains, wrong.map(|wrong| wrong.place))
             }
             (Err(wrong), None) => return Err(failure(wrong, None)),
@@ -246,6 +253,20 @@ impl StateLog {
             return Err(failure(wrong.remove(0), None));
         }
         Ok(wrong.into_iter().map(|wrong| wrong.place).collect())
+    }
+
+    /// Notes and gives a pair whose end cannot be read, where the next delta would go on.
+    fn unwritable_pair(&mut self, store: &dyn Held, pair: StatePair) -> Option<WrongPair> {
+        let [state, log] = PAIRS[index(pair.generation())];
+        let (object, end) = match pair.log_bytes() {
+            0 => (state, pair.state_bytes()),
+            end => (log, end),
+        };
+        let (offset, mut last) = (end.saturating_sub(1), [0]);
+        let read = store.read(&mut [ReadAt { object, offset, buf: &mut last }]);
+        let wrong = read.err().map(|error| WrongPair::of_store(error, object));
+        self.damaged[index(pair.generation())] |= wrong.is_some();
+        wrong
     }
 
     /// Notes and gives a pair that is not what was written. Its digest tells, so that one that is
@@ -347,6 +368,16 @@ fn deltas_of(mut rest: &[u8]) -> impl Iterator<Item = Option<(&[u8], &[u8])>> {
         rest = following;
         Some(Some((whole, body)))
     })
+}
+
+/// Empties the objects of a pair.
+fn cut(store: &dyn Slots, pair: [&str; 2]) -> Result<()> {
+    for object in pair {
+        if store.len(object)?.is_some_and(|len| len > 0) {
+            store.truncate(object, 0)?;
+        }
+    }
+    Ok(())
 }
 
 /// The error of a state of which no pair is whole.

@@ -8,21 +8,21 @@
 
 use crate::core::{self, Limit};
 use crate::damage::DamagedPlace;
-use crate::records::commit::{COMMIT_OBJECTS, CommitSlots};
+use crate::records::commit::{COMMIT_OBJECTS, CommitSlots, FoundCommit};
 use crate::records::journal::{Journal, PAGE};
 use crate::records::record::{Record, intent, parse, resize, sync};
-use crate::records::state::StateLog;
+use crate::records::state::{LoadedState, StateLog};
 use crate::records::writes::Writes;
 use crate::tree::account::TreeAccount;
 use crate::tree::header::{config, slot_align, with_limit};
 use crate::tree::slab::{SLAB_OBJECT, Slab, SlotTable};
 use crate::tree::state::{ChangedSlots, Parts, begin};
 use crate::trust::{Act, Keep, LogMark, MOST_ROWS, Trust, beside_damage};
-use crate::{Opening, Result};
+use crate::{Error, Opening, Result};
 use oblivio_crypto::Sealer;
 use oblivio_engine::BucketId;
 use oblivio_engine::tree::{Intent, TreeOram, buckets_in};
-use oblivio_store::Store;
+use oblivio_store::{Guard, Hint, Store, StoreError};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -66,10 +66,9 @@ impl TreeLedger {
 
     /// Loads the newest commit and its state; gives the copies that were damaged.
     pub fn load(&mut self) -> Result<Vec<DamagedPlace>> {
-        let found = self.commits.read(&*self.store)?;
+        let (found, loaded) = self.read_newest()?;
         let (record, mut damaged) = (found.record, found.damaged);
         let (mut table, mut computers) = (SlotTable::default(), None);
-        let loaded = self.state.load(&*self.store, record)?;
         damaged.extend(loaded.damaged);
         for (index, plain) in loaded.plains.iter().enumerate() {
             let parts = match index {
@@ -91,6 +90,25 @@ impl TreeLedger {
         self.slab.restore(table, missing, &self.store.list()?)?;
         self.journal.restart(record.epoch(), &record.digest());
         Ok(damaged)
+    }
+
+    /// Reads the newest commit record and its state. A place that cannot be read is no outage while
+    /// there is a second copy of it, so a layer that repeats what fails is to repeat nothing yet.
+    fn read_newest(&mut self) -> Result<(FoundCommit, LoadedState)> {
+        let given_up = || Err(StoreError::refused("", "the disk cannot read it"));
+        self.store.hint(Hint::BeforeRepeat(&Guard::new(move |_| given_up())));
+        let read = self.try_to_read();
+        self.store.hint(Hint::BeforeRepeat(&Guard::new(|_| Ok(()))));
+        match read {
+            Err(Error::Store(_)) => self.try_to_read(),
+            read => read,
+        }
+    }
+
+    fn try_to_read(&mut self) -> Result<(FoundCommit, LoadedState)> {
+        let found = self.commits.read(&*self.store)?;
+        let loaded = self.state.load(&*self.store, found.record)?;
+        Ok((found, loaded))
     }
 
     /// Compares the copies of commit record and state with what was written; gives what differs.
