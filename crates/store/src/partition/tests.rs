@@ -1,5 +1,7 @@
 //! A store in a partition after a crash or with a failing disk.
 
+mod lost_tables;
+
 use super::objects::Objects;
 use super::table::{self, BLOCK, FRONT, Layout};
 use super::{ChangeKind, PartitionPlace};
@@ -19,6 +21,8 @@ struct Disk {
     failing: Arc<AtomicBool>,
     /// The bytes before each write since the last sync.
     before: Arc<Mutex<Vec<Old>>>,
+    /// The offset of a block that cannot be read until it is written as a whole.
+    bad: Arc<Mutex<Option<u64>>>,
 }
 
 type Old = (u64, Vec<u8>);
@@ -26,7 +30,7 @@ type Old = (u64, Vec<u8>);
 impl Disk {
     fn holding(content: &[u8]) -> Self {
         let store = Arc::new(CrashDisk::holding(content));
-        Self { store, failing: Arc::default(), before: Arc::default() }
+        Self { store, failing: Arc::default(), before: Arc::default(), bad: Arc::default() }
     }
 
     /// A disk of `size` bytes, none of them zero.
@@ -47,11 +51,23 @@ impl Disk {
 
 impl Medium for Disk {
     fn read_at(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        let bad = *self.bad.lock().expect("lock");
+        let meets = |(at, buf): &(u64, &mut [u8])| {
+            bad.is_some_and(|bad| *at < bad + BLOCK && bad < at + buf.len() as u64)
+        };
+        if reads.iter().any(meets) {
+            return Err(io::Error::from_raw_os_error(5));
+        }
         self.store.read_at(reads)
     }
 
     fn write_at(&self, data: &[u8], zeros: usize, offset: u64) -> io::Result<()> {
         let data = &[data, &vec![0; zeros]].concat();
+        let mut bad = self.bad.lock().expect("lock");
+        if bad.is_some_and(|bad| offset <= bad && bad + BLOCK <= offset + data.len() as u64) {
+            *bad = None;
+        }
+        drop(bad);
         let mut old = vec![0; data.len()];
         Medium::read_at(self, &mut [(offset, &mut old)])?;
         self.before.lock().expect("lock").push((offset, old));

@@ -171,9 +171,16 @@ impl HeaderCopies {
         match opened {
             true => Err(Error::Tampered("the header's fields or slots were changed".into())),
             // What is not only a wrong passphrase says more.
-            false => Err(failed
-                .reduce(|one, two| if matches!(one, Error::WrongPassphrase) { two } else { one })
-                .unwrap_or(Error::WrongPassphrase)),
+            false => {
+                let more = |one, two| if matches!(one, Error::WrongPassphrase) { two } else { one };
+                Err(match failed.reduce(more).unwrap_or(Error::WrongPassphrase) {
+                    Error::WrongPassphrase if lenient => Error::Tampered(
+                        "the header is damaged: the passphrase opens nothing of what is left of it"
+                            .into(),
+                    ),
+                    error => error,
+                })
+            }
         }
     }
 

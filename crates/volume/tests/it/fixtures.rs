@@ -12,7 +12,7 @@ use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
 use oblivio_volume::windows::{WindowOptions, WindowVolume};
-use oblivio_volume::{CreateOptions, HEADER_BYTES, HEADER_OBJECT, OpenOptions, Volume};
+use oblivio_volume::{BlockSpace, CreateOptions, HEADER_BYTES, HEADER_OBJECT, OpenOptions, Volume};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -168,6 +168,45 @@ fn volumes_with_tables() {
         assert!(replayed > 0 || journal > 0, "{name}: nothing to replay");
         assert!(volume.known().newest.is_some(), "{name}: a table leads on from it");
         disk_opens(name, flags);
+    }
+}
+
+/// An older volume has second copies of what is small after its next commit, and says of none that
+/// it is missing.
+#[test]
+fn older_volumes_take_second_copies() {
+    let trees = ["flags-1", "flags-2", "flags-3", "tables", "tables-interrupted"];
+    let others = ["sequential-disk", "sequential-tables-interrupted", "windows"];
+    for name in trees.into_iter().chain(others) {
+        let (_dir, path) = copied(name);
+        let mut volume = open(&path);
+        assert_eq!(volume.take_damage(), [], "{name}");
+        volume.finish().expect("a commit");
+        assert_eq!(volume.take_damage(), [], "{name}");
+        drop(volume);
+        let mut small = vec!["header", "header-2"];
+        if trees.contains(&name) {
+            small.extend(["commit", "commit-2", "state-0", "state-1"]);
+        }
+        for object in small {
+            let whole = path.join(object);
+            let kept = fs::read(&whole).unwrap_or_else(|error| panic!("{name}, {object}: {error}"));
+            fs::remove_file(&whole).expect("removed");
+            let mut volume = open(&path);
+            volume.finish().expect("a commit");
+            let said = volume.take_damage();
+            assert!(said.iter().any(|place| place.object == object), "{name}, {object}: {said:?}");
+            drop(volume);
+            let now = fs::metadata(&whole).expect("it is there again").len();
+            assert!(now > 0 && !kept.is_empty(), "{name}, {object}");
+        }
+    }
+    // There is no place for a second header in a file that was made without.
+    let (_dir, path) = copied("sequential-one-file");
+    for _ in 0..2 {
+        let mut volume = open(&path);
+        volume.finish().expect("a clean end");
+        assert_eq!(volume.take_damage(), []);
     }
 }
 

@@ -15,6 +15,7 @@ mod fixtures;
 mod fs;
 mod fs_model;
 mod full_disk;
+mod headers;
 mod hostile;
 mod limits;
 mod padding;

@@ -34,6 +34,26 @@ fn the_fixture_opens_and_takes_more() {
         model[7] = Some(byte);
         volume.finish().unwrap();
     }
+    // It has a second header now, and needs only one.
+    let headers = || -> Vec<PathBuf> {
+        let all = dir.path().read_dir().unwrap().map(|entry| entry.unwrap().path());
+        let named = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+        all.filter(|path| named(path).starts_with("header-")).collect()
+    };
+    assert_eq!(headers().len(), 2);
+    for lost in headers() {
+        std::fs::write(&lost, vec![7; 1216]).unwrap();
+        let store: Arc<dyn Objects> = Arc::new(SyncFolder::open(dir.path(), None).unwrap());
+        let open = computer.session(Which::Newest);
+        let mut volume = Volume::open(store, &passphrase(), open).expect("it opens");
+        assert_eq!(volume.take_damage().len(), 1, "{lost:?}");
+        volume.access(vec![write(7, 202)]).unwrap();
+        volume.finish().unwrap();
+    }
+    let open = computer.session(Which::Newest);
+    let store: Arc<dyn Objects> = Arc::new(SyncFolder::open(dir.path(), None).unwrap());
+    let mut volume = Volume::open(store, &passphrase(), open).expect("it opens");
+    assert!(volume.take_damage().is_empty() && headers().len() == 2, "{:?}", headers());
 }
 
 #[test]
