@@ -77,8 +77,8 @@ impl SyncFolder {
         self.outside.is_some()
     }
 
-    /// The files of a header, by number; those of a length that another one exceeds have not arrived
-    /// as a whole.
+    /// The files of a header, by number; those of a length that another one exceeds have not
+    /// arrived as a whole.
     fn headers(&self, header: &str) -> Result<Vec<(u64, String, u64)>> {
         let all = self.files.list()?.into_iter();
         let of = |(name, len): (String, u64)| {

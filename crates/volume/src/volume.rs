@@ -88,7 +88,8 @@ impl Volume {
 }
 
 /// A volume whose header is read, and that is not open yet. Each copy is read only once: decisions
-/// made on the header before a passphrase is known hold for the opened volume, or the opening fails.
+/// made on the header before a passphrase is known hold for the opened volume, or the opening
+/// fails.
 pub struct ClosedVolume {
     store: AnyStore,
     copies: HeaderCopies,

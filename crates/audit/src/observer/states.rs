@@ -1,11 +1,12 @@
 //! States, deltas and commit records: public numbers determine when each is written, and its
 //! length.
 //!
-//! There are two pairs of a checkpoint and its deltas, and each has the newest state. A commit adds
-//! its delta to both. A checkpoint is due when the newest one's deltas have more bytes than it; then
-//! it takes the place of the older pair, and the delta goes to the other one. A delta takes 28 bytes
-//! per written bucket, 32 per operation and 8 per path since the previous commit, and a constant
-//! rest. Two checkpoints of one size have the same length.
+//! There are two pairs of a checkpoint and its deltas, and each has the newest state. A commit
+//! adds its delta to both. A checkpoint is due when the newest one's deltas have more bytes than
+//! it; then it takes the place of the older pair, and the delta goes to the other one.
+//!
+//! A delta takes 28 bytes per written bucket, 32 per operation and 8 per path since the previous
+//! commit, and a constant rest. Two checkpoints of one size have the same length.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -7,31 +7,14 @@
 //! that was removed opens nothing that stands beside a newer header.
 
 use super::Header;
+use super::objects::HEADER_OBJECTS;
 use crate::damage::DamagedPlace;
 use crate::{Error, Result};
 use oblivio_crypto::{Mac, MasterKey, Passphrase};
-use oblivio_store::{Held, Objects, ReadAt, StoreError};
+use oblivio_store::{Objects, ReadAt, StoreError};
 
-/// The object that holds the header.
-pub const HEADER_OBJECT: &str = HEADER_OBJECTS[0];
-/// It, and the one with its second copy.
-pub const HEADER_OBJECTS: [&str; 2] = ["header", "header-2"];
 /// The longest header that is read.
 const LONGEST: u64 = 1 << 16;
-
-/// Whether an object of this name holds a header.
-#[must_use]
-pub fn is_header(name: &str) -> bool {
-    HEADER_OBJECTS.contains(&name)
-}
-
-/// Whether a store has a header, so a volume is there.
-///
-/// # Errors
-/// Those of the store.
-pub fn has_header(store: &dyn Held) -> Result<bool> {
-    Ok(store.lens(&HEADER_OBJECTS)?.iter().any(Option::is_some))
-}
 
 /// A copy, as it is found.
 struct HeaderCopy {

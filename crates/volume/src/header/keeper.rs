@@ -1,6 +1,8 @@
 //! Keeps the header of an open volume whole.
 
-use super::{FIRST_FORMAT, Header, HeaderCopies, put_second};
+use super::fields::FIRST_FORMAT;
+use super::objects::{HEADER_OBJECT, put_second};
+use super::{Header, HeaderCopies};
 use crate::Result;
 use crate::damage::DamagedPlace;
 use oblivio_crypto::{Mac, MasterKey};
@@ -62,7 +64,7 @@ impl HeaderKeeper {
         // The second first: without a place for it, the header stays as it is.
         for (at, damage) in copies.wrong(&self.mac, &bytes).into_iter().rev() {
             if at == 0 {
-                self.store.put(super::HEADER_OBJECT, &bytes, PutMode::Replace)?;
+                self.store.put(HEADER_OBJECT, &bytes, PutMode::Replace)?;
             } else if !put_second(&self.store, &bytes)? {
                 self.single = true;
                 return Ok(());
@@ -73,7 +75,8 @@ impl HeaderKeeper {
         Ok(())
     }
 
-    /// Reads both copies again; gives what is not as it was written. The next commit makes it whole.
+    /// Reads both copies again; gives what is not as it was written. The next commit makes it
+    /// whole.
     ///
     /// # Errors
     /// Those of the store.

@@ -6,20 +6,22 @@
 mod copies;
 mod fields;
 mod keeper;
+mod objects;
 
 pub(crate) use copies::HeaderCopies;
-pub use copies::{HEADER_OBJECT, HEADER_OBJECTS, has_header, is_header};
 pub use fields::{FORMAT_VERSION, PARAMETER_BYTES, Parameters};
 pub(crate) use keeper::HeaderKeeper;
+pub(crate) use objects::expect_empty;
+pub use objects::{HEADER_OBJECT, HEADER_OBJECTS, has_header, is_header};
 
 use crate::{Error, Result};
 use fields::{FIRST_FORMAT, Fields, MAGIC};
+use objects::put_second;
 use oblivio_crypto::{
     CryptoError, KEY_SLOTS_BYTES, KdfParams, KeySlots, Mac, MasterKey, Passphrase, Randomness,
     VolumeId, digest,
 };
-use oblivio_store::{Held, Objects, PutMode, StoreError};
-use std::io;
+use oblivio_store::{Objects, PutMode};
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -192,8 +194,8 @@ impl Header {
         mac.verify_bytes(&[self.fields.as_bytes()], &self.mac).is_ok()
     }
 
-    /// Whether all of it is as it was written with this key. Of the first format that are the fields
-    /// only.
+    /// Whether all of it is as it was written with this key. Of the first format that are the
+    /// fields only.
     pub(crate) fn is_authentic(&self, mac: &Mac) -> bool {
         // Nothing of either code is secret.
         let rest = || self.format() == FIRST_FORMAT || self.code(mac) == self.trailer.mac;
@@ -241,17 +243,6 @@ impl Header {
     }
 }
 
-/// Stores the second copy; says whether the store has a place for it.
-fn put_second(store: &dyn Objects, bytes: &[u8]) -> Result<bool> {
-    match store.put(HEADER_OBJECTS[1], bytes, PutMode::Replace) {
-        Ok(()) => Ok(true),
-        Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::InvalidInput => {
-            Ok(false)
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
 pub(crate) fn unlock_error(error: CryptoError) -> Error {
     match error {
         CryptoError::WrongPassphrase => Error::WrongPassphrase,
@@ -264,19 +255,5 @@ pub(crate) fn unlock_error(error: CryptoError) -> Error {
         }
         CryptoError::Forged => Error::Tampered("a passphrase slot of the header".into()),
         other => Error::Invalid(other.to_string()),
-    }
-}
-
-/// Refuses a store in which no new volume can be made.
-pub(crate) fn expect_empty(store: &dyn Held) -> Result<()> {
-    let objects = store.list()?;
-    if objects.iter().any(|(name, _)| is_header(name)) {
-        return Err(Error::Exists("a volume".into()));
-    }
-    match objects.iter().find(|(_, len)| *len > 0) {
-        Some((name, _)) => {
-            Err(Error::Invalid(format!("the store is not empty: it holds {name:?}")))
-        }
-        None => Ok(()),
     }
 }

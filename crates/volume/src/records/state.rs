@@ -21,8 +21,8 @@ const WITHOUT_TABLE: u64 = 1;
 /// checkpoint.
 pub(crate) const LEAST_LOG: u64 = 256 << 10;
 
-/// A second pair of at most this many bytes is checked at each opening; a longer one only when all is
-/// inspected.
+/// A second pair of at most this many bytes is checked at each opening; a longer one only when all
+/// is inspected.
 const CHECKED_AT_OPENING: u64 = 16 << 20;
 
 /// The pairs of objects: a checkpoint and a log each.

@@ -1,5 +1,5 @@
-//! Any one sector of what is small, or any one of its objects: the volume opens by itself, says what
-//! is damaged, and is whole again after the next commit.
+//! Any one sector of what is small, or any one of its objects: the volume opens by itself, says
+//! what is damaged, and is whole again after the next commit.
 
 use super::world::{FULL, SAMPLE, Scale, World, content, passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
