@@ -75,7 +75,19 @@ impl HeaderCopies {
     /// # Errors
     /// `Unsupported` when there is none; those of `judge` and of the store.
     pub fn read<T>(store: &dyn Objects, judge: impl Fn(&Header) -> Result<T>) -> Result<(Self, T)> {
-        let mut copies = read_copies(store);
+        Self::of(read_copies(store, [false; 2]), judge)
+    }
+
+    /// Reads those copies again that could be read before: a layer that outlasts outages would try
+    /// the other for ever.
+    pub(super) fn read_again(store: &dyn Objects, unreadable: [bool; 2]) -> Result<Self> {
+        Self::of(read_copies(store, unreadable), |_| Ok(())).map(|(copies, ())| copies)
+    }
+
+    fn of<T>(
+        mut copies: [HeaderCopy; 2],
+        judge: impl Fn(&Header) -> Result<T>,
+    ) -> Result<(Self, T)> {
         let (mut counts, mut first) = (None, None);
         // With none that is whole, one may still open.
         for (is_whole, at) in [(true, 0), (true, 1), (false, 0), (false, 1)] {
@@ -190,6 +202,11 @@ impl HeaderCopies {
         wrong.map(|at| (at, self.damage(at, mac))).collect()
     }
 
+    /// Which copies the store failed to read.
+    pub(super) fn unreadable(&self) -> [bool; 2] {
+        [0, 1].map(|at| matches!(self.copies[at].error, Some(Error::Store(_))))
+    }
+
     /// Whether there is an object.
     pub(super) fn is_there(&self, at: usize) -> bool {
         self.copies[at].bytes.is_some() || self.copies[at].error.is_some()
@@ -210,12 +227,16 @@ impl HeaderCopies {
     }
 }
 
-/// Reads both copies, in one trip unless one cannot be read.
-fn read_copies(store: &dyn Objects) -> [HeaderCopy; 2] {
-    let lens = match store.lens(&HEADER_OBJECTS) {
+/// Reads both copies, in one trip unless one cannot be read; but for those that are known to be
+/// unreadable.
+fn read_copies(store: &dyn Objects, unreadable: [bool; 2]) -> [HeaderCopy; 2] {
+    let mut lens = match store.lens(&HEADER_OBJECTS) {
         Ok(lens) => [0, 1].map(|at| Ok(lens.get(at).copied().flatten())),
         Err(_) => HEADER_OBJECTS.map(|object| store.len(object)),
     };
+    for (at, len) in lens.iter_mut().enumerate().filter(|(at, _)| unreadable[*at]) {
+        *len = Err(StoreError::refused(HEADER_OBJECTS[at], "it cannot be read"));
+    }
     let mut found = lens.map(|len| match len {
         Ok(Some(len)) if len > LONGEST => Ok(Some(Vec::new())),
         Ok(len) => Ok(len.map(|len| vec![0; len as usize])),

@@ -16,6 +16,8 @@ pub(crate) struct HeaderKeeper {
     opened: Header,
     /// Whether a copy is not whole.
     pending: bool,
+    /// The copies that the store failed to read.
+    unreadable: [bool; 2],
     /// Whether the store has no place for a second copy.
     single: bool,
     damaged: Vec<DamagedPlace>,
@@ -31,7 +33,8 @@ impl HeaderKeeper {
         // Whether the second may be there at all shows when it is to be stored.
         let missing = |at: usize| at == 1 && !copies.is_there(at);
         let damaged = damaged.filter(|it| !missing(it.0)).filter_map(|it| it.1).collect();
-        Self { store, mac, opened, pending, single: false, damaged }
+        let unreadable = copies.unreadable();
+        Self { store, mac, opened, pending, unreadable, single: false, damaged }
     }
 
     /// Another header than the one that was opened is stored now.
@@ -48,7 +51,7 @@ impl HeaderKeeper {
     }
 
     fn try_to_heal(&mut self) -> Result<()> {
-        let (copies, ()) = HeaderCopies::read(&self.store, |_| Ok(()))?;
+        let copies = HeaderCopies::read_again(&self.store, self.unreadable)?;
         // Others may have changed it meanwhile, and a store may show an older one.
         let header = match copies.newest(&self.mac) {
             Some(newest) if newest.format() == FIRST_FORMAT => {
@@ -71,7 +74,7 @@ impl HeaderKeeper {
             }
             self.damaged.extend(damage.filter(|_| at == 1 && !copies.is_there(at)));
         }
-        self.pending = false;
+        (self.pending, self.unreadable) = (false, [false; 2]);
         Ok(())
     }
 
@@ -81,7 +84,7 @@ impl HeaderKeeper {
     /// # Errors
     /// Those of the store.
     pub fn inspect(&mut self) -> Result<Vec<DamagedPlace>> {
-        let (copies, ()) = HeaderCopies::read(&self.store, |_| Ok(()))?;
+        let copies = HeaderCopies::read_again(&self.store, self.unreadable)?;
         let Some(newest) = copies.newest(&self.mac) else { return Ok(Vec::new()) };
         let wrong = copies.wrong(&self.mac, &newest.to_bytes());
         self.pending |= !wrong.is_empty() && !self.single;

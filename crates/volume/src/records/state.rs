@@ -70,10 +70,6 @@ impl WrongPair {
                 Self::new(&object, "is missing or cut short")
             }
             error => {
-                let object = match &error {
-                    StoreError::Io { object, .. } => object.as_str(),
-                    _ => object,
-                };
                 let wrong = Self::new(object, &format!("cannot be read: {error}"));
                 Self { error: Some(error), ..wrong }
             }
@@ -324,7 +320,14 @@ impl StateLog {
         if !deltas.is_empty() {
             reads.push(ReadAt { object: log, offset: 0, buf: &mut deltas });
         }
-        store.read(&mut reads).map_err(|error| WrongPair::of_store(error, state))?;
+        if store.read(&mut reads).is_err() {
+            // One by one: which of them it is.
+            for read in &mut reads {
+                let object = read.object;
+                let one = store.read(std::slice::from_mut(read));
+                one.map_err(|error| WrongPair::of_store(error, object))?;
+            }
+        }
         Ok((sealed, deltas))
     }
 

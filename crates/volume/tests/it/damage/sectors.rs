@@ -4,11 +4,12 @@
 use super::world::{FULL, SAMPLE, Scale, World, content, passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{
-    Held, Layer, Log, MemoryStore, Objects, Result, StoreAnswer, StoreCall, StoreError, WriteAt,
+    AnyStore, Held, Layer, Log, MemoryStore, Objects, Patience, Result, RetryStore, StoreAnswer,
+    StoreCall, StoreError, WriteAt, layered,
 };
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::{scaled, seed};
-use oblivio_volume::{BlockSpace, MemoryKeeper, OpenOptions, Volume};
+use oblivio_volume::{BlockSpace, ClosedVolume, MemoryKeeper, OpenOptions, Volume};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
@@ -211,6 +212,33 @@ fn any_sector_of_what_is_small_may_be_lost() {
 fn any_sector_may_be_lost_after_many_commits() {
     let later = Scale { commits: 30, block_bytes: 256, blocks: 200, ..FULL };
     any_sector(later, scaled(60));
+}
+
+/// Under a layer that outlasts outages, as in a mount: it must not try for ever to read one copy.
+#[test]
+fn an_unreadable_copy_is_no_outage() {
+    let world = World::make(SAMPLE);
+    let newest = world.known.epoch % 2 * 4096;
+    for (object, _) in world.objects().into_iter().filter(|(name, _)| is_small(name)) {
+        let at = if object.starts_with("commit") { newest } else { 0 };
+        let disk = Arc::new(world.disk.snapshot());
+        let store = Arc::new(BadSector::new(&disk, &object, at..at + 512));
+        let closed = ClosedVolume::read(Arc::clone(&store)).expect("the other header");
+        let retry = |store: AnyStore| {
+            layered!(store, below => {
+                RetryStore::new(below, Patience::default(), Box::new(|_| {}))
+            })
+        };
+        let closed = closed.over(|store| Ok::<_, ()>(retry(store))).expect("a layer");
+        let memory_bytes = world.scale.memory_bytes;
+        let options = OpenOptions { memory_bytes, ..OpenOptions::default() };
+        let mut volume = closed.open(&passphrase(), options).expect("by the other copy");
+        volume.finish().expect("it commits");
+        let said = volume.take_damage();
+        assert!(said.iter().any(|place| place.object == object), "{object}: {said:?}");
+        let mut again = world.open(store).expect("whole");
+        assert!(again.take_damage().is_empty(), "{object}");
+    }
 }
 
 /// Both copies: the volume is refused, and what is damaged is named.
