@@ -1,9 +1,8 @@
 //! Damage: what is stored and is not what was written, and what was lost with it.
 //!
 //! Whoever has the store may damage it. So nothing here is trusted more than before: a damaged
-//! place gives nothing, and what it carried is lost ([decision 0040](crate)).
+//! place gives nothing, and what it carried is lost.
 
-use crate::{Error, Result};
 use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
@@ -61,12 +60,6 @@ impl fmt::Display for LostBytes {
     }
 }
 
-impl From<LostBytes> for Error {
-    fn from(lost: LostBytes) -> Self {
-        Error::Lost(lost)
-    }
-}
-
 /// What an inspection of a whole volume found, beside the damaged places that it named one by one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspected {
@@ -101,24 +94,6 @@ impl DamageLog {
     /// What was noted since the last call.
     pub fn take(&mut self) -> Vec<DamagedPlace> {
         std::mem::take(&mut self.new)
-    }
-}
-
-/// The inspection of a volume that stops at the first damaged place.
-///
-/// # Errors
-/// Those of `verified` that are not damage.
-pub(crate) fn inspected(
-    verified: Result<u64>,
-    damaged: &mut dyn FnMut(DamagedPlace),
-) -> Result<Inspected> {
-    match verified {
-        Ok(count) => Ok(Inspected { count, ..Inspected::default() }),
-        Err(Error::Tampered(why)) => {
-            damaged(DamagedPlace { object: "the volume".into(), bytes: 0..0, why });
-            Ok(Inspected { damaged: 1, ..Inspected::default() })
-        }
-        Err(error) => Err(error),
     }
 }
 

@@ -90,6 +90,12 @@ pub enum Error {
 /// A result of a volume.
 pub type Result<T> = std::result::Result<T, Error>;
 
+impl From<LostBytes> for Error {
+    fn from(lost: LostBytes) -> Self {
+        Error::Lost(lost)
+    }
+}
+
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {

@@ -17,7 +17,7 @@ use super::pmmac::Pmmac;
 use super::position_map::CountChange;
 use super::verifier::Verifier;
 use super::window_records::WindowState;
-use crate::{Address, BlockOp, BucketId, EngineError, Label, Level, Result};
+use crate::{Address, BlockOp, EngineError, Label, Level, Result};
 use oblivio_crypto::{Entropy, Prf};
 use std::collections::BTreeMap;
 
@@ -168,11 +168,6 @@ impl TreeOram {
         let limit = self.config.cached_buckets(self.size.floor.depth);
         self.tree.set_cached_buckets(limit);
         Ok(())
-    }
-
-    /// Bytes of a bucket as it is stored.
-    pub fn stored_bytes(&self, bucket: BucketId) -> usize {
-        self.tree.stored_bytes(bucket)
     }
 
     /// Checks stored buckets. Everything in memory must be flushed first.

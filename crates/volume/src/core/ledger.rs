@@ -7,8 +7,7 @@ use crate::latch::Latch;
 use crate::options::OpenOptions;
 use crate::{Error, Result};
 use oblivio_engine::tree::{Intent, TreeOram};
-use oblivio_engine::{BlockOp, BlockOutcome, BucketId};
-use std::ops::Range;
+use oblivio_engine::{BlockOp, BlockOutcome};
 use std::time::Duration;
 
 /// The smallest number of blocks in a tree.
@@ -45,8 +44,6 @@ pub trait Ledger: Send + 'static {
     /// # Errors
     /// Those of the store.
     fn record_resize(&mut self, blocks: u64, class: u64) -> Result<()>;
-    /// Where a bucket is stored.
-    fn place_of(&self, bucket: BucketId) -> (String, Range<u64>);
     /// Judges an outcome: a store may say more of it.
     ///
     /// # Errors

@@ -15,15 +15,13 @@ use crate::records::state::{LoadedState, StateLog};
 use crate::records::writes::Writes;
 use crate::tree::account::TreeAccount;
 use crate::tree::header::{config, slot_align, with_limit};
-use crate::tree::slab::{SLAB_OBJECT, Slab, SlotTable};
+use crate::tree::slab::{Slab, SlotTable};
 use crate::tree::state::{ChangedSlots, Parts, begin};
 use crate::trust::{Act, Keep, LogMark, MOST_ROWS, Trust, beside_damage};
 use crate::{Error, Opening, Result};
 use oblivio_crypto::Sealer;
-use oblivio_engine::BucketId;
 use oblivio_engine::tree::{Intent, TreeOram, buckets_in};
 use oblivio_store::{Guard, Hint, Store, StoreError};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// The engine and everything of it in the store.
@@ -222,14 +220,6 @@ impl core::Ledger for TreeLedger {
         let act = self.trust.act()?;
         self.journal.append(&*self.store, resize(act, blocks, class), 0)?;
         self.note_record()
-    }
-
-    fn place_of(&self, bucket: BucketId) -> (String, Range<u64>) {
-        let Some((object, begin)) = self.slab.place(bucket) else {
-            return (SLAB_OBJECT.into(), 0..0);
-        };
-        let bytes = self.slab.len_of(bucket).unwrap_or(0) as u64;
-        (object.into(), begin..begin + bytes)
     }
 
     fn judged<T>(&mut self, result: Result<T>) -> Result<T> {

@@ -2,9 +2,9 @@
 
 use crate::core::{Core, LEAST_BLOCKS};
 use crate::creation::Cost;
-use crate::damage::{DamagedPlace, Inspected, inspected};
+use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{
-    Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo, make, open_as,
+    Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo, inspected, make, open_as,
 };
 use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions, ShownKind};
 use crate::tree::account::{Since, TreeAccount};

@@ -21,12 +21,11 @@ use crate::session::{self, FIRST_KIND, History, OwnSession};
 use crate::trust::{LogMark, StoredAct, Trust};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, SEAL_OVERHEAD, Sealer, VolumeId, digest};
+use oblivio_engine::Level;
 use oblivio_engine::carry_out;
 use oblivio_engine::tree::{Intent, TreeJob, TreeKeys, TreeOram};
-use oblivio_engine::{BucketId, Level};
 use oblivio_store::{Objects, ReadAt};
 use std::collections::BTreeSet;
-use std::ops::Range;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
@@ -408,10 +407,6 @@ impl core::Ledger for WindowLedger {
 
     /// What is missing was perhaps deleted by a session that took over, and the session's guard
     /// says `Busy` before a read is repeated.
-    fn place_of(&self, bucket: BucketId) -> (String, Range<u64>) {
-        self.places.place(bucket, self.engine.stored_bytes(bucket) as u64)
-    }
-
     fn judged<T>(&mut self, result: Result<T>) -> Result<T> {
         if let Err(Error::Tampered(_) | Error::Busy) = &result {
             self.session.look()?;

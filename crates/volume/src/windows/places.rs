@@ -14,7 +14,6 @@ use oblivio_engine::tree::{BucketSpot, Windows};
 use oblivio_engine::{BucketId, Carrier, Level, Read, Write};
 use oblivio_store::{Objects, ReadAt};
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -242,18 +241,6 @@ fn fetch(store: &dyn Objects, objects: &mut [(String, Wanted<'_>)], turns: u64) 
     }
     drop(reads);
     whole.into_iter().try_for_each(|(wanted, bytes)| wanted.fill(&bytes))
-}
-
-impl Places {
-    /// The object of a bucket's newest version, and its bytes in it, if buckets there have this
-    /// length.
-    pub fn place(&self, bucket: BucketId, bucket_bytes: u64) -> (String, Range<u64>) {
-        let found = self.rule.spot(bucket, self.done).and_then(|spot| {
-            Some((self.object(spot.level, spot.window).ok()?, spot.index * bucket_bytes))
-        });
-        let Some((object, begin)) = found else { return (format!("bucket {}", bucket.0), 0..0) };
-        (object, begin..begin + bucket_bytes)
-    }
 }
 
 impl WindowObjects<'_> {
