@@ -19,6 +19,17 @@ pub struct DamagedPlace {
     pub why: String,
 }
 
+impl DamagedPlace {
+    /// An object of `whole` bytes that has this length, or is not there.
+    pub(crate) fn cut(object: &str, len: Option<u64>, whole: u64) -> Self {
+        let (bytes, why) = match len {
+            None => (0..0, "it is gone".to_owned()),
+            Some(len) => (len..whole, format!("it ends after {len} bytes")),
+        };
+        Self { object: object.to_owned(), bytes, why }
+    }
+}
+
 impl fmt::Display for DamagedPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { object, bytes, why } = self;

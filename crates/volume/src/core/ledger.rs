@@ -2,7 +2,7 @@
 
 use super::waiting::Waiting;
 use crate::block::Least;
-use crate::damage::DamageLog;
+use crate::damage::{DamageLog, DamagedPlace};
 use crate::latch::Latch;
 use crate::options::OpenOptions;
 use crate::{Error, Result};
@@ -54,7 +54,11 @@ pub trait Ledger: Send + 'static {
     fn judged<T>(&mut self, result: Result<T>) -> Result<T>
     where
         Self: Sized;
-    /// Ends the session after a failure, so that nobody waits for it.
+    /// Objects that the store lacks, as far as that was noticed since the last call.
+    fn take_damaged(&mut self) -> Vec<DamagedPlace> {
+        Vec::new()
+    }
+    /// Ends the session after a failure, so that nobody waits for it; once.
     fn give_up(&mut self);
 }
 
@@ -122,6 +126,17 @@ pub struct Core<L: Ledger> {
     pub(crate) replayed: u64,
     pub(crate) damage: DamageLog,
     latch: Latch,
+    /// Whether the session has ended in order.
+    ended: bool,
+}
+
+/// A command that fails somewhere else drops the volume as it is.
+impl<L: Ledger> Drop for Core<L> {
+    fn drop(&mut self) {
+        if !self.ended && !self.latch.is_closed() {
+            self.ledger.give_up();
+        }
+    }
 }
 
 impl<L: Ledger> Core<L> {
@@ -134,15 +149,37 @@ impl<L: Ledger> Core<L> {
         let waiting = Waiting::after(ledger.root(), options.pad && options.pace.is_none());
         let latch = Latch::default();
         let damage = DamageLog::default();
-        Self { ledger, waiting, account, memory_bytes, options, replayed: 0, damage, latch }
+        Self {
+            ledger,
+            waiting,
+            account,
+            memory_bytes,
+            options,
+            replayed: 0,
+            damage,
+            latch,
+            ended: false,
+        }
     }
 
     /// Runs `work` unless an earlier failure closed this handle; a failure closes it.
     pub(crate) fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.latch.expect_open()?;
+        self.ended = false;
         let result = work(self);
         let result = self.ledger.judged(result);
-        self.latch.judged(result)
+        let result = self.latch.judged(result);
+        // Whoever waits for the volume need not wait for a handle that does nothing more. A store
+        // that failed is asked for nothing.
+        if self.latch.is_closed() && !matches!(&result, Err(Error::Store(_))) {
+            self.ledger.give_up();
+        }
+        result
+    }
+
+    /// Notes whether the session has ended in order, and nothing was done since.
+    pub(crate) fn note_ended(&mut self, ended: bool) {
+        self.ended = ended;
     }
 
     /// What the limit refuses.

@@ -59,6 +59,7 @@ where
     }
 
     fn take_damage(&mut self) -> Vec<DamagedPlace> {
+        self.ledger.take_damaged().into_iter().for_each(|place| self.damage.note(place));
         self.damage.take()
     }
 
@@ -81,7 +82,9 @@ where
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.guarded(Self::close)
+        self.guarded(Self::close)?;
+        self.note_ended(true);
+        Ok(())
     }
 
     fn give_up(&mut self) {

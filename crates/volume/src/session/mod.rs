@@ -30,6 +30,7 @@ mod tests;
 mod vault;
 mod writer;
 
+pub use ask::lens;
 pub use claim::{ClaimMode, Who};
 pub use entry::{COMMIT, FIRST_KIND, Mark};
 pub use history::History;

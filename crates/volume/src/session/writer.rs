@@ -1,5 +1,6 @@
 //! A session of this computer: it begins, stores entries in order, and ends when another began.
 
+use super::ask::there;
 use super::claim::{ClaimMode, Claims, Who};
 use super::entry::{BEAT, BEGIN, COMMIT, Draft, FIRST_KIND, Mark, RELEASE, Start};
 use super::history::{History, HistoryReader, Stands};
@@ -309,6 +310,19 @@ impl OwnSession {
             self.overtaken = true;
         }
         self.check()
+    }
+
+    /// Whether the store shows the claim of this session, or its first entry. Both stay as long as
+    /// the session does.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn is_shown(&self) -> Result<bool> {
+        let claim = match self.way {
+            ClaimMode::Create => names::claim(self.id.number),
+            ClaimMode::Alone => self.id.claim(),
+        };
+        Ok(there(&*self.store, &[claim, self.id.entry(1)])?.contains(&true))
     }
 
     /// Who wants the volume, if somebody asked this session for it.

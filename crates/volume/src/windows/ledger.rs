@@ -13,6 +13,7 @@ use super::policy::GROUP;
 use super::records::{Left, Log};
 use super::state::{Commit, Kept};
 use crate::core::{self, LEAST_BLOCKS, Limit};
+use crate::damage::DamagedPlace;
 use crate::options::CacheOptions;
 use crate::records::journal::PAGE;
 use crate::records::record::{INTENT, RESIZE, SYNC, push_intent, push_resize, push_sync};
@@ -46,6 +47,8 @@ pub struct WindowLedger {
     pub(super) limit: Limit,
     volume: VolumeId,
     sealer: Sealer,
+    /// Whether this session said that it does nothing more.
+    gave_up: bool,
     /// Whether the session before ended by itself.
     pub(super) released: bool,
     pub(super) commits: Checkpoints,
@@ -88,6 +91,7 @@ impl WindowLedger {
             limit: Limit::of(header, master),
             volume,
             sealer: sealer(master.state_root(volume)),
+            gave_up: false,
             released: history.released,
             commits: Checkpoints::default(),
             log: Log::default(),
@@ -218,7 +222,8 @@ impl WindowLedger {
     /// Carries out a job of the engine.
     pub fn run(&mut self, job: &mut TreeJob) -> Result<()> {
         let (store, cache) = (&*self.store, self.cache.as_mut());
-        let mut objects = WindowObjects { store, places: &mut self.places, cache };
+        let (session, places) = (&mut self.session, &mut self.places);
+        let mut objects = WindowObjects { store, session, places, cache };
         carry_out(job, &mut self.engine, &mut objects)
     }
 
@@ -316,11 +321,16 @@ impl WindowLedger {
         self.trust.end()
     }
 
-    /// Says the same after a failure: what this session left is still to be gone through.
+    /// Says the same after a failure, once: what this session left is still to be gone through.
     fn release_after_failure(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.gave_up, true) {
+            return Ok(());
+        }
         if !self.session.has_started() {
             self.session.start(&[])?;
         }
+        // What was shown, the next session shows again.
+        self.send_intents()?;
         self.session.release(&[GAVE_UP])
     }
 
@@ -417,6 +427,10 @@ impl core::Ledger for WindowLedger {
             self.session.look()?;
         }
         result
+    }
+
+    fn take_damaged(&mut self) -> Vec<DamagedPlace> {
+        self.places.lacking.take()
     }
 
     fn give_up(&mut self) {

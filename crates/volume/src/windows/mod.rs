@@ -28,6 +28,7 @@ mod cache;
 mod checkpoint;
 mod collect;
 mod cost;
+mod fetch;
 mod header;
 mod info;
 mod ledger;

@@ -8,11 +8,14 @@
 //! stored or not: what is asked for never tells how fast the line is.
 
 use super::cache::DiskCache;
+use super::fetch::{Source, Wanted};
 use super::policy::MOST_PENDING;
+use crate::damage::DamagedPlace;
+use crate::session::OwnSession;
 use crate::{Error, Result};
 use oblivio_engine::tree::{BucketSpot, Windows};
 use oblivio_engine::{BucketId, Carrier, Level, Read, Write};
-use oblivio_store::{Objects, ReadAt};
+use oblivio_store::Objects;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use zerocopy::little_endian::U64;
@@ -101,6 +104,36 @@ pub(super) struct Places {
     replaced: Vec<String>,
     /// The leaves of the paths that the last batch showed.
     pub shown: Vec<u64>,
+    /// What the store lacks of them.
+    pub lacking: Lacking,
+}
+
+/// Current objects that are gone or cut in the store, as it said itself.
+#[derive(Default)]
+pub(super) struct Lacking {
+    /// With the bytes that are left of each.
+    left: BTreeMap<String, u64>,
+    /// Those that nobody was told of.
+    new: Vec<DamagedPlace>,
+}
+
+impl Lacking {
+    /// The bytes that are left of an object; `None` if nothing is known to be lacking.
+    pub fn left(&self, object: &str) -> Option<u64> {
+        self.left.get(object).copied()
+    }
+
+    /// Notes an object of `whole` bytes that has this length, or is not there.
+    pub fn note(&mut self, object: &str, len: Option<u64>, whole: u64) {
+        if self.left.insert(object.to_owned(), len.unwrap_or(0)).is_none() {
+            self.new.push(DamagedPlace::cut(object, len, whole));
+        }
+    }
+
+    /// Those that were noted since the last call.
+    pub fn take(&mut self) -> Vec<DamagedPlace> {
+        std::mem::take(&mut self.new)
+    }
 }
 
 impl Places {
@@ -113,6 +146,7 @@ impl Places {
             recent: VecDeque::new(),
             replaced: Vec::new(),
             shown: Vec::new(),
+            lacking: Lacking::default(),
         }
     }
 
@@ -193,55 +227,9 @@ impl Places {
 /// The engine's storage during one job.
 pub(super) struct WindowObjects<'a> {
     pub store: &'a dyn Objects,
+    pub session: &'a mut OwnSession,
     pub places: &'a mut Places,
     pub cache: Option<&'a mut DiskCache>,
-}
-
-/// The reads of one object.
-#[derive(Default)]
-struct Wanted<'a> {
-    bucket_bytes: usize,
-    /// By their place in the object.
-    buckets: Vec<(u64, &'a mut [u8])>,
-}
-
-impl Wanted<'_> {
-    /// Takes the buckets out of their object.
-    fn fill(&mut self, object: &[u8]) -> Result<()> {
-        for (index, buf) in &mut self.buckets {
-            let at = *index as usize * self.bucket_bytes;
-            let bucket = object.get(at..at + self.bucket_bytes);
-            let bucket = bucket.ok_or_else(|| Error::Closed("a short object".into()))?;
-            buf.copy_from_slice(bucket);
-        }
-        Ok(())
-    }
-}
-
-/// Reads from the store. Objects of which all of `turns` buckets are wanted are read as a whole.
-fn fetch(store: &dyn Objects, objects: &mut [(String, Wanted<'_>)], turns: u64) -> Result<()> {
-    let mut whole: Vec<(&mut Wanted<'_>, Vec<u8>)> = Vec::new();
-    let mut reads = Vec::new();
-    let mut named = Vec::new();
-    for (object, wanted) in objects {
-        let bytes = wanted.bucket_bytes;
-        if turns > 1 && wanted.buckets.len() as u64 == turns {
-            whole.push((wanted, vec![0; bytes * turns as usize]));
-            named.push(&*object);
-            continue;
-        }
-        for (index, buf) in &mut wanted.buckets {
-            reads.push(ReadAt { object, offset: *index * bytes as u64, buf });
-        }
-    }
-    for (object, (_, buf)) in named.into_iter().zip(&mut whole) {
-        reads.push(ReadAt { object, offset: 0, buf });
-    }
-    if !reads.is_empty() {
-        store.read(&mut reads)?;
-    }
-    drop(reads);
-    whole.into_iter().try_for_each(|(wanted, bytes)| wanted.fill(&bytes))
 }
 
 impl Places {
@@ -298,9 +286,13 @@ impl Carrier for WindowObjects<'_> {
         cached.retain(|(_, wanted)| !wanted.buckets.is_empty());
         let count = cached.len();
         cached.append(&mut far);
-        fetch(self.store, &mut cached, turns)?;
+        let lacking = &mut self.places.lacking;
+        let (store, session) = (self.store, &mut *self.session);
+        Source { store, session, lacking, turns }.fetch(&mut cached)?;
         if let Some(cache) = self.cache.as_deref_mut() {
-            for (object, wanted) in &cached[..count] {
+            let lacking = &self.places.lacking;
+            let whole = |it: &&(String, Wanted<'_>)| lacking.left(&it.0).is_none();
+            for (object, wanted) in cached[..count].iter().filter(whole) {
                 let buckets: Vec<(u64, &[u8])> =
                     wanted.buckets.iter().map(|(index, buf)| (*index, &**buf)).collect();
                 cache.add(object, turns, &buckets);
@@ -370,7 +362,9 @@ impl Places {
             if let Some(before) = self.rule.before(level, window)
                 && had(level, before)
             {
-                self.replaced.push(self.object(level, before)?);
+                let object = self.object(level, before)?;
+                self.lacking.left.remove(&object);
+                self.replaced.push(object);
             }
         }
         Ok(())

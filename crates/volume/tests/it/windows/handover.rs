@@ -108,7 +108,8 @@ fn who_is_asked_hands_over_what_it_has() {
 fn one_that_died_is_taken_over_after_a_while() {
     for exclusive in [true, false] {
         let world = World::new(exclusive);
-        drop(world.computer(2).open(NOBODY).expect("released"));
+        // Killed: it ends without a word.
+        std::mem::forget(world.computer(2).open(NOBODY).expect("released"));
         let begun = world.now();
         let silent = Arc::new(Mutex::new(Duration::ZERO));
         let heard = Arc::clone(&silent);
@@ -126,6 +127,23 @@ fn one_that_died_is_taken_over_after_a_while() {
         let computer = world.computer(4);
         computer.open_with(computer.options()).expect("taken over");
         assert_eq!((world.now() - begun).as_secs(), took);
+    }
+}
+
+/// One that ends in any other way, such as a command that failed at something else, gives the
+/// volume up: nobody waits for it, and what it had shown is shown again.
+#[test]
+fn one_that_failed_is_not_waited_for() {
+    for exclusive in [true, false] {
+        let world = World::new(exclusive);
+        let mut failed = world.computer(2).open(NOBODY).expect("released");
+        assert_eq!(failed.access(vec![super::read(3)]).expect("sound").len(), 1);
+        drop(failed);
+        let begun = world.now();
+        let mut next = world.computer(3).open(NOBODY).expect("given up");
+        assert_eq!(world.now(), begun);
+        assert_eq!(next.info().expect("memory").replayed, 1);
+        assert_eq!(contents(&mut next), world.model);
     }
 }
 
