@@ -7,6 +7,7 @@
 //! | what a window reads and writes, and when | the counter; ahead only while the tree shrinks |
 //! | lengths | the level and the size class; of parts, public numbers; of entries, classes |
 //! | entries | batches, checkpoints, syncs, changes of size: one for each, and no other |
+//! | parities, copies of entries | the number of a checkpoint; any other only if a session rests after it |
 //! | deletions | what a checkpoint replaced, after its pointer, all of it |
 //! | a call that failed | it comes again, the same |
 //! | the first batches of a session | what the session before showed since its commit, in order |
@@ -208,6 +209,14 @@ impl Online {
                         self.log.restart(&session);
                     }
                     let wrong = self.log.entry(&session, index, len);
+                    self.odd.entries.look(wrong);
+                }
+                Name::Parity { number, .. } => {
+                    let wrong = self.log.parity(&object, number, len);
+                    self.odd.parts.look(wrong);
+                }
+                Name::Copy { session, index } => {
+                    let wrong = self.log.copy(&session, index, len);
                     self.odd.entries.look(wrong);
                 }
                 Name::Pointer { session, nth } => {

@@ -31,6 +31,11 @@ impl SessionId {
         format!("e-{:016x}-{index:08x}", self.random)
     }
 
+    /// The second copy of an entry.
+    pub fn copy(self, index: u64) -> String {
+        format!("d-{:016x}-{index:08x}", self.random)
+    }
+
     /// Where somebody asks this session for the volume.
     pub fn want(self) -> String {
         format!("w-{:016x}", self.random)
@@ -59,7 +64,7 @@ pub fn parse_claim(name: &str) -> Option<SessionId> {
 /// nothing needs it. Claims never are.
 pub fn is_object(name: &str) -> bool {
     let (Some(kind), Some(session)) = (name.get(..2), name.get(2..18)) else { return false };
-    let plain = matches!(kind, "b-" | "e-" | "h-" | "p-" | "w-");
+    let plain = matches!(kind, "b-" | "d-" | "e-" | "h-" | "p-" | "r-" | "w-");
     plain && hex(session, 16).is_some() && matches!(name.as_bytes().get(18), None | Some(b'-'))
 }
 
@@ -88,6 +93,7 @@ mod tests {
             (claim(1), "s-000000000001"),
             (id.claim(), "s-000000000abc-0000000000001234"),
             (id.entry(17), "e-0000000000001234-00000011"),
+            (id.copy(17), "d-0000000000001234-00000011"),
             (id.pointer(2), "h-0000000000001234-00000002"),
             (id.want(), "w-0000000000001234"),
         ];

@@ -105,7 +105,7 @@ fn a_session_starts_from_what_was_acknowledged() {
         // The late entry of the first is not part of what the second stands on.
         let (mut three, history) = world.start();
         assert_eq!(told(&history), (None, notes(&["a", "b", "c", "d"])));
-        three.commit(b"abcd", 0).unwrap();
+        three.commit(b"abcd", false).unwrap();
         three.append(NOTE, b"e", 0).unwrap();
         three.release(b"").unwrap();
 
@@ -136,7 +136,7 @@ fn what_a_commit_replaced_is_not_needed() {
         let (mut one, _) = world.start();
         for turn in 0..40u8 {
             one.append(NOTE, &[b'a' + turn % 26], 0).unwrap();
-            let mark = one.commit(format!("commit {turn}").as_bytes(), 0).unwrap();
+            let mark = one.commit(format!("commit {turn}").as_bytes(), false).unwrap();
             let old: Vec<String> = (1..mark.index).map(|index| one.id().entry(index)).collect();
             one.delete(&old.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
         }
@@ -148,7 +148,7 @@ fn what_a_commit_replaced_is_not_needed() {
         two.append(NOTE, b"y", 0).unwrap();
         let (mut three, history) = world.start();
         assert_eq!(told(&history), (Some("commit 39".into()), notes(&["z", "y"])));
-        three.commit(b"own", 0).unwrap();
+        three.commit(b"own", false).unwrap();
         let all: Vec<String> = world.store.list().unwrap().into_iter().map(|it| it.0).collect();
         let of_first = format!("{:016x}", first.random);
         let old = all
@@ -177,7 +177,7 @@ fn a_store_that_fails_once_loses_nothing() {
                     session.start(b"").is_err(),
                     session.send(NOTE, b"b", 0).is_err(),
                     session.append(NOTE, b"c", 0).is_err(),
-                    session.commit(b"abc", 0).is_err(),
+                    session.commit(b"abc", false).is_err(),
                     session.append(NOTE, b"d", 0).is_err(),
                 ];
                 assert!(failed.iter().filter(|failed| **failed).count() <= 1);
@@ -296,9 +296,9 @@ fn a_damaged_pointer_shows_no_older_state() {
     for way in BOTH {
         let mut world = World::new(way);
         let (mut one, _) = world.start();
-        one.commit(b"first", 0).unwrap();
+        one.commit(b"first", false).unwrap();
         one.append(NOTE, b"a", 0).unwrap();
-        one.commit(b"second", 0).unwrap();
+        one.commit(b"second", false).unwrap();
         one.append(NOTE, b"b", 0).unwrap();
         world.spoil(&one.id().pointer(2));
         assert_eq!(told(&world.begin().unwrap().1), (Some("second".into()), notes(&["b"])));

@@ -95,8 +95,7 @@ impl SessionOpening {
     fn asking(&mut self) -> OtherComputer<'_> {
         let Self { store, way, vault, accept_gaps, stands, planted, .. } = self;
         let (store, way, stands, planted) = (&**store, *way, *stands, *planted);
-        let reader =
-            HistoryReader { store, way, vault, accept_gaps: *accept_gaps, stands, planted };
+        let reader = HistoryReader::new(store, (way, vault), *accept_gaps, (stands, planted));
         let (clock, was) = (&*self.environment.clock, self.was);
         OtherComputer { reader, clock, who: &self.who, was, hint: &mut self.hint }
     }
@@ -252,11 +251,17 @@ impl OwnSession {
 
     /// Makes a checkpoint, and waits for nothing. It stands once all of its objects are stored: a
     /// later session then need not read what was before it. [`Self::confirm`] says that they are.
+    /// With `copied` its entry has a second copy, beside it.
     ///
     /// # Errors
     /// `Overtaken`, `TooLarge`.
-    pub fn checkpoint(&mut self, payload: &[u8], least: usize) -> Result<Mark> {
-        self.push(COMMIT, payload, least)
+    pub fn checkpoint(&mut self, payload: &[u8], copied: bool) -> Result<Mark> {
+        let mark = self.push(COMMIT, payload, 0)?;
+        if let Some(entry) = self.sent.last().filter(|_| copied) {
+            let bytes = entry.bytes.clone();
+            self.begin(Sent { name: self.id.copy(mark.index), bytes });
+        }
+        Ok(mark)
     }
 
     /// All objects of a checkpoint are stored. Settles, then begins to store the pointer to it.
@@ -276,8 +281,8 @@ impl OwnSession {
 
     /// A checkpoint without objects, confirmed.
     #[cfg(test)]
-    pub fn commit(&mut self, payload: &[u8], least: usize) -> Result<Mark> {
-        let mark = self.checkpoint(payload, least)?;
+    pub fn commit(&mut self, payload: &[u8], copied: bool) -> Result<Mark> {
+        let mark = self.checkpoint(payload, copied)?;
         self.confirm(mark)?;
         self.settle()?;
         Ok(mark)

@@ -5,6 +5,10 @@
 //! the checkpoint after the next one. Then its pointer is sent. Once that is stored and the session
 //! looked for a later one, what the checkpoint replaced is deleted.
 //!
+//! At rest, and once for each group of parts, there are two of what is small: the entry has a second
+//! copy, and the parts have [parities](super::parity). Both are sent with the checkpoint. When they
+//! are follows from its number, and from the end of what the caller does.
+//!
 //! Until then a later session starts from the checkpoint before, unless it finds all of its
 //! objects.
 
@@ -13,12 +17,13 @@ use super::pending::Pending;
 use super::policy::MOST_PENDING;
 use super::state::{Commit, Kept};
 use crate::Result;
+use crate::session::Mark;
 use crate::trust::{Keep, LogMark, Table};
 use oblivio_crypto::{SEAL_HEADER, SEAL_OVERHEAD, digest};
 
 impl WindowLedger {
-    /// Makes the engine's state a checkpoint.
-    pub fn checkpoint(&mut self) -> Result<()> {
+    /// Makes the engine's state a checkpoint. With `rests`, the session comes to rest after it.
+    pub fn checkpoint(&mut self, rests: bool) -> Result<()> {
         let confirms = self.commits.pending.len() >= MOST_PENDING;
         if !confirms && self.log.grouped > 0 && self.log.unsettled > self.log.grouped {
             // As before any other group, or more batches could be shown twice than is said. Where
@@ -33,13 +38,13 @@ impl WindowLedger {
         let number = self.commits.epoch + 1;
         let part_object = self.send_part(number)?;
         let mut replaced = std::mem::take(&mut self.past.leftovers);
-        let kept = self.places.rule.kept(self.engine.config().blocks_per_bucket);
-        let void = (self.commits.parts.len() as u64).saturating_sub(kept);
-        for gone in 0..void {
-            self.commits.parts.pop_front();
-            replaced.push(self.places.part(number + 1 - kept - void + gone)?.0);
+        let part = self.retire_parts(number, &mut replaced)?;
+        let protected = rests || self.commits.parities.completes(number);
+        let mut objects = vec![part_object];
+        if protected {
+            objects.append(&mut self.send_parities(&mut replaced)?);
         }
-        let part = number + 1 - self.commits.parts.len() as u64;
+        objects.append(&mut self.send_healed(&replaced)?);
         self.places.forget(self.engine.depth(), self.past.kept.window, self.past.kept.part);
         let table: Table = self.trust.commit_act(number)?.clone();
         let commit = Commit {
@@ -52,8 +57,8 @@ impl WindowLedger {
             made: self.places.take_made(),
             kept: self.past.kept,
             left: self.past.left.clone(),
+            parities: self.commits.parities.stored(),
         };
-        let mut objects = vec![part_object];
         for made in &commit.made {
             objects.push(self.places.object(made.level, made.window)?);
         }
@@ -62,26 +67,78 @@ impl WindowLedger {
             self.store.settle(&objects.iter().map(String::as_str).collect::<Vec<_>>())?;
         }
         let payload = commit.to_bytes();
-        let mark = self.session.checkpoint(&payload, 0)?;
+        let mark = self.session.checkpoint(&payload, protected)?;
         self.commits.epoch = number;
+        self.commits.heals = false;
         self.engine.committed();
         self.log.records += 1;
         replaced.append(&mut self.places.take_replaced());
-        // All entries before it but the first, which names what was before the session.
-        replaced
-            .extend((self.past.first_entry.max(2)..mark.index).map(|at| mark.session.entry(at)));
-        self.past.first_entry = mark.index;
+        self.replace_entries(&mut replaced, mark, protected);
         self.commits.pending.push_back(Pending {
             number,
             mark,
             digest: digest(&payload),
             objects,
             replaced,
-            kept: Kept { entry: mark.index, window: commit.windows, part },
+            kept: Kept { entry: self.past.first_entry, window: commit.windows, part },
             records: self.log.records,
             record_bytes: self.log.bytes,
         });
         Ok(())
+    }
+
+    /// Forgets the parts that are no longer of the memory, in whole groups; the first one that
+    /// stays.
+    fn retire_parts(&mut self, number: u64, replaced: &mut Vec<String>) -> Result<u64> {
+        let kept = self.places.rule.kept(self.engine.config().blocks_per_bucket);
+        let first = self.commits.parities.first_kept(number, kept);
+        let stored = number + 1 - self.commits.parts.len() as u64;
+        for gone in stored..first {
+            self.commits.parts.pop_front();
+            replaced.push(self.places.part(gone)?.0);
+        }
+        for parity in self.commits.parities.retire(first) {
+            replaced.push(self.places.parity(parity.last)?);
+        }
+        Ok(stored.max(first))
+    }
+
+    /// Begins to store the parities that are due; their names.
+    fn send_parities(&mut self, replaced: &mut Vec<String>) -> Result<Vec<String>> {
+        let (new, old) = self.commits.parities.store();
+        for parity in old {
+            replaced.push(self.places.parity(parity.last)?);
+        }
+        let mut names = Vec::new();
+        for (last, bytes) in new {
+            let name = self.places.parity(last)?;
+            self.store.begin(&[(&name, &bytes)])?;
+            names.push(name);
+        }
+        Ok(names)
+    }
+
+    /// Begins to store again what was lost and made again, unless it goes now; the names.
+    fn send_healed(&mut self, replaced: &[String]) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for (name, bytes) in std::mem::take(&mut self.past.healed) {
+            if !replaced.contains(&name) {
+                self.store.begin(&[(&name, &bytes)])?;
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    /// What a checkpoint with this entry replaces of entries: all up to the checkpoint before, but
+    /// the first, which names what was before the session; and all second copies before its own.
+    fn replace_entries(&mut self, replaced: &mut Vec<String>, mark: Mark, copied: bool) {
+        let past = &mut self.past;
+        let entries = past.first_entry.max(2)..past.last_entry;
+        replaced.extend(entries.map(|at| mark.session.entry(at)));
+        (past.first_entry, past.last_entry) = (past.last_entry, mark.index);
+        replaced.append(&mut past.copies);
+        past.copies.extend(copied.then(|| mark.session.copy(mark.index)));
     }
 
     /// Begins to store the part of a commit; its name.
@@ -92,6 +149,7 @@ impl WindowLedger {
         part.resize(part.len() + SEAL_OVERHEAD - SEAL_HEADER, 0);
         self.seal_part(number, session, &mut part)?;
         self.commits.parts.push_back((part.len() as u64, digest(&part)));
+        self.commits.parities.add(number, &part);
         self.store.begin(&[(&object, &part)])?;
         Ok(object)
     }

@@ -39,7 +39,7 @@ impl WindowVolume {
         self.guarded(|volume| {
             volume.drain()?;
             // A commit of this session, so that it stands on nothing of an earlier one.
-            volume.checkpoint()?;
+            volume.checkpoint(true)?;
             volume.flush()?;
             let listed = volume.ledger.store.list()?;
             // What a later session stored is in no list that was made before it began.
@@ -74,19 +74,22 @@ impl WindowVolume {
         let current = places.current(self.ledger.engine.depth());
         let mut needed =
             current.map(|(level, window)| places.object(level, window)).collect::<Result<_>>()?;
-        let first = commits.epoch + 1 - commits.parts.len() as u64;
-        for number in first..=commits.epoch {
+        for number in commits.first_part()..=commits.epoch {
             BTreeSet::insert(&mut needed, places.part(number)?.0);
+        }
+        for parity in commits.parities.stored() {
+            needed.insert(places.parity(parity.last)?);
         }
         Ok(needed)
     }
 
     /// Whether an object is needed: one that is current, or one of this session that is none of its
-    /// buckets and parts.
+    /// buckets, parts and parities.
     fn needs(&self, needed: &BTreeSet<String>, name: &str) -> bool {
         let own = || {
             let id = self.ledger.session.id();
-            name[2..].starts_with(&format!("{:016x}", id.random)) && !name.starts_with(['b', 'p'])
+            name[2..].starts_with(&format!("{:016x}", id.random))
+                && !name.starts_with(['b', 'p', 'r'])
         };
         needed.contains(name) || own()
     }

@@ -7,11 +7,12 @@ use super::account::WindowAccount;
 use super::begin::{WindowOpening, base_of, session_of};
 use super::cache::DiskCache;
 use super::header::{config, with_limit};
+use super::leftovers::old_entries;
 use super::pending::{Checkpoints, Past};
 use super::places::{Places, WindowObjects};
 use super::policy::GROUP;
 use super::records::{Left, Log};
-use super::state::{Commit, Kept};
+use super::state::Kept;
 use crate::core::{self, LEAST_BLOCKS, Limit};
 use crate::damage::DamagedPlace;
 use crate::options::CacheOptions;
@@ -21,18 +22,15 @@ use crate::records::writes::Writes;
 use crate::session::{self, FIRST_KIND, History, OwnSession};
 use crate::trust::{LogMark, StoredAct, Trust};
 use crate::{Error, Result};
-use oblivio_crypto::{Kind, Place, SEAL_HEADER, SEAL_OVERHEAD, Sealer, VolumeId, digest};
+use oblivio_crypto::{Sealer, VolumeId};
 use oblivio_engine::carry_out;
 use oblivio_engine::tree::{Intent, TreeJob, TreeKeys, TreeOram};
 use oblivio_engine::{BucketId, Level};
-use oblivio_store::{Objects, ReadAt};
+use oblivio_store::Objects;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
-
-/// Parts read at a time.
-const PARTS_AT_ONCE: usize = 8;
 
 /// The engine and everything of it in the store.
 pub struct WindowLedger {
@@ -45,8 +43,8 @@ pub struct WindowLedger {
     /// The caller's bytes beside the blocks.
     pub(super) root: Vec<u8>,
     pub(super) limit: Limit,
-    volume: VolumeId,
-    sealer: Sealer,
+    pub(super) volume: VolumeId,
+    pub(super) sealer: Sealer,
     /// Whether this session said that it does nothing more.
     gave_up: bool,
     /// Whether the session before ended by itself.
@@ -93,7 +91,7 @@ impl WindowLedger {
             sealer: sealer(master.state_root(volume)),
             gave_up: false,
             released: history.released,
-            commits: Checkpoints::default(),
+            commits: Checkpoints::new(rule.kept(config.blocks_per_bucket)),
             log: Log::default(),
             past: Past::new(),
         };
@@ -116,15 +114,20 @@ impl WindowLedger {
             self.root.clone_from(&commit.root);
             self.commits.epoch = commit.number;
             self.commits.parts = commit.parts.iter().copied().collect();
+            self.commits.parities.take(&commit.parities);
             self.restore(commit)?;
+            self.commits.heals |= !self.commits.are_protected();
         }
+        self.commits.heals |= !history.damaged.is_empty();
+        history.damaged.iter().for_each(|place| self.places.lacking.tell(place.clone()));
         let left = self.take_records(history)?;
         // Whoever ended by itself left nothing.
         if !history.released || !history.records.is_empty() {
             self.past.leftovers = self.take_leftovers(history, base.as_ref())?;
         } else if let Some(commit) = &base {
-            let part = commit.number + 1 - commit.parts.len() as u64;
+            let part = self.commits.first_part();
             self.past.kept = Kept { entry: 1, window: commit.windows, part };
+            self.past.leftovers = old_entries(history, commit);
         }
         let id = self.session.id();
         self.places.begin(id.random, id.number, self.commits.epoch)?;
@@ -132,28 +135,6 @@ impl WindowLedger {
             self.take_cache(cache)?;
         }
         Ok(left)
-    }
-
-    /// Loads the kept parts.
-    fn restore(&mut self, commit: &Commit) -> Result<()> {
-        let kept = self.places.rule.kept(self.engine.config().blocks_per_bucket);
-        if commit.parts.len() as u64 != kept.min(commit.number) {
-            return Err(Error::Tampered("a commit keeps another number of parts".into()));
-        }
-        let first = commit.number + 1 - commit.parts.len() as u64;
-        let mut plains = Vec::new();
-        for (at, parts) in commit.parts.chunks(PARTS_AT_ONCE).enumerate() {
-            let first = first + (at * PARTS_AT_ONCE) as u64;
-            plains.append(&mut self.read_parts(first, parts)?);
-        }
-        let payload = SEAL_HEADER..;
-        let parts: Vec<(u64, &[u8])> = plains
-            .iter()
-            .map(|(number, plain)| {
-                (*number, &plain[payload.clone()][..plain.len() - SEAL_OVERHEAD])
-            })
-            .collect();
-        Ok(self.engine.restore_parts(&parts)?)
     }
 
     /// Begins to use the disk cache.
@@ -170,44 +151,6 @@ impl WindowLedger {
         cache.keep_only(&current);
         self.cache = Some(cache);
         Ok(())
-    }
-
-    /// Seals a part, between the bytes of its seal.
-    pub(super) fn seal_part(&mut self, number: u64, session: u64, part: &mut [u8]) -> Result<()> {
-        let place =
-            Place { volume: self.volume, kind: Kind::Part, index: number, version: session };
-        let sealed = self.sealer.seal(&place, part);
-        sealed.map(drop).map_err(|error| Error::Closed(error.to_string()))
-    }
-
-    /// Reads and opens some parts, from commit `first` on. Each is between the bytes of its seal.
-    fn read_parts(&mut self, first: u64, parts: &[(u64, [u8; 32])]) -> Result<Vec<(u64, Vec<u8>)>> {
-        let most = 1 << 30;
-        let named = (first..).zip(parts).map(|(number, part)| {
-            let (object, session) = self.places.part(number)?;
-            let bytes =
-                usize::try_from(part.0).ok().filter(|it| (SEAL_OVERHEAD..most).contains(it));
-            let bytes = bytes.ok_or_else(|| Error::Tampered(format!("{object}: its length")))?;
-            Ok((number, object, session, vec![0; bytes], part.1))
-        });
-        let mut named: Vec<_> = named.collect::<Result<_>>()?;
-        let mut reads: Vec<ReadAt<'_>> = named
-            .iter_mut()
-            .map(|(_, object, _, buf, _)| ReadAt { object, offset: 0, buf })
-            .collect();
-        self.store.read(&mut reads)?;
-        let mut plains = Vec::new();
-        for (number, object, session, mut buf, expected) in named {
-            let tampered = || Error::Tampered(format!("{object} is not what was stored"));
-            if digest(&buf) != expected {
-                return Err(tampered());
-            }
-            let place =
-                Place { volume: self.volume, kind: Kind::Part, index: number, version: session };
-            self.sealer.open(&place, &mut buf).map_err(|_| tampered())?;
-            plains.push((number, buf));
-        }
-        Ok(plains)
     }
 
     /// Stores the session's first entry. Nothing may be read before it.
@@ -362,7 +305,9 @@ impl WindowLedger {
             windows.map(bytes).sum()
         };
         let tree: u64 = (rule.pool_levels..=self.engine.depth().0).map(level).sum();
-        tree + self.commits.parts.iter().map(|part| part.0).sum::<u64>() + self.log.bytes
+        let parts: u64 = self.commits.parts.iter().map(|part| part.0).sum();
+        let parities: u64 = self.commits.parities.stored().iter().map(|of| of.bytes).sum();
+        tree + parts + parities + self.log.bytes
     }
 
     /// Bytes of this session's records since the last commit.

@@ -33,6 +33,8 @@ mod header;
 mod info;
 mod ledger;
 mod leftovers;
+mod parity;
+mod parts;
 mod pending;
 mod places;
 mod planted;

@@ -1,5 +1,6 @@
 //! Checkpoints on their way, and what goes once they stand.
 
+use super::parity::Parities;
 use super::places::{Places, Span};
 use super::state::{Commit, Kept};
 use crate::Result;
@@ -8,20 +9,47 @@ use oblivio_store::Objects;
 use std::collections::VecDeque;
 
 /// The checkpoints so far.
-#[derive(Default)]
 pub(super) struct Checkpoints {
     /// The number of the last one.
     pub epoch: u64,
     /// Those that are not confirmed.
     pub pending: VecDeque<Pending>,
-    /// Lengths and digests of the kept parts, up to the last one's.
+    /// Lengths and digests of the stored parts, up to the last one's.
     pub parts: VecDeque<(u64, [u8; 32])>,
+    /// Their parities.
+    pub parities: Parities,
+    /// Whether the next checkpoint heals something, or gives the memory what protects it.
+    pub heals: bool,
+}
+
+impl Checkpoints {
+    /// None so far, where so many parts are the memory.
+    pub fn new(kept: u64) -> Self {
+        let (pending, parts) = (VecDeque::new(), VecDeque::new());
+        Self { epoch: 0, pending, parts, parities: Parities::new(kept), heals: false }
+    }
+
+    /// The number of the commit of the first stored part.
+    pub fn first_part(&self) -> u64 {
+        self.epoch + 1 - self.parts.len() as u64
+    }
+
+    /// Whether any one lost part of the last checkpoint can be made again.
+    pub fn are_protected(&self) -> bool {
+        self.parities.with(self.epoch).is_some()
+    }
 }
 
 /// What of the past may still be stored, and goes.
 pub(super) struct Past {
-    /// The first entry of this session that no checkpoint replaced.
+    /// The first entry of this session that no checkpoint replaced, and the last checkpoint's.
+    /// Without the newest pointer, the one before leads there over what is between them.
     pub first_entry: u64,
+    pub last_entry: u64,
+    /// The second copies of entries, of this session, that no checkpoint replaced.
+    pub copies: Vec<String>,
+    /// Parts that were lost and made again: the next checkpoint stores them again.
+    pub healed: Vec<(String, Vec<u8>)>,
     /// What the next checkpoint replaces beside objects of its windows.
     pub leftovers: Vec<String>,
     /// What a confirmed commit replaced, whose pointer is on its way.
@@ -38,6 +66,9 @@ impl Past {
     pub fn new() -> Self {
         Self {
             first_entry: 1,
+            last_entry: 1,
+            copies: Vec::new(),
+            healed: Vec::new(),
             leftovers: Vec::new(),
             replaced: Vec::new(),
             kept: Kept::ALL,

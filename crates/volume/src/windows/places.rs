@@ -1,7 +1,7 @@
 //! The objects of the tree: their names, and the engine's reads and writes on them.
 //!
 //! `b-S-L-K` has the buckets of level L that window K rewrote, end to end; `p-S-N` is the part of
-//! commit N. S is the session that stored it, by its random name, so no two sessions ever store the
+//! commit N, and `r-S-N` the parity of the parts of its group up to there. S is the session that stored it, by its random name, so no two sessions ever store the
 //! same name. All of it follows from the counter of the windows and the list of sessions.
 //!
 //! Objects are sent while the volume goes on. The buckets of the last windows are read from memory,
@@ -130,6 +130,11 @@ impl Lacking {
         }
     }
 
+    /// Notes any other damage.
+    pub fn tell(&mut self, place: DamagedPlace) {
+        self.new.push(place);
+    }
+
     /// Those that were noted since the last call.
     pub fn take(&mut self) -> Vec<DamagedPlace> {
         std::mem::take(&mut self.new)
@@ -187,10 +192,25 @@ impl Places {
         format!("p-{session:016x}-{commit:012x}")
     }
 
+    /// The object that it stores for the parity of parts up to that of a commit.
+    pub fn parity_of(session: u64, commit: u64) -> String {
+        format!("r-{session:016x}-{commit:012x}")
+    }
+
+    /// The object of the parity of parts up to that of a commit.
+    pub fn parity(&self, commit: u64) -> Result<String> {
+        Ok(Self::parity_of(self.span_of(commit)?.session, commit))
+    }
+
+    /// The session that made a commit.
+    fn span_of(&self, commit: u64) -> Result<&Span> {
+        let span = self.spans.iter().rev().find(|span| span.commit <= commit);
+        span.ok_or_else(|| Error::Tampered("a part has no session".into()))
+    }
+
     /// The object of the part of a commit, and the number of its session.
     pub fn part(&self, commit: u64) -> Result<(String, u64)> {
-        let span = self.spans.iter().rev().find(|span| span.commit <= commit);
-        let span = span.ok_or_else(|| Error::Tampered("a part has no session".into()))?;
+        let span = self.span_of(commit)?;
         Ok((Self::part_of(span.session, commit), span.number))
     }
 

@@ -69,7 +69,7 @@ impl WindowVolume {
         let opening =
             Opening { store: Arc::clone(&store), header: &header, master: &master, options: open };
         let mut volume = Self::of(opening, true)?;
-        volume.checkpoint()?;
+        volume.checkpoint(true)?;
         volume.flush()?;
         header.save(&*store, PutMode::IfAbsent)?;
         Ok(volume)
@@ -174,14 +174,14 @@ impl WindowVolume {
             self.report_window(false);
             any = true;
         }
-        if any && !self.account.replaying { self.checkpoint() } else { Ok(()) }
+        if any && !self.account.replaying { self.checkpoint(false) } else { Ok(()) }
     }
 
     /// Sends everything, so that no record has to be replayed once it is stored. Nothing may be
-    /// deferred.
-    pub(super) fn checkpoint(&mut self) -> Result<()> {
+    /// deferred. With `rests`, nothing follows for now: there are two of what is small.
+    pub(super) fn checkpoint(&mut self, rests: bool) -> Result<()> {
         let before = self.ledger.confirmed();
-        self.ledger.checkpoint()?;
+        self.ledger.checkpoint(rests)?;
         self.waiting.checkpoint(self.ledger.epoch(), &self.ledger.root);
         self.note_confirmed(before);
         self.shrink_if_due()
@@ -206,8 +206,8 @@ impl WindowVolume {
 
     /// A checkpoint of everything, and waits until it is a commit.
     pub(super) fn commit_all(&mut self) -> Result<()> {
-        if self.has_news() {
-            self.checkpoint()?;
+        if self.has_news() || self.ledger.commits.heals || !self.ledger.commits.are_protected() {
+            self.checkpoint(true)?;
         }
         self.flush()
     }
@@ -221,7 +221,7 @@ impl WindowVolume {
         self.settle()?;
         self.ledger.run_window(&mut window)?;
         self.report_window(true);
-        self.checkpoint()
+        self.checkpoint(false)
     }
 
     /// Information about the tree.

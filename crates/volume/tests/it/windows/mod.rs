@@ -5,6 +5,7 @@ mod collecting;
 mod computers;
 mod costs;
 mod crashes;
+mod damage;
 mod handover;
 mod outages;
 mod passed;
