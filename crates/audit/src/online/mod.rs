@@ -226,6 +226,10 @@ impl Online {
                     let confirmed = self.log.confirmed();
                     self.shown.retain(|shown| shown.0 >= confirmed);
                 }
+                Name::ClaimCopy { number } => {
+                    let wrong = self.begun.then(|| format!("{object} came late, copy {number}"));
+                    self.odd.others.look(wrong);
+                }
                 Name::Header | Name::Claim { .. } | Name::Want { .. } => {}
                 Name::Other => self.odd.others.note(|| format!("{object} was stored")),
             }

@@ -19,6 +19,8 @@ pub(super) enum Name {
     Want { session: String },
     /// A session's claim to its number.
     Claim { number: u64 },
+    /// The second copy of a claim.
+    ClaimCopy { number: u64 },
     /// The header.
     Header,
     /// None of them.
@@ -58,6 +60,11 @@ impl Name {
             ["e", by, index] => Self::Entry { session: session(by)?, index: hex(index, 8)? },
             ["h", by, nth] => Self::Pointer { session: session(by)?, nth: hex(nth, 8)? },
             ["w", by] => Self::Want { session: session(by)? },
+            ["t", number] => Self::ClaimCopy { number: hex(number, 12)? },
+            ["t", number, by] => {
+                session(by)?;
+                Self::ClaimCopy { number: hex(number, 12)? }
+            }
             ["s", number] => Self::Claim { number: hex(number, 12)? },
             ["s", number, by] => {
                 session(by)?;

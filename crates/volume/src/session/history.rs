@@ -18,7 +18,7 @@
 use super::ask::{found, lens, there};
 use super::claim::{ClaimMode, Claims};
 use super::entry::{BEGIN, COMMIT, Mark, RELEASE, SessionEntry, Start};
-use super::names::{CLAIMS, MOST_INDEX, SessionId};
+use super::names::{MOST_INDEX, SessionId};
 use super::planted::{Planted, PlantedFault};
 use super::pointer::{self, POINTER_BYTES};
 use super::search::{SIDE, largest};
@@ -159,7 +159,7 @@ impl<'a> HistoryReader<'a> {
         }
         let claims = Claims { store: self.store, way: self.way };
         let mut listed = BTreeMap::<u64, Vec<SessionId>>::new();
-        for id in claims.listed(CLAIMS)?.into_iter().filter(|id| id.number < number) {
+        for id in claims.listed()?.into_iter().filter(|id| id.number < number) {
             listed.entry(id.number).or_default().push(id);
         }
         Ok(Groups::Listed(listed))

@@ -34,7 +34,7 @@ pub use ask::lens;
 pub use claim::{ClaimMode, Who};
 pub use entry::{COMMIT, FIRST_KIND, Mark};
 pub use history::History;
-pub use names::{SessionId, hex, is_object, is_of_session};
+pub use names::{SessionId, hex, is_claim, is_object, is_of_session};
 pub use planted::Planted;
 pub use vault::Vault;
 pub use writer::{OwnSession, SessionOpening};

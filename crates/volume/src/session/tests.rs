@@ -200,8 +200,8 @@ fn a_claim_that_was_stored_without_an_answer_is_known_again() {
         let plan = FaultPlan::new();
         let mut opening = world.opening();
         opening.store = Arc::new(FaultStore::new(world.store.clone(), plan.clone()));
-        // The first operation asks for the largest number, the second stores the claim.
-        plan.fail_at(1, Fault { when: When::After, ..Fault::once() });
+        // Two operations ask for the largest number, the third stores the claim.
+        plan.fail_at(2, Fault { when: When::After, ..Fault::once() });
         assert_eq!(opening.begin().unwrap().0.id().number, 1);
         assert_eq!(plan.fired(), 1);
         assert_eq!(world.begin().unwrap().0.id().number, 2);
@@ -229,13 +229,17 @@ fn a_damaged_claim_is_a_taken_number_and_hides_nothing_silently() {
     world.start().0.append(NOTE, b"a", 0).unwrap();
     let (mut two, _) = world.start();
     two.append(NOTE, b"b", 0).unwrap();
+    // It has a second copy.
     world.spoil(&names::claim(2));
+    let (session, history) = world.begin().unwrap();
+    assert_eq!((session.id().number, told(&history)), (3, (None, notes(&["a", "b"]))));
+    world.spoil(&names::claim_copy(2));
     assert!(matches!(world.begin(), Err(Error::Tampered(_))));
     assert!(matches!(two.look(), Err(Error::Overtaken)), "its number was taken all the same");
     let mut opening = world.opening();
     opening.accept_gaps = true;
     let (mut session, history) = opening.begin().unwrap();
-    assert_eq!((session.id().number, told(&history)), (4, (None, notes(&["a"]))));
+    assert_eq!((session.id().number, told(&history)), (5, (None, notes(&["a"]))));
     // Claims before the newest session with entries are not needed.
     session.start(b"").unwrap();
     assert_eq!(told(&world.begin().unwrap().1), (None, notes(&["a"])));

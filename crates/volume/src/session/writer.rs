@@ -1,7 +1,7 @@
 //! A session of this computer: it begins, stores entries in order, and ends when another began.
 
 use super::ask::there;
-use super::claim::{ClaimMode, Claims, Who};
+use super::claim::{self, ClaimMode, Claims, Who};
 use super::entry::{BEAT, BEGIN, COMMIT, Draft, FIRST_KIND, Mark, RELEASE, Start};
 use super::history::{History, HistoryReader, Stands};
 use super::names::{self, SessionId};
@@ -13,7 +13,7 @@ use crate::environment::Environment;
 use crate::options::OnWait;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
-use oblivio_crypto::{Entropy, Tag};
+use oblivio_crypto::{Entropy, Kind, Tag};
 use oblivio_store::{Guard, Objects, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,12 +61,14 @@ impl SessionOpening {
             Some(history) => Ok(history),
             None => self.read(id.number),
         };
+        let who = self.who.clone();
         let mut session = OwnSession::new(self, id);
         // Reading may fail only because a later session deletes.
         session.look()?;
         let history = history?;
         let commit = history.commit.as_ref().map(|(mark, _)| *mark);
         session.stand_on(Start { parent: history.parent, commit });
+        session.claim_copy = claim::seal(&mut session.vault, Kind::Claim, id, &who)?;
         Ok((session, history))
     }
 
@@ -135,6 +137,8 @@ pub struct OwnSession {
     way: ClaimMode,
     vault: Vault,
     id: SessionId,
+    /// The second copy of its claim, until the first entry is sent.
+    claim_copy: Vec<u8>,
     planted: Planted,
     start: Start,
     /// The last entry that was sent: index 0 before the first.
@@ -160,6 +164,7 @@ impl OwnSession {
             way,
             vault,
             id,
+            claim_copy: Vec::new(),
             planted,
             start: Start { parent: None, commit: None },
             last: Mark { session: id, index: 0, tag: Tag::default() },
@@ -200,6 +205,11 @@ impl OwnSession {
     pub fn start(&mut self, payload: &[u8]) -> Result<Mark> {
         let payload = self.start.encode(payload);
         self.push(BEGIN, &payload, 0)?;
+        let bytes = std::mem::take(&mut self.claim_copy);
+        if !bytes.is_empty() {
+            let [_, name] = Claims { store: &*self.store, way: self.way }.names(self.id);
+            self.begin(Sent { name, bytes });
+        }
         self.settle()?;
         Ok(self.last)
     }
@@ -323,10 +333,7 @@ impl OwnSession {
     /// # Errors
     /// Those of the store.
     pub fn is_shown(&self) -> Result<bool> {
-        let claim = match self.way {
-            ClaimMode::Create => names::claim(self.id.number),
-            ClaimMode::Alone => self.id.claim(),
-        };
+        let [claim, _] = Claims { store: &*self.store, way: self.way }.names(self.id);
         Ok(there(&*self.store, &[claim, self.id.entry(1)])?.contains(&true))
     }
 

@@ -8,7 +8,7 @@
 
 use super::volume::WindowVolume;
 use crate::Result;
-use crate::session::is_object;
+use crate::session::{is_claim, is_object};
 use std::collections::BTreeSet;
 
 /// Names in one call.
@@ -53,7 +53,7 @@ impl WindowVolume {
                         garbage.push(name.as_str());
                         (found.objects, found.bytes) = (found.objects + 1, found.bytes + bytes);
                     }
-                    false if !name.starts_with("s-") && !name.starts_with("header") => {
+                    false if !is_claim(name) && !name.starts_with("header") => {
                         found.strange += 1;
                     }
                     _ => {}

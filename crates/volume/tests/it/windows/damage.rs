@@ -75,7 +75,7 @@ fn any_one_object_but_of_buckets_costs_nothing() {
     for (exclusive, steps) in [(true, 30), (true, 333), (false, 120)] {
         let (rest, model) = at_rest(exclusive, steps);
         let mut dice = SplitMix64::new(steps);
-        let kinds = ["d-", "e-", "h-", "p-", "r-", "w-"];
+        let kinds = ["d-", "e-", "h-", "p-", "r-", "s-", "t-", "w-"];
         let names = rest.list().expect("memory").into_iter().map(|it| it.0);
         let small: Vec<String> =
             names.filter(|name| kinds.iter().any(|kind| name.starts_with(kind))).collect();
