@@ -7,6 +7,7 @@ mod costs;
 mod crashes;
 mod damage;
 mod handover;
+mod not_damage;
 mod outages;
 mod passed;
 mod traces;
