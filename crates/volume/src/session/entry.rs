@@ -167,6 +167,9 @@ impl Draft<'_> {
 }
 
 impl SessionEntry {
+    /// The most bytes of one.
+    pub const MOST: u64 = MOST as u64;
+
     /// Whether an object of this length may be an entry.
     pub fn has_length(len: u64) -> bool {
         let whole = usize::try_from(len).is_ok_and(|len| len % PAGE == 0 && len <= MOST);

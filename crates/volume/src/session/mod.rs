@@ -18,6 +18,7 @@ mod ask;
 mod claim;
 mod entry;
 mod history;
+mod inspect;
 mod names;
 mod others;
 mod planted;

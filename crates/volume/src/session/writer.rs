@@ -133,10 +133,10 @@ struct Sent {
 
 /// A session of this computer.
 pub struct OwnSession {
-    store: Arc<dyn Objects>,
-    way: ClaimMode,
-    vault: Vault,
-    id: SessionId,
+    pub(super) store: Arc<dyn Objects>,
+    pub(super) way: ClaimMode,
+    pub(super) vault: Vault,
+    pub(super) id: SessionId,
     /// The second copy of its claim, until the first entry is sent.
     claim_copy: Vec<u8>,
     planted: Planted,
@@ -151,7 +151,7 @@ pub struct OwnSession {
     /// Entries up to here are acknowledged.
     settled: u64,
     /// Checkpoints that were confirmed.
-    confirmed: u64,
+    pub(super) confirmed: u64,
     /// Whether a later session was seen: this one stores nothing more.
     overtaken: bool,
 }

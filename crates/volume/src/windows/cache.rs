@@ -89,6 +89,24 @@ impl DiskCache {
         absent
     }
 
+    /// A bucket of an object of `turns`, if it is there: its number and its length.
+    pub fn bucket(&mut self, object: &str, turns: u64, of: (u64, usize)) -> Option<Vec<u8>> {
+        let mut buf = vec![0; of.1];
+        let absent = self.read(object, turns, &mut [(of.0, &mut buf)]);
+        absent.is_empty().then_some(buf)
+    }
+
+    /// Forgets a bucket of an object of `turns`: its number and its length. The others stay, as the
+    /// store may have lost them.
+    pub fn forget_bucket(&mut self, object: &str, turns: u64, of: (u64, usize)) {
+        if self.off || !self.held.contains(object) {
+            return;
+        }
+        let offset = turns * of.1 as u64 + of.0 * DIGEST as u64;
+        let written = self.store.write(&[WriteAt::new(object, offset, &[0; DIGEST])]);
+        self.or_off(written);
+    }
+
     /// Keeps some buckets of an object of `turns`.
     pub fn add(&mut self, object: &str, turns: u64, buckets: &[(u64, &[u8])]) {
         let Some(bytes) = buckets.first().map(|(_, bucket)| bucket.len() as u64) else { return };
@@ -183,6 +201,11 @@ mod tests {
         assert_eq!(absent(&mut cache, "a").0, (0..4).collect());
         cache.add("a", 4, &[(2, &bucket(7))]);
         cache.put("b", 4, &[bucket(1), bucket(2), bucket(3), bucket(4)].concat());
+        cache.forget_bucket("b", 4, (1, BYTES));
+        assert_eq!(absent(&mut cache, "b").0, [1].into());
+        assert_eq!(cache.bucket("b", 4, (2, BYTES)), Some(bucket(3)));
+        assert_eq!(cache.bucket("b", 4, (1, BYTES)), None);
+        cache.add("b", 4, &[(1, &bucket(2))]);
         let (gone, bufs) = absent(&mut cache, "a");
         assert_eq!((gone, &bufs[2]), ([0, 1, 3].into(), &bucket(7)));
         assert!(absent(&mut cache, "b").0.is_empty());

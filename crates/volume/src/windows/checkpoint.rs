@@ -14,6 +14,7 @@
 
 use super::ledger::WindowLedger;
 use super::pending::Pending;
+use super::places::Places;
 use super::policy::MOST_PENDING;
 use super::state::{Commit, Kept};
 use crate::Result;
@@ -77,6 +78,7 @@ impl WindowLedger {
         self.commits.pending.push_back(Pending {
             number,
             mark,
+            protected,
             digest: digest(&payload),
             objects,
             replaced,
@@ -98,20 +100,18 @@ impl WindowLedger {
             replaced.push(self.places.part(gone)?.0);
         }
         for parity in self.commits.parities.retire(first) {
-            replaced.push(self.places.parity(parity.last)?);
+            replaced.push(Places::parity_of(parity.session, parity.last));
         }
         Ok(stored.max(first))
     }
 
     /// Begins to store the parities that are due; their names.
     fn send_parities(&mut self, replaced: &mut Vec<String>) -> Result<Vec<String>> {
-        let (new, old) = self.commits.parities.store();
-        for parity in old {
-            replaced.push(self.places.parity(parity.last)?);
-        }
+        let (new, old) = self.commits.parities.store(self.session.id().random);
+        replaced.extend(old.iter().map(|of| Places::parity_of(of.session, of.last)));
         let mut names = Vec::new();
-        for (last, bytes) in new {
-            let name = self.places.parity(last)?;
+        for (of, bytes) in new {
+            let name = Places::parity_of(of.session, of.last);
             self.store.begin(&[(&name, &bytes)])?;
             names.push(name);
         }
@@ -181,6 +181,7 @@ impl WindowLedger {
         };
         self.trust.committed(oldest.number, oldest.digest, log, Keep::Durable)?;
         (self.past.replaced, self.past.kept_then) = (oldest.replaced, oldest.kept);
+        self.past.newest = Some((mark, oldest.protected));
         Ok(())
     }
 

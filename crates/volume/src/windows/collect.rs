@@ -6,6 +6,7 @@
 //!
 //! Claims stay for ever. A session that was asleep must find that of the one after it.
 
+use super::places::Places;
 use super::volume::WindowVolume;
 use crate::Result;
 use crate::session::{is_claim, is_object};
@@ -78,7 +79,7 @@ impl WindowVolume {
             BTreeSet::insert(&mut needed, places.part(number)?.0);
         }
         for parity in commits.parities.stored() {
-            needed.insert(places.parity(parity.last)?);
+            needed.insert(Places::parity_of(parity.session, parity.last));
         }
         Ok(needed)
     }

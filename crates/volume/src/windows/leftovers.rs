@@ -67,7 +67,7 @@ impl WindowLedger {
         }
         let stored = |number: &u64| commit.parities.iter().any(|of| of.last == *number);
         for number in (commit.kept.part..=commit.number).filter(|number| !stored(number)) {
-            names.push(self.places.parity(number)?);
+            names.push(Places::parity_of(self.places.span_of(number)?.session, number));
         }
         for window in commit.kept.window..commit.windows {
             names.append(&mut self.places.before(self.engine.depth(), window)?);

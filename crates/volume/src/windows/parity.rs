@@ -21,6 +21,8 @@ pub(super) const GROUP: u64 = 8;
 /// A stored parity of the parts of these commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Parity {
+    /// The random name of the session that stored it.
+    pub session: u64,
     pub first: u64,
     pub last: u64,
     pub bytes: u64,
@@ -31,6 +33,7 @@ pub(super) struct Parity {
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct StoredParity {
+    session: U64,
     first: U64,
     last: U64,
     bytes: U64,
@@ -39,13 +42,14 @@ pub(super) struct StoredParity {
 
 impl StoredParity {
     pub fn new(of: &Parity) -> Self {
-        let [first, last, bytes] = [of.first, of.last, of.bytes].map(U64::new);
-        Self { first, last, bytes, digest: of.digest }
+        let [session, first, last, bytes] = [of.session, of.first, of.last, of.bytes].map(U64::new);
+        Self { session, first, last, bytes, digest: of.digest }
     }
 
     pub fn get(&self) -> Parity {
-        let [first, last, bytes] = [&self.first, &self.last, &self.bytes].map(|it| it.get());
-        Parity { first, last, bytes, digest: self.digest }
+        let numbers = [&self.session, &self.first, &self.last, &self.bytes];
+        let [session, first, last, bytes] = numbers.map(|it| it.get());
+        Parity { session, first, last, bytes, digest: self.digest }
     }
 }
 
@@ -118,7 +122,7 @@ impl Parities {
 
     /// The parities to store now, with the bytes of each; from then on they count as stored. Then
     /// those that they replace.
-    pub fn store(&mut self) -> (Vec<(u64, Vec<u8>)>, Vec<Parity>) {
+    pub fn store(&mut self, session: u64) -> (Vec<(Parity, Vec<u8>)>, Vec<Parity>) {
         let (mut new, mut old) = (Vec::new(), Vec::new());
         for (group, sum) in &self.sums {
             let Sum { first, last, bytes } = sum;
@@ -126,9 +130,10 @@ impl Parities {
             if self.stored.get(group).is_some_and(|of| of.last == last) {
                 continue;
             }
-            let of = Parity { first, last, bytes: bytes.len() as u64, digest: digest(bytes) };
+            let (len, digest) = (bytes.len() as u64, digest(bytes));
+            let of = Parity { session, first, last, bytes: len, digest };
             old.extend(self.stored.insert(*group, of));
-            new.push((last, bytes.clone()));
+            new.push((of, bytes.clone()));
         }
         self.forget_complete();
         (new, old)
@@ -197,8 +202,8 @@ mod tests {
                 if !rests && !parities.completes(number) {
                     continue;
                 }
-                let (new, old) = parities.store();
-                objects.extend(new);
+                let (new, old) = parities.store(5);
+                objects.extend(new.into_iter().map(|(of, bytes)| (of.last, bytes)));
                 old.iter().for_each(|of| drop(objects.remove(&of.last)));
                 let stored: Vec<u64> = parities.stored().iter().map(|of| of.last).collect();
                 assert_eq!(objects.keys().copied().collect::<Vec<_>>(), stored);

@@ -2,6 +2,7 @@
 
 use super::ledger::WindowLedger;
 use super::parity::{Parity, missing_part};
+use super::places::Places;
 use super::state::Commit;
 use crate::damage::DamagedPlace;
 use crate::{Error, Result};
@@ -82,7 +83,7 @@ impl WindowLedger {
 
     /// The object of a parity.
     pub(super) fn expected_parity(&self, of: &Parity) -> Result<Expected> {
-        let object = self.places.parity(of.last)?;
+        let object = Places::parity_of(of.session, of.last);
         match of.bytes < MOST_BYTES {
             true => Ok((object, of.bytes, of.digest)),
             false => Err(Error::Tampered(format!("{object}: length"))),
@@ -120,8 +121,37 @@ impl WindowLedger {
         Ok(found)
     }
 
+    /// The same of one.
+    pub(super) fn read_one(
+        &self,
+        expected: &Expected,
+    ) -> Result<std::result::Result<Vec<u8>, String>> {
+        let mut found = self.read_whole(std::slice::from_ref(expected))?;
+        found.pop().ok_or_else(|| Error::Closed("one object was read".into()))
+    }
+
+    /// Makes a parity again from all of its parts, if they are there. The next checkpoint stores it
+    /// again.
+    pub(super) fn make_parity_again(&mut self, of: &Parity) -> Result<()> {
+        let parts = (of.first..=of.last).map(|number| self.expected_part(number));
+        let parts: Vec<Expected> = parts.collect::<Result<_>>()?;
+        let found: std::result::Result<Vec<_>, _> = self.read_whole(&parts)?.into_iter().collect();
+        let Ok(parts) = found else { return Ok(()) };
+        let (object, bytes, sum) = self.expected_parity(of)?;
+        if let Ok(parity) = missing_part(Vec::new(), parts, (bytes as usize, sum)) {
+            self.past.healed.push((object, parity));
+            self.commits.heals = true;
+        }
+        Ok(())
+    }
+
     /// Makes a part again from the others of its group. The next checkpoint stores it again.
-    fn make_again(&mut self, number: u64, object: String, why: String) -> Result<Vec<u8>> {
+    pub(super) fn make_again(
+        &mut self,
+        number: u64,
+        object: String,
+        why: String,
+    ) -> Result<Vec<u8>> {
         let lost = || Error::Tampered(format!("{object}: {why}, and no parity makes it again"));
         let of = self.commits.parities.with(number).ok_or_else(lost)?;
         let mut expected = vec![self.expected_parity(&of)?];

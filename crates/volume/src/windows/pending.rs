@@ -48,7 +48,9 @@ pub(super) struct Past {
     pub last_entry: u64,
     /// The second copies of entries, of this session, that no checkpoint replaced.
     pub copies: Vec<String>,
-    /// Parts that were lost and made again: the next checkpoint stores them again.
+    /// The entry of the newest commit, and whether it has a second copy.
+    pub newest: Option<(Mark, bool)>,
+    /// Parts and parities that were lost and made again: the next checkpoint stores them again.
     pub healed: Vec<(String, Vec<u8>)>,
     /// What the next checkpoint replaces beside objects of its windows.
     pub leftovers: Vec<String>,
@@ -68,6 +70,7 @@ impl Past {
             first_entry: 1,
             last_entry: 1,
             copies: Vec::new(),
+            newest: None,
             healed: Vec::new(),
             leftovers: Vec::new(),
             replaced: Vec::new(),
@@ -82,6 +85,8 @@ impl Past {
 pub(super) struct Pending {
     pub number: u64,
     pub mark: Mark,
+    /// Whether there are two of what is small.
+    pub protected: bool,
     pub digest: [u8; 32],
     pub objects: Vec<String>,
     pub replaced: Vec<String>,

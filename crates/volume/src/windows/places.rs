@@ -197,13 +197,8 @@ impl Places {
         format!("r-{session:016x}-{commit:012x}")
     }
 
-    /// The object of the parity of parts up to that of a commit.
-    pub fn parity(&self, commit: u64) -> Result<String> {
-        Ok(Self::parity_of(self.span_of(commit)?.session, commit))
-    }
-
     /// The session that made a commit.
-    fn span_of(&self, commit: u64) -> Result<&Span> {
+    pub fn span_of(&self, commit: u64) -> Result<&Span> {
         let span = self.spans.iter().rev().find(|span| span.commit <= commit);
         span.ok_or_else(|| Error::Tampered("a part has no session".into()))
     }
