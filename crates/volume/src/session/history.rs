@@ -58,7 +58,8 @@ pub struct HistoryReader<'a> {
     pub store: &'a dyn Objects,
     pub way: ClaimMode,
     pub vault: &'a mut Vault,
-    /// Claims that do not open count as those of sessions without entries.
+    /// Claims that do not open count as those of sessions without entries, and entries that are lost
+    /// as the end of a history: an older state is accepted.
     pub accept_gaps: bool,
     pub stands: Stands,
     pub planted: Planted,
@@ -262,7 +263,7 @@ impl<'a> HistoryReader<'a> {
                         let copy = if said || next <= known { self.copy(id, next)? } else { None };
                         match copy {
                             Some(copy) => copy,
-                            None if said => {
+                            None if said && !self.accept_gaps => {
                                 let why = "an entry does not open that was acknowledged";
                                 return Err(tampered(why));
                             }

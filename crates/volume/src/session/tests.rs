@@ -261,6 +261,16 @@ fn damaged_entries_end_a_history_or_are_found() {
                 (Err(Error::Tampered(_)), None) => {}
                 (other, _) => panic!("entry {damaged}: {:?}", other.map(|it| told(&it.1))),
             }
+            // Who accepts an older state gets what was before it, and goes on from there.
+            let mut opening = world.opening();
+            opening.accept_gaps = true;
+            let (mut session, history) = opening.begin().unwrap();
+            let before = &["a", "b"][..(damaged as usize).saturating_sub(2)];
+            assert_eq!(told(&history).1, notes(before), "entry {damaged}");
+            session.start(b"").unwrap();
+            session.append(NOTE, b"d", 0).unwrap();
+            let after: Vec<&str> = before.iter().copied().chain(["d"]).collect();
+            assert_eq!(told(&world.begin().unwrap().1).1, notes(&after), "entry {damaged}");
         }
     }
 }
