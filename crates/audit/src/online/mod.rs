@@ -7,7 +7,7 @@
 //! | what a window reads and writes, and when | the counter; ahead only while the tree shrinks |
 //! | lengths | the level and the size class; of parts, public numbers; of entries, classes |
 //! | entries | batches, checkpoints, syncs, changes of size: one for each, and no other |
-//! | parities, copies of entries | the number of a checkpoint; any other only if a session rests after it |
+//! | parities, copies of entries | the number of a checkpoint, or the rest of a session after it |
 //! | deletions | what a checkpoint replaced, after its pointer, all of it |
 //! | a call that failed | it comes again, the same |
 //! | the first batches of a session | what the session before showed since its commit, in order |

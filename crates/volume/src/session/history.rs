@@ -58,8 +58,8 @@ pub struct HistoryReader<'a> {
     pub store: &'a dyn Objects,
     pub way: ClaimMode,
     pub vault: &'a mut Vault,
-    /// Claims that do not open count as those of sessions without entries, and entries that are lost
-    /// as the end of a history: an older state is accepted.
+    /// Claims that do not open count as those of sessions without entries, and a lost entry as the
+    /// end of a history: an older state is accepted.
     pub accept_gaps: bool,
     pub stands: Stands,
     pub planted: Planted,

@@ -5,20 +5,18 @@
 //! the checkpoint after the next one. Then its pointer is sent. Once that is stored and the session
 //! looked for a later one, what the checkpoint replaced is deleted.
 //!
-//! At rest, and once for each group of parts, there are two of what is small: the entry has a second
-//! copy, and the parts have [parities](super::parity). Both are sent with the checkpoint. When they
-//! are follows from its number, and from the end of what the caller does.
+//! At rest, and once for each group of parts, there are two of what is small: the entry has a
+//! second copy, and the parts have [parities](super::parity). Both are sent with the checkpoint.
+//! When that is follows from its number, and from the end of what the caller does.
 //!
 //! Until then a later session starts from the checkpoint before, unless it finds all of its
 //! objects.
 
 use super::ledger::WindowLedger;
 use super::pending::Pending;
-use super::places::Places;
 use super::policy::MOST_PENDING;
 use super::state::{Commit, Kept};
 use crate::Result;
-use crate::session::Mark;
 use crate::trust::{Keep, LogMark, Table};
 use oblivio_crypto::{SEAL_HEADER, SEAL_OVERHEAD, digest};
 
@@ -39,13 +37,19 @@ impl WindowLedger {
         let number = self.commits.epoch + 1;
         let part_object = self.send_part(number)?;
         let mut replaced = std::mem::take(&mut self.past.leftovers);
-        let part = self.retire_parts(number, &mut replaced)?;
+        let kept = self.places.rule.kept(self.engine.config().blocks_per_bucket);
+        let part = self.commits.retire(number, kept, &self.places, &mut replaced)?;
         let protected = rests || self.commits.parities.completes(number);
         let mut objects = vec![part_object];
         if protected {
-            objects.append(&mut self.send_parities(&mut replaced)?);
+            let session = self.session.id().random;
+            objects.append(&mut self.commits.send_parities(
+                &*self.store,
+                session,
+                &mut replaced,
+            )?);
         }
-        objects.append(&mut self.send_healed(&replaced)?);
+        objects.append(&mut self.commits.send_healed(&*self.store, &replaced)?);
         self.places.forget(self.engine.depth(), self.past.kept.window, self.past.kept.part);
         let table: Table = self.trust.commit_act(number)?.clone();
         let commit = Commit {
@@ -74,7 +78,7 @@ impl WindowLedger {
         self.engine.committed();
         self.log.records += 1;
         replaced.append(&mut self.places.take_replaced());
-        self.replace_entries(&mut replaced, mark, protected);
+        self.past.replace_entries(&mut replaced, mark, protected);
         self.commits.pending.push_back(Pending {
             number,
             mark,
@@ -87,58 +91,6 @@ impl WindowLedger {
             record_bytes: self.log.bytes,
         });
         Ok(())
-    }
-
-    /// Forgets the parts that are no longer of the memory, in whole groups; the first one that
-    /// stays.
-    fn retire_parts(&mut self, number: u64, replaced: &mut Vec<String>) -> Result<u64> {
-        let kept = self.places.rule.kept(self.engine.config().blocks_per_bucket);
-        let first = self.commits.parities.first_kept(number, kept);
-        let stored = number + 1 - self.commits.parts.len() as u64;
-        for gone in stored..first {
-            self.commits.parts.pop_front();
-            replaced.push(self.places.part(gone)?.0);
-        }
-        for parity in self.commits.parities.retire(first) {
-            replaced.push(Places::parity_of(parity.session, parity.last));
-        }
-        Ok(stored.max(first))
-    }
-
-    /// Begins to store the parities that are due; their names.
-    fn send_parities(&mut self, replaced: &mut Vec<String>) -> Result<Vec<String>> {
-        let (new, old) = self.commits.parities.store(self.session.id().random);
-        replaced.extend(old.iter().map(|of| Places::parity_of(of.session, of.last)));
-        let mut names = Vec::new();
-        for (of, bytes) in new {
-            let name = Places::parity_of(of.session, of.last);
-            self.store.begin(&[(&name, &bytes)])?;
-            names.push(name);
-        }
-        Ok(names)
-    }
-
-    /// Begins to store again what was lost and made again, unless it goes now; the names.
-    fn send_healed(&mut self, replaced: &[String]) -> Result<Vec<String>> {
-        let mut names = Vec::new();
-        for (name, bytes) in std::mem::take(&mut self.past.healed) {
-            if !replaced.contains(&name) {
-                self.store.begin(&[(&name, &bytes)])?;
-                names.push(name);
-            }
-        }
-        Ok(names)
-    }
-
-    /// What a checkpoint with this entry replaces of entries: all up to the checkpoint before, but
-    /// the first, which names what was before the session; and all second copies before its own.
-    fn replace_entries(&mut self, replaced: &mut Vec<String>, mark: Mark, copied: bool) {
-        let past = &mut self.past;
-        let entries = past.first_entry.max(2)..past.last_entry;
-        replaced.extend(entries.map(|at| mark.session.entry(at)));
-        (past.first_entry, past.last_entry) = (past.last_entry, mark.index);
-        replaced.append(&mut past.copies);
-        past.copies.extend(copied.then(|| mark.session.copy(mark.index)));
     }
 
     /// Begins to store the part of a commit; its name.

@@ -13,7 +13,7 @@
 //! Which objects are asked for in all this follows from the read that failed and from the store's
 //! answers. What is known to be lacking is not asked for again in the session.
 
-use super::places::Lacking;
+use super::lacking::Lacking;
 use crate::session::{self, OwnSession};
 use crate::{Error, Result};
 use oblivio_store::{Objects, ReadAt, StoreError};

@@ -7,7 +7,6 @@ use super::account::WindowAccount;
 use super::begin::{WindowOpening, base_of, session_of};
 use super::cache::DiskCache;
 use super::header::{config, with_limit};
-use super::leftovers::old_entries;
 use super::pending::{Checkpoints, Past};
 use super::places::{Places, WindowObjects};
 use super::policy::GROUP;
@@ -19,10 +18,10 @@ use crate::options::CacheOptions;
 use crate::records::journal::PAGE;
 use crate::records::record::{INTENT, RESIZE, SYNC, push_intent, push_resize, push_sync};
 use crate::records::writes::Writes;
-use crate::session::{self, FIRST_KIND, History, OwnSession};
+use crate::session::{self, FIRST_KIND, History, OwnSession, Vault};
 use crate::trust::{LogMark, StoredAct, Trust};
 use crate::{Error, Result};
-use oblivio_crypto::{Sealer, VolumeId};
+use oblivio_crypto::{Kind, Sealer};
 use oblivio_engine::carry_out;
 use oblivio_engine::tree::{Intent, TreeJob, TreeKeys, TreeOram};
 use oblivio_engine::{BucketId, Level};
@@ -43,8 +42,8 @@ pub struct WindowLedger {
     /// The caller's bytes beside the blocks.
     pub(super) root: Vec<u8>,
     pub(super) limit: Limit,
-    pub(super) volume: VolumeId,
-    pub(super) sealer: Sealer,
+    /// What seals parts.
+    vault: Vault,
     /// Whether this session said that it does nothing more.
     gave_up: bool,
     /// Whether the session before ended by itself.
@@ -69,12 +68,11 @@ impl WindowLedger {
         let WindowOpening { store, header, master, options } = opening;
         let volume = header.volume();
         let parameters = header.parameters();
-        let randomness = &options.environment.randomness;
-        let sealer = |root| Sealer::new(root, Box::new(randomness.clone()));
         let config = config(&parameters);
         let rule = config.eviction.windows().ok_or_else(|| Error::Closed("no windows".into()))?;
         let blocks = LEAST_BLOCKS.min(config.capacity);
-        let keys = TreeKeys::of_volume(master, volume, randomness);
+        let keys = TreeKeys::of_volume(master, volume, &options.environment.randomness);
+        let randomness = Box::new(options.environment.randomness.clone());
         let engine = TreeOram::new(config, blocks, keys)?;
         let (session, history) =
             session::SessionOpening { on_wait, ..session_of(opening, &trust, new) }.begin()?;
@@ -87,8 +85,7 @@ impl WindowLedger {
             trust,
             root: Vec::new(),
             limit: Limit::of(header, master),
-            volume,
-            sealer: sealer(master.state_root(volume)),
+            vault: Vault::new(volume, Sealer::new(master.state_root(volume), randomness)),
             gave_up: false,
             released: history.released,
             commits: Checkpoints::new(rule.kept(config.blocks_per_bucket)),
@@ -116,7 +113,9 @@ impl WindowLedger {
             self.commits.parts = commit.parts.iter().copied().collect();
             self.commits.parities.take(&commit.parities);
             self.restore(commit)?;
-            self.commits.heals |= !self.commits.are_protected();
+            let protected = self.commits.are_protected();
+            self.commits.heals |= !protected;
+            self.past.newest = history.commit.as_ref().map(|(mark, _)| (*mark, protected));
         }
         self.commits.heals |= !history.damaged.is_empty();
         history.damaged.iter().for_each(|place| self.places.lacking.tell(place.clone()));
@@ -127,7 +126,8 @@ impl WindowLedger {
         } else if let Some(commit) = &base {
             let part = self.commits.first_part();
             self.past.kept = Kept { entry: 1, window: commit.windows, part };
-            self.past.leftovers = old_entries(history, commit);
+            let mark = history.commit.as_ref().map(|(mark, _)| mark);
+            self.past.leftovers = mark.map_or_else(Vec::new, |mark| commit.entries_up_to(mark));
         }
         let id = self.session.id();
         self.places.begin(id.random, id.number, self.commits.epoch)?;
@@ -151,6 +151,16 @@ impl WindowLedger {
         cache.keep_only(&current);
         self.cache = Some(cache);
         Ok(())
+    }
+
+    /// Seals a part, between the bytes of its seal.
+    pub(super) fn seal_part(&mut self, number: u64, session: u64, part: &mut [u8]) -> Result<()> {
+        self.vault.seal(Kind::Part, number, session, part).map(drop)
+    }
+
+    /// Opens a part in place. Whether it was one.
+    pub(super) fn open_part(&mut self, number: u64, session: u64, part: &mut [u8]) -> bool {
+        self.vault.open(Kind::Part, number, session, part).is_some()
     }
 
     /// Stores the session's first entry. Nothing may be read before it.

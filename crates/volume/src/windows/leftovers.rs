@@ -60,7 +60,7 @@ impl WindowLedger {
 
     /// What checkpoints up to a commit replaced and perhaps did not delete.
     fn undeleted(&self, commit: &Commit, mark: &Mark) -> Result<Vec<String>> {
-        let mut names = entries_of(commit, mark);
+        let mut names = commit.entries_up_to(mark);
         let first = commit.number + 1 - commit.parts.len() as u64;
         for number in commit.kept.part..first {
             names.push(self.places.part(number)?.0);
@@ -98,15 +98,4 @@ impl WindowLedger {
         self.trust.begin(mark, newest)?;
         Ok(left)
     }
-}
-
-/// The entries that a session left up to a commit of it, but for its first, and their copies.
-fn entries_of(commit: &Commit, mark: &Mark) -> Vec<String> {
-    let entries = commit.kept.entry.max(2)..=mark.index;
-    entries.flat_map(|at| [mark.session.entry(at), mark.session.copy(at)]).collect()
-}
-
-/// What a session that ended in order left: what led from one commit to its last.
-pub(super) fn old_entries(history: &History, commit: &Commit) -> Vec<String> {
-    history.commit.as_ref().map_or_else(Vec::new, |(mark, _)| entries_of(commit, mark))
 }

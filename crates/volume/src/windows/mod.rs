@@ -31,6 +31,7 @@ mod cost;
 mod fetch;
 mod header;
 mod info;
+mod lacking;
 mod ledger;
 mod leftovers;
 mod parity;

@@ -9,7 +9,6 @@
 //! A parity is stored when its group is complete, and when a session comes to rest. In between the
 //! memory is in the memory of this computer, and the next parity takes in what it has sent.
 
-use crate::{Error, Result};
 use oblivio_crypto::digest;
 use std::collections::BTreeMap;
 use zerocopy::little_endian::U64;
@@ -156,22 +155,16 @@ fn add(sum: &mut Vec<u8>, part: &[u8]) {
     sum.iter_mut().zip(part).for_each(|(sum, byte)| *sum ^= byte);
 }
 
-/// The part of this length and digest that is missing in a parity beside these others.
-///
-/// # Errors
-/// `Tampered` if they are no parity of it.
+/// The part or parity of this length and digest that is missing beside all others of a group;
+/// `None` if they are no such group.
 pub(super) fn missing_part(
-    parity: Vec<u8>,
     others: impl IntoIterator<Item = Vec<u8>>,
     (bytes, expected): (usize, [u8; 32]),
-) -> Result<Vec<u8>> {
-    let mut sum = parity;
+) -> Option<Vec<u8>> {
+    let mut sum = Vec::new();
     others.into_iter().for_each(|part| add(&mut sum, &part));
     sum.truncate(bytes);
-    match sum.len() == bytes && digest(&sum) == expected {
-        true => Ok(sum),
-        false => Err(Error::Tampered("a parity does not give the part that is missing".into())),
-    }
+    (sum.len() == bytes && digest(&sum) == expected).then_some(sum)
 }
 
 #[cfg(test)]
@@ -213,11 +206,14 @@ mod tests {
                 for (gone, part) in &parts {
                     let of = later.with(*gone).expect("each part has one");
                     let others = (of.first..=of.last).filter(|it| it != gone);
-                    let others: Vec<_> = others.map(|it| parts[&it].clone()).collect();
+                    let mut others: Vec<_> = others.map(|it| parts[&it].clone()).collect();
                     let parity = objects[&of.last].clone();
                     assert_eq!(digest(&parity), of.digest);
-                    let found = missing_part(parity, others, (part.len(), digest(part)));
-                    assert_eq!(&found.expect("the others are there"), part);
+                    others.push(parity);
+                    let found = missing_part(others.clone(), (part.len(), digest(part)));
+                    assert_eq!(found.as_ref(), Some(part));
+                    others[0][3] ^= 1;
+                    assert_eq!(missing_part(others, (part.len(), digest(part))), None);
                 }
             }
         }

@@ -20,18 +20,77 @@ pub(super) struct Checkpoints {
     pub parities: Parities,
     /// Whether the next checkpoint heals something, or gives the memory what protects it.
     pub heals: bool,
+    /// Parts and parities that were lost and made again: the next checkpoint stores them again.
+    healed: Vec<(String, Vec<u8>)>,
 }
 
 impl Checkpoints {
     /// None so far, where so many parts are the memory.
     pub fn new(kept: u64) -> Self {
         let (pending, parts) = (VecDeque::new(), VecDeque::new());
-        Self { epoch: 0, pending, parts, parities: Parities::new(kept), heals: false }
+        let healed = Vec::new();
+        Self { epoch: 0, pending, parts, parities: Parities::new(kept), heals: false, healed }
     }
 
     /// The number of the commit of the first stored part.
     pub fn first_part(&self) -> u64 {
         self.epoch + 1 - self.parts.len() as u64
+    }
+
+    /// Lets the next checkpoint store an object again that was lost and made again.
+    pub fn heal(&mut self, object: String, bytes: Vec<u8>) {
+        self.healed.push((object, bytes));
+        self.heals = true;
+    }
+
+    /// Forgets the parts that are no longer of the memory, in whole groups, when that of a
+    /// checkpoint is there; the first one that stays.
+    pub fn retire(
+        &mut self,
+        number: u64,
+        kept: u64,
+        places: &Places,
+        replaced: &mut Vec<String>,
+    ) -> Result<u64> {
+        let first = self.parities.first_kept(number, kept);
+        let stored = number + 1 - self.parts.len() as u64;
+        for gone in stored..first {
+            self.parts.pop_front();
+            replaced.push(places.part(gone)?.0);
+        }
+        let gone = self.parities.retire(first);
+        replaced.extend(gone.iter().map(|of| Places::parity_of(of.session, of.last)));
+        Ok(stored.max(first))
+    }
+
+    /// Begins to store the parities that are due; their names.
+    pub fn send_parities(
+        &mut self,
+        store: &dyn Objects,
+        session: u64,
+        replaced: &mut Vec<String>,
+    ) -> Result<Vec<String>> {
+        let (new, old) = self.parities.store(session);
+        replaced.extend(old.iter().map(|of| Places::parity_of(of.session, of.last)));
+        let mut names = Vec::new();
+        for (of, bytes) in new {
+            let name = Places::parity_of(of.session, of.last);
+            store.begin(&[(&name, &bytes)])?;
+            names.push(name);
+        }
+        Ok(names)
+    }
+
+    /// Begins to store again what was lost and made again, unless it goes now; the names.
+    pub fn send_healed(&mut self, store: &dyn Objects, replaced: &[String]) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for (name, bytes) in std::mem::take(&mut self.healed) {
+            if !replaced.contains(&name) {
+                store.begin(&[(&name, &bytes)])?;
+                names.push(name);
+            }
+        }
+        Ok(names)
     }
 
     /// Whether any one lost part of the last checkpoint can be made again.
@@ -50,8 +109,6 @@ pub(super) struct Past {
     pub copies: Vec<String>,
     /// The entry of the newest commit, and whether it has a second copy.
     pub newest: Option<(Mark, bool)>,
-    /// Parts and parities that were lost and made again: the next checkpoint stores them again.
-    pub healed: Vec<(String, Vec<u8>)>,
     /// What the next checkpoint replaces beside objects of its windows.
     pub leftovers: Vec<String>,
     /// What a confirmed commit replaced, whose pointer is on its way.
@@ -71,13 +128,24 @@ impl Past {
             last_entry: 1,
             copies: Vec::new(),
             newest: None,
-            healed: Vec::new(),
             leftovers: Vec::new(),
             replaced: Vec::new(),
             kept: Kept::ALL,
             kept_then: Kept::ALL,
             left: Vec::new(),
         }
+    }
+}
+
+impl Past {
+    /// What a checkpoint with this entry replaces of entries: all up to the checkpoint before, but
+    /// the first, which names what was before the session; and all second copies before its own.
+    pub fn replace_entries(&mut self, replaced: &mut Vec<String>, mark: Mark, copied: bool) {
+        let entries = self.first_entry.max(2)..self.last_entry;
+        replaced.extend(entries.map(|at| mark.session.entry(at)));
+        (self.first_entry, self.last_entry) = (self.last_entry, mark.index);
+        replaced.append(&mut self.copies);
+        self.copies.extend(copied.then(|| mark.session.copy(mark.index)));
     }
 }
 

@@ -1,16 +1,17 @@
 //! The objects of the tree: their names, and the engine's reads and writes on them.
 //!
 //! `b-S-L-K` has the buckets of level L that window K rewrote, end to end; `p-S-N` is the part of
-//! commit N, and `r-S-N` the parity of the parts of its group up to there. S is the session that stored it, by its random name, so no two sessions ever store the
-//! same name. All of it follows from the counter of the windows and the list of sessions.
+//! commit N, and `r-S-N` the parity of the parts of its group up to there. S is the session that
+//! stored it, by its random name, so no two sessions ever store the same name. All of it follows
+//! from the counter of the windows and the list of sessions.
 //!
 //! Objects are sent while the volume goes on. The buckets of the last windows are read from memory,
 //! stored or not: what is asked for never tells how fast the line is.
 
 use super::cache::DiskCache;
 use super::fetch::{Source, Wanted};
+use super::lacking::Lacking;
 use super::policy::MOST_PENDING;
-use crate::damage::DamagedPlace;
 use crate::session::OwnSession;
 use crate::{Error, Result};
 use oblivio_engine::tree::{BucketSpot, Windows};
@@ -106,39 +107,6 @@ pub(super) struct Places {
     pub shown: Vec<u64>,
     /// What the store lacks of them.
     pub lacking: Lacking,
-}
-
-/// Current objects that are gone or cut in the store, as it said itself.
-#[derive(Default)]
-pub(super) struct Lacking {
-    /// With the bytes that are left of each.
-    left: BTreeMap<String, u64>,
-    /// Those that nobody was told of.
-    new: Vec<DamagedPlace>,
-}
-
-impl Lacking {
-    /// The bytes that are left of an object; `None` if nothing is known to be lacking.
-    pub fn left(&self, object: &str) -> Option<u64> {
-        self.left.get(object).copied()
-    }
-
-    /// Notes an object of `whole` bytes that has this length, or is not there.
-    pub fn note(&mut self, object: &str, len: Option<u64>, whole: u64) {
-        if self.left.insert(object.to_owned(), len.unwrap_or(0)).is_none() {
-            self.new.push(DamagedPlace::cut(object, len, whole));
-        }
-    }
-
-    /// Notes any other damage.
-    pub fn tell(&mut self, place: DamagedPlace) {
-        self.new.push(place);
-    }
-
-    /// Those that were noted since the last call.
-    pub fn take(&mut self) -> Vec<DamagedPlace> {
-        std::mem::take(&mut self.new)
-    }
 }
 
 impl Places {
@@ -378,7 +346,7 @@ impl Places {
                 && had(level, before)
             {
                 let object = self.object(level, before)?;
-                self.lacking.left.remove(&object);
+                self.lacking.forget(&object);
                 self.replaced.push(object);
             }
         }

@@ -3,6 +3,7 @@
 use super::parity::{Parity, StoredParity};
 use super::places::{MOST_SPANS, Made, Span, StoredMade, StoredSpan};
 use crate::block::StoredRoot;
+use crate::session::Mark;
 use crate::trust::{MOST_ROWS, Table};
 use crate::{Error, Result};
 use zerocopy::little_endian::U64;
@@ -58,8 +59,8 @@ pub(super) struct Commit {
     pub table: Table,
     /// Sessions of which objects are current.
     pub spans: Vec<Span>,
-    /// Lengths and digests of the stored parts, the last one this commit's own. The last of them are
-    /// the memory.
+    /// Lengths and digests of the stored parts, the last one this commit's own. The last of them
+    /// are the memory.
     pub parts: Vec<(u64, [u8; 32])>,
     /// What of the past may still be stored.
     pub kept: Kept,
@@ -81,6 +82,13 @@ impl Commit {
             + sessions * size_of::<StoredSpan>()
             + parts * size_of::<StoredPart>()
             + made * size_of::<StoredMade>()
+    }
+
+    /// The entries that its session may have left up to its own at `mark`, but for the first, and
+    /// their second copies.
+    pub fn entries_up_to(&self, mark: &Mark) -> Vec<String> {
+        let entries = self.kept.entry.max(2)..=mark.index;
+        entries.flat_map(|at| [mark.session.entry(at), mark.session.copy(at)]).collect()
     }
 
     /// As stored; its length follows from the number of sessions and parts.

@@ -233,7 +233,8 @@ fn who_asks_is_looked_up_whatever_is_done() {
 }
 
 /// Who met damage says that it is done: nobody waits for it, and what it left is gone through.
-/// A computer whose opening fails keeps nobody waiting either: here all parts are damaged for a while.
+/// A computer whose opening fails keeps nobody waiting either: here all parts are damaged for a
+/// while.
 #[test]
 fn an_opening_that_fails_gives_the_volume_up() {
     for exclusive in [true, false] {
