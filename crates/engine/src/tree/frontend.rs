@@ -9,6 +9,7 @@ pub use job::{AHEAD_BYTES, TreeJob};
 use super::backend::{Backend, PathAccess};
 use super::batch::{Batch, PathReason};
 use super::config::TreeConfig;
+use super::doubt::CurrentLabels;
 use super::eviction::reverse_lexicographic;
 use super::geometry::Shape;
 use super::keys::TreeKeys;
@@ -170,6 +171,11 @@ impl TreeOram {
         Ok(())
     }
 
+    /// The damaged buckets that were met since the last call, and what is wrong with each.
+    pub fn take_damage(&mut self) -> Vec<(BucketId, &'static str)> {
+        self.tree.take_damage()
+    }
+
     /// Bytes of a bucket as it is stored.
     pub fn stored_bytes(&self, bucket: BucketId) -> usize {
         self.tree.stored_bytes(bucket)
@@ -177,7 +183,7 @@ impl TreeOram {
 
     /// Checks stored buckets. Everything in memory must be flushed first.
     pub fn verifier(&mut self) -> Verifier<'_> {
-        Verifier::new(&mut self.tree)
+        Verifier::new(self)
     }
 
     /// The number of buckets in `bytes` bytes, at least one.
@@ -255,7 +261,14 @@ impl TreeOram {
 
     fn finish_round(&mut self, batch: &mut Batch, level: usize) -> Result<()> {
         let moved = self.tree.meters.bytes_moved;
-        self.tree.absorb()?;
+        let labels = CurrentLabels {
+            prf: &self.prf,
+            format: self.config.map_format,
+            on_chip: &self.on_chip,
+            pending: &self.pending,
+            level: self.levels - 1,
+        };
+        self.tree.absorb(&labels)?;
         for index in 0..batch.targets.len() {
             match batch.targets[index] {
                 PathReason::MapFetch { id, counts } => {

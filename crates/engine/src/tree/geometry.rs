@@ -76,6 +76,11 @@ impl Geometry {
         self.header_at(slots) + slot * self.block_bytes
     }
 
+    /// Slots of a bucket of these bytes.
+    pub fn slots_in(&self, bytes: usize) -> usize {
+        (bytes - self.bucket_bytes_with(0)) / (self.slot_header_bytes() + self.block_bytes)
+    }
+
     /// Bytes of all buckets of a tree.
     pub fn tree_bytes(&self, shape: Shape) -> u64 {
         (buckets_in(shape.depth) - shape.leaves()) * self.bucket_bytes() as u64

@@ -4,6 +4,7 @@
 //! for paths; the back end moves blocks between stash, cache and buckets.
 
 mod backend;
+pub use backend::UNPROVED;
 mod batch;
 mod bitset;
 mod block_pool;
@@ -12,6 +13,7 @@ mod buffer_pool;
 mod changes;
 pub mod config;
 mod delta;
+mod doubt;
 mod eviction;
 mod frontend;
 mod geometry;

@@ -177,7 +177,26 @@ impl WindowLedger {
         let (store, cache) = (&*self.store, self.cache.as_mut());
         let (session, places) = (&mut self.session, &mut self.places);
         let mut objects = WindowObjects { store, session, places, cache };
-        carry_out(job, &mut self.engine, &mut objects)
+        let done = carry_out(job, &mut self.engine, &mut objects);
+        self.note_damage();
+        done
+    }
+
+    /// Notes the damaged buckets that were met, where they are now. The disk cache forgets them:
+    /// the store may have what it should another time.
+    fn note_damage(&mut self) {
+        for (bucket, why) in self.engine.take_damage() {
+            let (object, bytes) =
+                self.places.place(bucket, self.engine.stored_bytes(bucket) as u64);
+            let len = bytes.end - bytes.start;
+            if let Some(cache) = self.cache.as_mut().filter(|_| len > 0) {
+                let (turns, index) = (self.places.rule.turns(), bytes.start / len);
+                cache.forget_bucket(&object, turns, (index, len as usize));
+            }
+            if self.places.lacking.left(&object).is_none() {
+                self.places.lacking.tell(DamagedPlace { object, bytes, why: why.into() });
+            }
+        }
     }
 
     /// Carries out a window.

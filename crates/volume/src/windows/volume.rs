@@ -7,8 +7,9 @@ use super::info::WindowInfo;
 use super::ledger::WindowLedger;
 use super::planted::{Leak, planted};
 use super::policy::{HEED_SECONDS, LOOK_SECONDS, SETTLE_SECONDS, VERIFIED_AT_ONCE};
+use super::verify::inspect;
 use crate::core::{Core, Ledger as _};
-use crate::damage::{DamagedPlace, Inspected, inspected};
+use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo};
 use crate::header::Header;
 use crate::options::{DEFAULT_MEMORY, OpenOptions};
@@ -224,6 +225,35 @@ impl WindowVolume {
         self.checkpoint(false)
     }
 
+    /// Makes the volume whole with all that can be proved: each bucket is written anew, and all of
+    /// the memory. For that every window comes once, ahead of its turn. What is lost stays lost.
+    /// `progress` gets the windows done, and how many there are: that follows from the size alone.
+    ///
+    /// Gives what an inspection then finds.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn repair(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<Inspected> {
+        let windows = self.windows_to_whole();
+        for done in 0..windows {
+            self.guarded(Self::window_ahead)?;
+            progress(done + 1, windows);
+        }
+        self.guarded(|volume| {
+            volume.checkpoint(true)?;
+            volume.flush()
+        })?;
+        self.inspect(&mut |_, _| {}, &mut |_| {})
+    }
+
+    /// After as many windows every bucket was written anew, and every part of the memory.
+    fn windows_to_whole(&self) -> u64 {
+        let (engine, rule) = (&self.ledger.engine, self.ledger.places.rule);
+        let deepest = engine.shapes().all().iter().map(|it| it.1.depth.0).max().unwrap_or(0);
+        let round = 1u64 << deepest.saturating_sub(rule.log_turns).min(62);
+        round.max(rule.kept(engine.config().blocks_per_bucket))
+    }
+
     /// Information about the tree.
     pub fn window_info(&self) -> WindowInfo {
         let engine = &self.ledger.engine;
@@ -252,12 +282,11 @@ impl EngineVolume for WindowVolume {
         progress: &mut dyn FnMut(u64, u64),
         damaged: &mut dyn FnMut(DamagedPlace),
     ) -> Result<Inspected> {
-        let verified = self.guarded(|volume| {
+        self.guarded(|volume| {
             volume.drain()?;
             volume.commit_all()?;
-            super::verify::verify(&mut volume.ledger, VERIFIED_AT_ONCE, progress)
-        });
-        inspected(verified, damaged)
+            inspect(&mut volume.ledger, VERIFIED_AT_ONCE, progress, damaged)
+        })
     }
 
     fn info(&self) -> Result<VolumeInfo> {
