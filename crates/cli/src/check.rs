@@ -22,8 +22,15 @@ pub fn run(args: &CheckArgs) -> Result<()> {
     if !args.json {
         tell(&read, &contents)?;
     }
+    let healed = read.damaged.len() as u64;
     match contents.problems().len() {
-        0 => Ok(()),
+        0 if healed == 0 => Ok(()),
+        0 => Err(fault(
+            Code::Tampered,
+            format!("{}; nothing is lost", human::count(healed, "damaged place")),
+            "Each had a second copy, and is whole again. Check once more: if there is new damage, \
+             the disk is failing.",
+        )),
         n => Err(fault(
             Code::Tampered,
             format!("the volume is not clean: {}", human::count(n as u64, "problem")),
@@ -53,6 +60,8 @@ struct Read {
     count: u64,
     /// The name of a unit.
     unit: &'static str,
+    /// Places that were damaged and have a second copy.
+    damaged: Vec<String>,
 }
 
 /// All buckets first: blocks of no file are checked too.
@@ -73,7 +82,8 @@ fn look_through(
     let mut progress = Progress::steps(quiet, &format!("{unit}s"));
     let count = volume.verify(&mut |done, total| progress.at(done, total))?;
     drop(progress);
-    let read = Read { count, unit };
+    let damaged = volume.damaged().iter().map(ToString::to_string).collect();
+    let read = Read { count, unit, damaged };
     if let Some(size) = disk::size_in(volume.root())? {
         Disk::open(Box::new(volume))?.into_blocks()?;
         return Ok((read, Contents::Disk(size)));
@@ -90,10 +100,11 @@ fn tell(read: &Read, contents: &Contents) -> Result<()> {
     for problem in contents.problems() {
         say(human::plain(problem))?;
     }
+    let clean = if read.damaged.is_empty() { "clean" } else { "whole again" };
     let read = format!("{} read", human::count(read.count, read.unit));
     match contents {
         Contents::Files(report) if report.problems.is_empty() => say(format!(
-            "clean: {read}; {}, {} and {} are as they were written",
+            "{clean}: {read}; {}, {} and {} are as they were written",
             human::count(report.blocks, "block"),
             human::count(report.files, "file"),
             human::count(report.directories, "directory"),
@@ -101,7 +112,7 @@ fn tell(read: &Read, contents: &Contents) -> Result<()> {
         Contents::Files(_) => Ok(()),
         Contents::Disk(size) => {
             say(format!(
-                "clean: {read} of a disk of {} are as they were written",
+                "{clean}: {read} of a disk of {} are as they were written",
                 human::size(*size)
             ))?;
             say("A file system on it has a check of its own: serve the disk, then run fsck.")
@@ -112,14 +123,16 @@ fn tell(read: &Read, contents: &Contents) -> Result<()> {
 fn tell_json(found: &Result<(Read, Contents)>) -> Result<()> {
     match found {
         Ok((read, Contents::Disk(size))) => say_json(&json!({
-            "clean": true,
+            "clean": read.damaged.is_empty(),
             "buckets": read.count,
             "disk_bytes": size,
+            "healed": read.damaged,
             "problems": [],
         })),
         Ok((read, Contents::Files(report))) => say_json(&json!({
-            "clean": report.problems.is_empty(),
+            "clean": report.problems.is_empty() && read.damaged.is_empty(),
             "buckets": read.count,
+            "healed": read.damaged,
             "blocks": report.blocks,
             "files": report.files,
             "directories": report.directories,

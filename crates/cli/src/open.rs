@@ -194,7 +194,16 @@ pub fn volume_over(
         options.on_wanted = short_pauses.then(others::on_wanted);
     }
     let passphrase = passphrase::known(&args.passphrase)?;
-    Ok((closed.open(&passphrase, options)?, publisher))
+    let volume = closed.open(&passphrase, options)?;
+    tell_damage(&volume);
+    Ok((volume, publisher))
+}
+
+/// Says what was damaged, whatever else the command says: a disk that fails begins so.
+pub fn tell_damage(volume: &Volume) {
+    for place in volume.damaged() {
+        eprintln!("damaged: {place}. Its second copy was read instead.");
+    }
 }
 
 /// Refuses a token, for a volume that is not shared.

@@ -39,10 +39,7 @@ pub trait Batches: Sized {
     fn begin(&mut self, ops: Vec<BlockOp>) -> Result<Self::Batch>;
 
     /// The answers of a finished batch.
-    ///
-    /// # Errors
-    /// `Lost` if one of the blocks is.
-    fn answers(batch: Self::Batch) -> Result<Vec<BlockAnswer>>;
+    fn answers(batch: Self::Batch) -> Vec<BlockAnswer>;
 
     /// Blocks addressable now.
     fn blocks(&self) -> u64;
@@ -65,7 +62,7 @@ impl MemoryBuckets {
     ) -> Result<Vec<BlockAnswer>> {
         let mut batch = engine.begin(ops)?;
         carry_out(&mut batch, engine, self)?;
-        E::answers(batch)
+        Ok(E::answers(batch))
     }
 }
 

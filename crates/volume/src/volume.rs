@@ -1,14 +1,14 @@
 //! A volume on any engine.
 
-use crate::Result;
 use crate::block::{BlockReader, BlockSpace, Least};
-use crate::damage::{DamagedPlace, Inspected};
+use crate::damage::DamagedPlace;
 use crate::engine::{EngineEntry, EngineVolume, Opening, PublicHeader, VolumeInfo, load};
 use crate::header::{HeaderCopies, HeaderKeeper};
 use crate::options::OpenOptions;
 use crate::trust::Known;
+use crate::{Error, Result};
 use oblivio_crypto::Passphrase;
-use oblivio_engine::{BlockOp, BlockOutcome};
+use oblivio_engine::{BlockAnswer, BlockOp};
 use oblivio_store::AnyStore;
 use std::any::Any;
 use std::ops::Range;
@@ -48,29 +48,24 @@ impl Volume {
     }
 
     /// Reads and authenticates everything; gives the number of [`VolumeInfo::verified`]. The order
-    /// reveals nothing.
+    /// reveals nothing. Copies that were damaged are made whole first: see [`Self::damaged`].
     ///
     /// # Errors
     /// `Tampered` names the first part that differs from its last write.
     pub fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
-        self.engine.verify(progress)
+        let count = self.engine.verify(progress)?;
+        self.heal();
+        match self.header.as_mut().map_or(Ok(None), HeaderKeeper::inspect)? {
+            Some(place) => Err(Error::Tampered(place.to_string())),
+            None => Ok(count),
+        }
     }
 
-    /// As [`Self::verify`], but it goes on at damage, and `damaged` gets each place.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn inspect(
-        &mut self,
-        progress: &mut dyn FnMut(u64, u64),
-        damaged: &mut dyn FnMut(DamagedPlace),
-    ) -> Result<Inspected> {
-        let mut found = self.engine.inspect(progress, damaged)?;
-        for place in self.header.as_mut().map_or(Ok(Vec::new()), HeaderKeeper::inspect)? {
-            found.damaged += 1;
-            damaged(place);
-        }
-        Ok(found)
+    /// The damaged places that this session met. Each has a second copy, and a commit makes it
+    /// whole.
+    pub fn damaged(&self) -> Vec<DamagedPlace> {
+        let of_header = self.header.as_ref().map_or(&[][..], HeaderKeeper::damaged);
+        [of_header, &self.engine.damaged()].concat()
     }
 
     /// Makes both copies of the header whole.
@@ -162,12 +157,8 @@ impl BlockSpace for Volume {
     fn reserve(&mut self, blocks: u64) -> Result<()> {
         self.engine.reserve(blocks)
     }
-    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
-        self.engine.access_each(ops)
-    }
-    fn take_damage(&mut self) -> Vec<DamagedPlace> {
-        let of_header = self.header.as_mut().map(HeaderKeeper::take_damage);
-        [self.engine.take_damage(), of_header.unwrap_or_default()].concat()
+    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+        self.engine.access(ops)
     }
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
         self.engine.defer(ops)

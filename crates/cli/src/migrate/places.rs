@@ -27,7 +27,9 @@ pub fn opened(
     if oblivio_app::place::is_online(place) {
         options.cache = oblivio_app::cache::of(closed.header().volume, args.disk_cache);
     }
-    Ok(closed.open(passphrase, options)?)
+    let volume = closed.open(passphrase, options)?;
+    open::tell_damage(&volume);
+    Ok(volume)
 }
 
 /// What was done, and what must not be done now.

@@ -379,3 +379,31 @@ fn copied(scratch: &Scratch, from: &str, to: &str) -> Vec<(std::ffi::OsString, V
     files.sort();
     files
 }
+
+/// Each of them is there twice: every command says so, `check` ends with 5 once, and then all is
+/// whole.
+#[test]
+fn damage_to_what_is_there_twice_is_said_and_mended() {
+    let scratch = Scratch::with_volume();
+    for object in ["header", "header-2", "commit", "commit-2", "state-0", "log-1"] {
+        let path = scratch.path(&format!("v/{object}"));
+        let mut bytes = fs::read(&path).expect("it is there");
+        if bytes.is_empty() {
+            continue;
+        }
+        bytes.iter_mut().for_each(|byte| *byte ^= 1);
+        fs::write(&path, &bytes).expect("it can be written");
+        let error = scratch.bad(5, ["check", "v"]);
+        assert!(error.contains("damaged: ") && error.contains(object), "{object}: {error}");
+        assert!(error.contains("nothing is lost"), "{object}: {error}");
+        let again = scratch.good(["check", "v"]);
+        assert!(again.contains("clean: "), "{object}: {again}");
+    }
+    let path = scratch.path("v/header");
+    fs::write(&path, "nothing").expect("it can be written");
+    let looked = scratch.run(["ls", "v"]);
+    let said = String::from_utf8_lossy(&looked.stderr).into_owned();
+    assert!(looked.status.success() && said.contains("damaged: header"), "{said}");
+    let json = json(&String::from_utf8_lossy(&scratch.run(["check", "--json", "v"]).stdout));
+    assert_eq!((&json["clean"], &json["healed"]), (&true.into(), &serde_json::json!([])));
+}

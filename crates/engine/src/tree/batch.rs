@@ -3,7 +3,7 @@
 use super::backend::PathAccess;
 use super::plb::PlbEntry;
 use super::position_map::CountChange;
-use crate::{Address, BlockId, BlockOp, BlockOutcome};
+use crate::{Address, BlockAnswer, BlockId, BlockOp};
 use std::collections::BTreeMap;
 
 /// The reason for reading a path.
@@ -15,8 +15,8 @@ pub enum PathReason {
         id: BlockId,
         /// Its old and new count.
         counts: CountChange,
-        /// What there is of it.
-        presence: Presence,
+        /// Whether it is absent for the caller.
+        absent: bool,
     },
     /// For a position-map block that goes to the PLB.
     MapFetch {
@@ -34,17 +34,6 @@ pub enum PathReason {
     },
     /// For nothing: the path is random, so the number of paths reveals nothing.
     Idle,
-}
-
-/// What there is of a data block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
-    /// It is in this round.
-    Found,
-    /// It does not exist.
-    Absent,
-    /// It exists, and the path of its label has it no more: what carried it was damaged.
-    Lost,
 }
 
 /// The input of a replay after a crash. From the engine's old state, the same intent reads the same
@@ -74,7 +63,7 @@ pub struct Batch {
     pub access_of_op: Vec<u32>,
     /// Position-map blocks that this batch uses.
     pub working: BTreeMap<Address, PlbEntry>,
-    pub outcomes: Vec<BlockOutcome>,
+    pub answers: Vec<BlockAnswer>,
 }
 
 impl Batch {
@@ -82,7 +71,7 @@ impl Batch {
     pub fn new(ops: Vec<BlockOp>, seed: u64) -> Self {
         let ids = ops.iter().map(|op| op.id).collect();
         Self {
-            outcomes: Vec::with_capacity(ops.len()),
+            answers: Vec::with_capacity(ops.len()),
             ops,
             intent: Intent { seed, ids },
             extra: 0,

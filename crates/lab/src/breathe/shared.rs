@@ -1,8 +1,8 @@
 //! A volume under a file system that stays visible from outside.
 
-use oblivio_engine::{BlockOp, BlockOutcome};
+use oblivio_engine::{BlockAnswer, BlockOp};
 use oblivio_volume::tree::TreeVolume;
-use oblivio_volume::{BlockReader, BlockSpace, DamagedPlace, Least, Result as Of};
+use oblivio_volume::{BlockReader, BlockSpace, Least, Result as Of};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -42,11 +42,8 @@ impl BlockSpace for Shared {
     fn reserve(&mut self, blocks: u64) -> Of<()> {
         lock(&self.volume).reserve(blocks)
     }
-    fn access_each(&mut self, ops: Vec<BlockOp>) -> Of<Vec<BlockOutcome>> {
-        lock(&self.volume).access_each(ops)
-    }
-    fn take_damage(&mut self) -> Vec<DamagedPlace> {
-        lock(&self.volume).take_damage()
+    fn access(&mut self, ops: Vec<BlockOp>) -> Of<Vec<BlockAnswer>> {
+        lock(&self.volume).access(ops)
     }
     fn defer(&mut self, ops: Vec<BlockOp>) -> Of<()> {
         lock(&self.volume).defer(ops)

@@ -3,11 +3,11 @@
 use anyhow::Result;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::tree::Shape;
-use oblivio_engine::{BlockOp, BlockOutcome, Level};
+use oblivio_engine::{BlockAnswer, BlockOp, Level};
 use oblivio_store::Store;
 use oblivio_volume::tree::{TreeInfo, TreeVolume};
 use oblivio_volume::{
-    BlockReader, BlockSpace, CreateOptions, DamagedPlace, EngineVolume, Least, OpenOptions, Shown,
+    BlockReader, BlockSpace, CreateOptions, EngineVolume, Least, OpenOptions, Shown,
 };
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -117,12 +117,8 @@ impl BlockSpace for Watched {
         self.volume.reserve(blocks)
     }
 
-    fn access_each(&mut self, ops: Vec<BlockOp>) -> oblivio_volume::Result<Vec<BlockOutcome>> {
-        self.volume.access_each(ops)
-    }
-
-    fn take_damage(&mut self) -> Vec<DamagedPlace> {
-        self.volume.take_damage()
+    fn access(&mut self, ops: Vec<BlockOp>) -> oblivio_volume::Result<Vec<BlockAnswer>> {
+        self.volume.access(ops)
     }
 
     fn defer(&mut self, ops: Vec<BlockOp>) -> oblivio_volume::Result<()> {

@@ -10,7 +10,6 @@
 /// - `idling`: it does nothing by itself.
 /// - `ending`: a commit is all that its end needs.
 /// - `readers`: each read takes its turn.
-/// - `losses`: what is damaged fails as a whole.
 #[macro_export]
 macro_rules! lacks {
     ($($what:ident),+ $(,)?) => { $($crate::lacks!(@ $what);)+ };
@@ -31,7 +30,7 @@ macro_rules! lacks {
     };
     (@ deferring) => {
         fn defer(&mut self, ops: Vec<oblivio_engine::BlockOp>) -> $crate::Result<()> {
-            self.access_each(ops).map(drop)
+            self.access(ops).map(drop)
         }
         fn discard(&mut self, _: &[u64]) -> $crate::Result<()> {
             Ok(())
@@ -75,11 +74,6 @@ macro_rules! lacks {
             self.commit()
         }
         fn give_up(&mut self) {}
-    };
-    (@ losses) => {
-        fn take_damage(&mut self) -> Vec<$crate::DamagedPlace> {
-            Vec::new()
-        }
     };
     (@ readers) => {
         fn reader(&self) -> Option<std::sync::Arc<dyn $crate::BlockReader>> {

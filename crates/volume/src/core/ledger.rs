@@ -2,12 +2,11 @@
 
 use super::waiting::Waiting;
 use crate::block::Least;
-use crate::damage::DamageLog;
 use crate::latch::Latch;
 use crate::options::OpenOptions;
 use crate::{Error, Result};
 use oblivio_engine::tree::{Intent, TreeOram};
-use oblivio_engine::{BlockOp, BlockOutcome};
+use oblivio_engine::{BlockAnswer, BlockOp};
 use std::time::Duration;
 
 /// The smallest number of blocks in a tree.
@@ -66,9 +65,9 @@ pub trait Policy {
     ///
     /// # Errors
     /// Those of the store and of the engine, here and below.
-    fn serve_batch(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>>;
+    fn serve_batch(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>>;
     /// Serves operations in order, as soon as possible.
-    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>>;
+    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>>;
     /// Accepts operations, and carries out what is too much to wait.
     fn accept(&mut self, ops: Vec<BlockOp>) -> Result<()>;
     /// Makes everything accepted durable.
@@ -117,7 +116,6 @@ pub struct Core<L: Ledger> {
     pub(crate) options: OpenOptions,
     /// Batches that were shown again.
     pub(crate) replayed: u64,
-    pub(crate) damage: DamageLog,
     latch: Latch,
 }
 
@@ -130,8 +128,7 @@ impl<L: Ledger> Core<L> {
     ) -> Self {
         let waiting = Waiting::after(ledger.root(), options.pad && options.pace.is_none());
         let latch = Latch::default();
-        let damage = DamageLog::default();
-        Self { ledger, waiting, account, memory_bytes, options, replayed: 0, damage, latch }
+        Self { ledger, waiting, account, memory_bytes, options, replayed: 0, latch }
     }
 
     /// Runs `work` unless an earlier failure closed this handle; a failure closes it.

@@ -5,7 +5,7 @@
 //! volume until the limit is raised again.
 
 use crate::Result;
-use crate::header::{Header, Parameters};
+use crate::header::{Header, HeaderCopies, Parameters};
 use oblivio_crypto::{Mac, MasterKey};
 use oblivio_store::{Objects, PutMode};
 
@@ -36,7 +36,11 @@ impl Limit {
     /// # Errors
     /// Those of the store. Then the old one or the new one is stored.
     pub(crate) fn replace(&mut self, store: &dyn Objects, parameters: &Parameters) -> Result<()> {
-        let header = self.header.with_parameters(parameters, &self.mac);
+        // Another process may have changed the passphrases since this one opened the header: what
+        // it removed must not come back.
+        let (copies, ()) = HeaderCopies::read(store, |_| Ok(()))?;
+        let newest = copies.newest(&self.mac).filter(|it| it.is_not_before(&self.header));
+        let header = newest.unwrap_or(&self.header).with_parameters(parameters, &self.mac);
         header.save(store, PutMode::Replace)?;
         self.header = header;
         Ok(())

@@ -4,8 +4,7 @@ use super::ledger::{Core, LEAST_BLOCKS, Ledger, Policy};
 use super::shown::runs;
 use crate::Result;
 use crate::block::{BlockReader, BlockSpace, Least, ROOT_BYTES, refuse_misfits};
-use crate::damage::DamagedPlace;
-use oblivio_engine::{BlockId, BlockOp, BlockOutcome};
+use oblivio_engine::{BlockAnswer, BlockId, BlockOp};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,13 +52,9 @@ where
         self.room_left()
     }
 
-    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
+    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
         refuse_misfits(&ops, self.ledger.engine().capacity(), self.block_bytes())?;
         self.guarded(|volume| volume.serve(ops))
-    }
-
-    fn take_damage(&mut self) -> Vec<DamagedPlace> {
-        self.damage.take()
     }
 
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {

@@ -7,7 +7,6 @@ use super::selection::short_name;
 use super::store::{EpochSource, ExtentStore};
 use crate::Result;
 use crate::block::{BlockReader, BlockSpace};
-use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{Creation, EngineEntry, EngineVolume, Making, VolumeInfo, make, open_as};
 use crate::environment::Clock;
 use crate::latch::Latch;
@@ -16,7 +15,7 @@ use crate::sequential::{self, SequentialVolume};
 use crate::trust::Known;
 use crate::volume::Volume;
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_engine::{Action, BlockOp, BlockOutcome};
+use oblivio_engine::{Action, BlockAnswer, BlockOp};
 use oblivio_store::{MemoryStore, Objects, Slots, Store};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -248,18 +247,14 @@ impl BlockSpace for ExtentVolume {
         self.inner.reserve(blocks)
     }
 
-    fn take_damage(&mut self) -> Vec<DamagedPlace> {
-        self.inner.take_damage()
-    }
-
-    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
+    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
         self.guarded(|volume| {
             // A view's writes go to memory, and with it: times of access, mostly. Who opens one
             // refuses changes.
             if !volume.view && ops.iter().any(|op| op.action != Action::Read) {
                 volume.changes()?;
             }
-            volume.inner.access_each(ops)
+            volume.inner.access(ops)
         })
     }
 
@@ -345,12 +340,8 @@ impl EngineVolume for ExtentVolume {
         }
     }
 
-    fn inspect(
-        &mut self,
-        progress: &mut dyn FnMut(u64, u64),
-        damaged: &mut dyn FnMut(DamagedPlace),
-    ) -> Result<Inspected> {
-        self.guarded(|volume| volume.inner.inspect(progress, damaged))
+    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
+        self.guarded(|volume| volume.inner.verify(progress))
     }
 }
 

@@ -189,7 +189,7 @@ impl HeaderCopies {
     }
 
     /// The newest copy that is whole and authentic.
-    pub(super) fn newest(&self, mac: &Mac) -> Option<&Header> {
+    pub fn newest(&self, mac: &Mac) -> Option<&Header> {
         let whole = self.copies.iter().filter_map(HeaderCopy::whole);
         let authentic = whole.filter(|header| header.is_authentic(mac));
         authentic.reduce(|one, two| if two.sequence() > one.sequence() { two } else { one })

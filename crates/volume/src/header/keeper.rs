@@ -57,7 +57,7 @@ impl HeaderKeeper {
             Some(newest) if newest.format() == FIRST_FORMAT => {
                 (*newest == self.opened).then(|| newest.clone().changed(&self.mac))
             }
-            newest => newest.filter(|it| it.sequence() >= self.opened.sequence()).cloned(),
+            newest => newest.filter(|it| it.is_not_before(&self.opened)).cloned(),
         };
         let Some(header) = header else {
             self.pending = false;
@@ -78,22 +78,23 @@ impl HeaderKeeper {
         Ok(())
     }
 
-    /// Reads both copies again; gives what is not as it was written. The next commit makes it
-    /// whole.
+    /// Reads both copies again; gives the first that is not as it was written.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn inspect(&mut self) -> Result<Vec<DamagedPlace>> {
+    pub fn inspect(&mut self) -> Result<Option<DamagedPlace>> {
+        if self.single {
+            return Ok(None);
+        }
         let copies = HeaderCopies::read_again(&self.store, self.unreadable)?;
-        let Some(newest) = copies.newest(&self.mac) else { return Ok(Vec::new()) };
+        let Some(newest) = copies.newest(&self.mac) else { return Ok(None) };
         let wrong = copies.wrong(&self.mac, &newest.to_bytes());
-        self.pending |= !wrong.is_empty() && !self.single;
-        let wrong = wrong.into_iter().filter(|_| !self.single);
-        Ok(wrong.filter_map(|it| it.1).collect())
+        self.pending |= !wrong.is_empty();
+        Ok(wrong.into_iter().find_map(|it| it.1))
     }
 
-    /// The damaged copies that were met since the last call.
-    pub fn take_damage(&mut self) -> Vec<DamagedPlace> {
-        std::mem::take(&mut self.damaged)
+    /// The damaged copies that were met.
+    pub fn damaged(&self) -> &[DamagedPlace] {
+        &self.damaged
     }
 }

@@ -207,6 +207,11 @@ impl Header {
         self.trailer.sequence.get()
     }
 
+    /// Whether it was changed as often as another one of its volume, or more.
+    pub(crate) fn is_not_before(&self, other: &Self) -> bool {
+        self.sequence() >= other.sequence()
+    }
+
     /// The volume's identity.
     pub fn volume(&self) -> VolumeId {
         VolumeId(self.fields.volume)

@@ -36,6 +36,8 @@ pub struct TreeLedger {
     /// The caller's bytes beside the blocks.
     pub(crate) root: Vec<u8>,
     pub(crate) limit: Limit,
+    /// Copies of commit record and state that were damaged.
+    pub(crate) damaged: Vec<DamagedPlace>,
 }
 
 impl TreeLedger {
@@ -59,15 +61,17 @@ impl TreeLedger {
             engine,
             root: Vec::new(),
             limit: Limit::of(header, master),
+            damaged: Vec::new(),
         }
     }
 
-    /// Loads the newest commit and its state; gives the copies that were damaged.
-    pub fn load(&mut self) -> Result<Vec<DamagedPlace>> {
+    /// Loads the newest commit and its state.
+    pub fn load(&mut self) -> Result<()> {
         let (found, loaded) = self.read_newest()?;
-        let (record, mut damaged) = (found.record, found.damaged);
+        let record = found.record;
+        self.damaged = found.damaged;
         let (mut table, mut computers) = (SlotTable::default(), None);
-        damaged.extend(loaded.damaged);
+        self.damaged.extend(loaded.damaged);
         for (index, plain) in loaded.plains.iter().enumerate() {
             let parts = match index {
                 0 => Parts::of_checkpoint(plain)?,
@@ -87,14 +91,14 @@ impl TreeLedger {
         let missing = |bucket| self.engine.missing_slots(bucket);
         self.slab.restore(table, missing, &self.store.list()?)?;
         self.journal.restart(record.epoch(), &record.digest());
-        Ok(damaged)
+        Ok(())
     }
 
     /// Reads the newest commit record and its state. A place that cannot be read is no outage while
     /// there is a second copy of it, so a layer that repeats what fails is to repeat nothing yet.
     fn read_newest(&mut self) -> Result<(FoundCommit, LoadedState)> {
-        let given_up = || Err(StoreError::refused("", "the disk cannot read it"));
-        self.store.hint(Hint::BeforeRepeat(&Guard::new(move |_| given_up())));
+        let give_up = Guard::new(|_| Err(StoreError::refused("", "the disk cannot read it")));
+        self.store.hint(Hint::BeforeRepeat(&give_up));
         let read = self.try_to_read();
         self.store.hint(Hint::BeforeRepeat(&Guard::new(|_| Ok(()))));
         match read {

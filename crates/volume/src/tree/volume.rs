@@ -2,9 +2,9 @@
 
 use crate::core::{Core, LEAST_BLOCKS};
 use crate::creation::Cost;
-use crate::damage::{DamagedPlace, Inspected};
+use crate::damage::DamagedPlace;
 use crate::engine::{
-    Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo, inspected, make, open_as,
+    Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo, make, open_as,
 };
 use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions, ShownKind};
 use crate::tree::account::{Since, TreeAccount};
@@ -125,7 +125,7 @@ impl TreeVolume {
     /// Opens a volume whose header is read and unlocked.
     pub(crate) fn of(opening: Opening<'_, Arc<dyn Store>>) -> Result<TreeVolume> {
         let mut volume = Self::assemble(opening)?;
-        volume.ledger.load()?.into_iter().for_each(|place| volume.damage.note(place));
+        volume.ledger.load()?;
         volume.waiting.root_synced(&volume.ledger.root);
         volume.begin_interval()?;
         volume.report_start();
@@ -255,24 +255,22 @@ impl EngineVolume for TreeVolume {
     }
 
     /// In the order of the heap.
-    fn inspect(
-        &mut self,
-        progress: &mut dyn FnMut(u64, u64),
-        damaged: &mut dyn FnMut(DamagedPlace),
-    ) -> Result<Inspected> {
+    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
         self.checkpoint()?;
-        let verified = crate::tree::verify::verify(
+        let count = crate::tree::verify::verify(
             &*self.ledger.store,
             &self.ledger.slab,
             &mut self.ledger.engine,
             progress,
-        );
-        let mut found = inspected(verified, damaged)?;
-        for place in self.ledger.inspect()? {
-            found.damaged += 1;
-            damaged(place);
+        )?;
+        match self.ledger.inspect()?.first() {
+            Some(place) => Err(Error::Tampered(place.to_string())),
+            None => Ok(count),
         }
-        Ok(found)
+    }
+
+    fn damaged(&self) -> Vec<DamagedPlace> {
+        self.ledger.damaged.clone()
     }
 
     fn made(&mut self) -> Result<()> {

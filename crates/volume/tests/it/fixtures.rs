@@ -180,9 +180,9 @@ fn older_volumes_take_second_copies() {
     for name in trees.into_iter().chain(others) {
         let (_dir, path) = copied(name);
         let mut volume = open(&path);
-        assert_eq!(volume.take_damage(), [], "{name}");
+        assert_eq!(volume.damaged(), [], "{name}");
         volume.finish().expect("a commit");
-        assert_eq!(volume.take_damage(), [], "{name}");
+        assert_eq!(volume.damaged(), [], "{name}");
         drop(volume);
         let mut small = vec!["header", "header-2"];
         if trees.contains(&name) {
@@ -194,7 +194,7 @@ fn older_volumes_take_second_copies() {
             fs::remove_file(&whole).expect("removed");
             let mut volume = open(&path);
             volume.finish().expect("a commit");
-            let said = volume.take_damage();
+            let said = volume.damaged();
             assert!(said.iter().any(|place| place.object == object), "{name}, {object}: {said:?}");
             drop(volume);
             let now = fs::metadata(&whole).expect("it is there again").len();
@@ -206,7 +206,7 @@ fn older_volumes_take_second_copies() {
     for _ in 0..2 {
         let mut volume = open(&path);
         volume.finish().expect("a clean end");
-        assert_eq!(volume.take_damage(), []);
+        assert_eq!(volume.damaged(), []);
     }
 }
 

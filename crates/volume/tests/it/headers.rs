@@ -110,7 +110,7 @@ fn either_copy_may_be_lost_in_every_home() {
                 volume.reserve(1).expect("room");
                 volume.commit().expect("committed");
                 volume.finish().expect("committed");
-                let said = volume.take_damage();
+                let said = volume.damaged();
                 assert!(said.len() == 1 && said[0].object == object, "{what}: {said:?}");
                 let quiet = &mut |_: u64, _: u64| {};
                 volume.verify(quiet).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -118,7 +118,7 @@ fn either_copy_may_be_lost_in_every_home() {
                 let [one, two] = copies(&store);
                 assert!(one == two && one.len() == HEADER_BYTES, "{what}");
                 let mut again = open(&store, "first").expect("whole");
-                assert_eq!(again.take_damage(), [], "{what}");
+                assert_eq!(again.damaged(), [], "{what}");
                 again.finish().expect("committed");
             }
         }
@@ -146,13 +146,13 @@ fn a_change_counts_once_one_copy_has_it() {
             assert!(matches!(added, Err(Error::WrongPassphrase)), "{gone}");
         }
         let mut volume = open(&store, "new").expect("it counts");
-        assert_eq!(volume.take_damage(), [], "a crash is no damage");
+        assert_eq!(volume.damaged(), [], "a crash is no damage");
         volume.finish().expect("committed");
         assert_eq!(copies(&store), after);
     }
 }
 
-/// What cannot be told from a wrong passphrase without a checksum.
+/// Without a checksum nobody can tell this damage from a wrong passphrase.
 #[test]
 fn a_damaged_slot_of_somebody_else_is_healed_too() {
     let store = tree();
@@ -161,16 +161,16 @@ fn a_damaged_slot_of_somebody_else_is_healed_too() {
     for object in HEADER_OBJECTS {
         flip(&*store, object, SLOTS + SLOT + SALT);
         let mut volume = open(&store, "first").expect("by its own slot");
-        assert_eq!(volume.take_damage().len(), 1);
+        assert_eq!(volume.damaged().len(), 1);
         volume.finish().expect("committed");
         assert_eq!(copies(&store), whole);
         drop(open(&store, "other").expect("its slot is as it was"));
     }
-    // Of both copies: whoever can open it still can, and nothing is written over.
+    // Both copies are damaged: the passphrases still open them, and nothing is written over.
     HEADER_OBJECTS.into_iter().for_each(|object| flip(&*store, object, SLOTS + SLOT + SALT));
     let damaged = copies(&store);
     let mut volume = open(&store, "first").expect("by its own slot");
-    assert_eq!(volume.take_damage().len(), 2);
+    assert_eq!(volume.damaged().len(), 2);
     volume.finish().expect("committed");
     assert_eq!(copies(&store), damaged);
     drop(volume);
@@ -185,10 +185,32 @@ fn the_copy_of_another_volume_or_an_older_one_does_not_count() {
     put(&*store, HEADER_OBJECTS[1], &bytes(&*other, HEADER_OBJECTS[0]));
     let mut volume = open(&store, "first").expect("the first copy is its own");
     volume.finish().expect("committed");
-    assert_eq!(volume.take_damage().len(), 1);
+    assert_eq!(volume.damaged().len(), 1);
     assert_eq!(copies(&store), whole);
     drop(volume);
     // As the first copy it is what the place says it is, and nothing of it opens.
     put(&*store, HEADER_OBJECTS[0], &bytes(&*other, HEADER_OBJECTS[0]));
     assert!(matches!(open(&store, "first").err(), Some(Error::Tampered(_))));
+}
+
+/// What this session opened still has the slot that another process emptied meanwhile.
+#[test]
+fn a_new_limit_brings_no_removed_passphrase_back() {
+    for new in [
+        NewVolume::new(SeenBy::Storage, BLOCK, BYTES, KdfParams::TEST),
+        NewVolume::on_windows(BLOCK, BYTES, true, KdfParams::TEST),
+    ] {
+        let store = made(new, Arc::new(MemoryStore::new()));
+        add_passphrase(&*store, &secret("first"), &secret("second"), KdfParams::TEST)
+            .expect("room");
+        let mut volume = open(&store, "first").expect("it opens");
+        remove_passphrase(&*store, &secret("second")).expect("removed");
+        volume.set_capacity(2 * BYTES / BLOCK as u64).expect("another limit");
+        volume.finish().expect("committed");
+        drop(volume);
+        assert!(matches!(open(&store, "second"), Err(Error::WrongPassphrase)));
+        let volume = open(&store, "first").expect("it opens");
+        assert_eq!(volume.capacity_blocks(), 2 * BYTES / BLOCK as u64);
+        assert_eq!(volume.damaged(), []);
+    }
 }

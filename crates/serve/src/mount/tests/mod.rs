@@ -13,7 +13,7 @@ use super::server::{Late, MountServer, MountSettings, OnRequest};
 use crate::fuse::{Caller, FileAnswer, FileOp, NamePlace, O_EXCL};
 use crate::queue::Pulse;
 use fuser::Errno;
-use oblivio_engine::{BlockOp, BlockOutcome};
+use oblivio_engine::{BlockAnswer, BlockOp};
 use oblivio_testkit::blocks::MemoryBlocks;
 use oblivio_volume::fs::{FileSystem, ROOT_INO};
 use oblivio_volume::{BlockSpace, Result};
@@ -79,7 +79,7 @@ struct Counts {
 }
 
 impl BlockSpace for Blocks {
-    oblivio_volume::lacks!(resizing, deferring, absence, padding, idling, ending, readers, losses);
+    oblivio_volume::lacks!(resizing, deferring, absence, padding, idling, ending, readers);
     fn block_bytes(&self) -> usize {
         self.inner.block_bytes()
     }
@@ -89,10 +89,10 @@ impl BlockSpace for Blocks {
     fn reserve(&mut self, blocks: u64) -> Result<()> {
         self.inner.reserve(blocks)
     }
-    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
+    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
         self.gate.pass();
         self.counts.accesses.fetch_add(1, Ordering::Relaxed);
-        self.inner.access_each(ops)
+        self.inner.access(ops)
     }
     fn root(&self) -> &[u8] {
         self.inner.root()

@@ -209,7 +209,7 @@ fn a_changed_byte_is_found_or_does_no_harm() {
                     .expect("in it");
                 left.write(&[WriteAt::new(&object, offset, &[byte[0] ^ 1])]).expect("memory");
                 let read = open(Arc::new(left)).and_then(|mut volume| {
-                    let healed = !volume.take_damage().is_empty();
+                    let healed = !volume.damaged().is_empty();
                     volume.finish()?;
                     volume.verify(&mut |_, _| {})?;
                     Ok((read_all(&mut volume)?, healed))

@@ -144,7 +144,7 @@ fn one(world: &World, dice: &mut Dice) -> (String, Harm, bool) {
     let mut volume = world.open(Arc::clone(&store)).unwrap_or_else(|error| {
         panic!("{what}: it does not open: {error}");
     });
-    let mut said = volume.take_damage();
+    let mut said = volume.damaged();
     let states = object.starts_with("log-") || object.starts_with("state-");
     if kind == Harm::Unreadable && states && said.is_empty() {
         // No commit names it, and a later one writes over it in parts.
@@ -156,7 +156,7 @@ fn one(world: &World, dice: &mut Dice) -> (String, Harm, bool) {
     let write = BlockOp { id: BlockId(id), action: Action::Write(new.clone()) };
     volume.access(vec![write]).expect("it is written");
     volume.finish().expect("it commits");
-    said.extend(volume.take_damage());
+    said.extend(volume.damaged());
     assert!(said.iter().all(|place| place.object.starts_with(&object[..3])), "{what}: {said:?}");
     if kind == Harm::Gone {
         assert!(said.iter().any(|place| place.object == *object), "{what} is not said: {said:?}");
@@ -170,7 +170,7 @@ fn one(world: &World, dice: &mut Dice) -> (String, Harm, bool) {
     let mut again =
         Volume::open(Arc::clone(&store), &passphrase(), OpenOptions { keeper, ..options() })
             .unwrap_or_else(|error| panic!("{what}: it does not open again: {error}"));
-    let damage = again.take_damage();
+    let damage = again.damaged();
     assert!(damage.is_empty(), "{what}: not whole after a commit: {damage:?}");
     again.verify(&mut |_, _| {}).unwrap_or_else(|error| panic!("{what}: {error}"));
     let all: Vec<u64> = (0..world.scale.blocks).filter(|other| *other != id).collect();
@@ -234,10 +234,10 @@ fn an_unreadable_copy_is_no_outage() {
         let options = OpenOptions { memory_bytes, ..OpenOptions::default() };
         let mut volume = closed.open(&passphrase(), options).expect("by the other copy");
         volume.finish().expect("it commits");
-        let said = volume.take_damage();
+        let said = volume.damaged();
         assert!(said.iter().any(|place| place.object == object), "{object}: {said:?}");
-        let mut again = world.open(store).expect("whole");
-        assert!(again.take_damage().is_empty(), "{object}");
+        let again = world.open(store).expect("whole");
+        assert!(again.damaged().is_empty(), "{object}");
     }
 }
 

@@ -46,14 +46,14 @@ fn the_fixture_opens_and_takes_more() {
         let store: Arc<dyn Objects> = Arc::new(SyncFolder::open(dir.path(), None).unwrap());
         let open = computer.session(Which::Newest);
         let mut volume = Volume::open(store, &passphrase(), open).expect("it opens");
-        assert_eq!(volume.take_damage().len(), 1, "{lost:?}");
+        assert_eq!(volume.damaged().len(), 1, "{lost:?}");
         volume.access(vec![write(7, 202)]).unwrap();
         volume.finish().unwrap();
     }
     let open = computer.session(Which::Newest);
     let store: Arc<dyn Objects> = Arc::new(SyncFolder::open(dir.path(), None).unwrap());
-    let mut volume = Volume::open(store, &passphrase(), open).expect("it opens");
-    assert!(volume.take_damage().is_empty() && headers().len() == 2, "{:?}", headers());
+    let volume = Volume::open(store, &passphrase(), open).expect("it opens");
+    assert!(volume.damaged().is_empty() && headers().len() == 2, "{:?}", headers());
 }
 
 #[test]
