@@ -80,8 +80,10 @@ fn look_through(
     let (mut volume, publisher) = open::volume(&args.volume, &args.open, recorder)?;
     let unit = volume.info()?.verified;
     let mut progress = Progress::steps(quiet, &format!("{unit}s"));
+    let told = volume.damaged();
     let count = volume.verify(&mut |done, total| progress.at(done, total))?;
     drop(progress);
+    open::tell_damage(&volume, &told);
     let damaged = volume.damaged().iter().map(ToString::to_string).collect();
     let read = Read { count, unit, damaged };
     if let Some(size) = disk::size_in(volume.root())? {

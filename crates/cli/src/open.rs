@@ -17,8 +17,8 @@ use oblivio_store::AnyStore;
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::{FileSystem, Timestamp};
 use oblivio_volume::{
-    Beside, BlockSpace, ClosedVolume, Error as VolumeError, OnShown, OpenOptions, Pace, Volume,
-    VolumeInfo, Which,
+    Beside, BlockSpace, ClosedVolume, DamagedPlace, Error as VolumeError, OnShown, OpenOptions,
+    Pace, Volume, VolumeInfo, Which,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -195,13 +195,14 @@ pub fn volume_over(
     }
     let passphrase = passphrase::known(&args.passphrase)?;
     let volume = closed.open(&passphrase, options)?;
-    tell_damage(&volume);
+    tell_damage(&volume, &[]);
     Ok((volume, publisher))
 }
 
-/// Says what was damaged, whatever else the command says: a disk that fails begins so.
-pub fn tell_damage(volume: &Volume) {
-    for place in volume.damaged() {
+/// Says what was damaged, but for what was told already, whatever else the command says: a disk
+/// that fails begins so.
+pub fn tell_damage(volume: &Volume, told: &[DamagedPlace]) {
+    for place in volume.damaged().iter().filter(|place| !told.contains(place)) {
         eprintln!("damaged: {place}. Its second copy was read instead.");
     }
 }

@@ -28,7 +28,7 @@ pub fn opened(
         options.cache = oblivio_app::cache::of(closed.header().volume, args.disk_cache);
     }
     let volume = closed.open(passphrase, options)?;
-    open::tell_damage(&volume);
+    open::tell_damage(&volume, &[]);
     Ok(volume)
 }
 

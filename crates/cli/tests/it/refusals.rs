@@ -399,6 +399,9 @@ fn damage_to_what_is_there_twice_is_said_and_mended() {
         let again = scratch.good(["check", "v"]);
         assert!(again.contains("clean: "), "{object}: {again}");
     }
+    fs::remove_file(scratch.path("v/header-2")).expect("it is there");
+    let error = scratch.bad(5, ["check", "v"]);
+    assert!(error.contains("damaged: header-2: the header is missing"), "{error}");
     let path = scratch.path("v/header");
     fs::write(&path, "nothing").expect("it can be written");
     let looked = scratch.run(["ls", "v"]);
