@@ -1,6 +1,6 @@
 //! A block space in memory for tests: atomic commits, crashes, spontaneous commits.
 
-use oblivio_engine::{Action, BlockAnswer, BlockOp};
+use oblivio_engine::{Action, BlockAnswer, BlockOp, BlockOutcome};
 use oblivio_volume::{BlockSpace, Error, ROOT_BYTES, Result};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -261,7 +261,7 @@ impl BlockSpace for Mounted {
         self.volume.holds(id)
     }
 
-    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         let mut disk = self.volume.disk();
         if let Some(left) = &mut disk.fail_after {
             if *left == 0 {
@@ -274,7 +274,7 @@ impl BlockSpace for Mounted {
         ops.into_iter()
             .map(|op| {
                 disk.maybe_commit();
-                disk.serve(op)
+                disk.serve(op).map(Ok)
             })
             .collect()
     }

@@ -1,5 +1,9 @@
-//! A stored place that is not what was written. It has a second copy, so nothing is lost with it.
+//! Damage: what is stored and is not what was written, and what was lost with it.
+//!
+//! Whoever has the store may damage it. So nothing here is trusted more than before: a damaged
+//! place gives nothing, and what it carried is lost.
 
+use crate::{Error, Result};
 use std::fmt;
 use std::ops::Range;
 
@@ -21,5 +25,85 @@ impl fmt::Display for DamagedPlace {
             true => write!(f, "{object}: {why}"),
             false => write!(f, "{object}, bytes {} to {}: {why}", bytes.start, bytes.end - 1),
         }
+    }
+}
+
+/// What was asked for and is lost to damage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostBytes {
+    /// What they belong to.
+    pub what: String,
+    /// Their places in it, ascending; none where all of it is lost.
+    pub ranges: Vec<Range<u64>>,
+}
+
+impl LostBytes {
+    /// All of something.
+    pub fn all(what: impl Into<String>) -> Self {
+        Self { what: what.into(), ranges: Vec::new() }
+    }
+
+    /// A block of a space.
+    pub(crate) fn block(id: u64) -> Self {
+        Self::all(format!("block {id}"))
+    }
+}
+
+impl fmt::Display for LostBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        for (index, range) in self.ranges.iter().enumerate() {
+            let before = if index == 0 { ", bytes" } else { "," };
+            write!(f, "{before} {} to {}", range.start, range.end - 1)?;
+        }
+        f.write_str(": lost to damage")
+    }
+}
+
+/// What an inspection of a whole volume found, beside the damaged places that it named one by one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inspected {
+    /// Units read and authenticated, those of [`VolumeInfo::verified`](crate::VolumeInfo), damaged
+    /// ones included.
+    pub count: u64,
+    /// How many places are damaged.
+    pub damaged: u64,
+    /// The blocks that exist and are lost, ascending.
+    pub lost: Vec<Range<u64>>,
+}
+
+impl Inspected {
+    /// The count, if nothing is damaged; else the first place that is.
+    ///
+    /// # Errors
+    /// `Tampered`, or `Lost`.
+    pub(crate) fn expect_whole(self, first: Option<DamagedPlace>) -> Result<u64> {
+        match (first, self.lost.first()) {
+            (Some(place), _) => Err(Error::Tampered(place.to_string())),
+            (None, Some(lost)) => Err(LostBytes::block(lost.start).into()),
+            (None, None) => Ok(self.count),
+        }
+    }
+}
+
+/// Adds a number to ascending ranges.
+pub(crate) fn push(ranges: &mut Vec<Range<u64>>, number: u64) {
+    match ranges.last_mut() {
+        Some(last) if last.end == number => last.end += 1,
+        _ => ranges.push(number..number + 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_is_named_with_its_places() {
+        assert_eq!(LostBytes::block(7).to_string(), "block 7: lost to damage");
+        let mut ranges = Vec::new();
+        [4, 5, 6, 9].into_iter().for_each(|number| push(&mut ranges, number));
+        let lost = LostBytes { what: "a file".into(), ranges };
+        assert_eq!(lost.to_string(), "a file, bytes 4 to 6, 9 to 9: lost to damage");
     }
 }

@@ -16,6 +16,7 @@ mod shape;
 pub use reader::DiskReader;
 
 use crate::block::{BlockSpace, Least};
+use crate::damage::push;
 use crate::{Error, Result};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use root::root_of;
@@ -117,14 +118,24 @@ impl Disk {
         }
         let touched: u64 = ranges.iter().map(|range| self.shape.most_touched(range.1 as u64)).sum();
         let reads = touched.div_ceil(Least::BATCH as u64);
-        let blocks = self.blocks.access(wanted)?;
+        let mut ids: Vec<u64> = wanted.iter().map(|op| op.id.0).collect();
+        let blocks = self.blocks.access_each(wanted)?;
         self.blocks.bring_up(Least { reads, ..Least::default() })?;
+        ids.retain(|id| blocks[places[id]].is_err());
+        if !ids.is_empty() {
+            ids.sort_unstable();
+            let mut lost = Vec::new();
+            ids.into_iter().for_each(|id| push(&mut lost, id));
+            return Err(self.shape.lost(&lost).into());
+        }
         let answer = |&(offset, len): &(u64, usize)| {
             let mut bytes = Vec::with_capacity(len);
             for piece in self.shape.pieces(offset, len as u64) {
                 match &blocks[places[&piece.block]] {
-                    Some(block) => bytes.extend_from_slice(&block[piece.at..piece.at + piece.len]),
-                    None => bytes.resize(bytes.len() + piece.len, 0),
+                    Ok(Some(block)) => {
+                        bytes.extend_from_slice(&block[piece.at..piece.at + piece.len]);
+                    }
+                    _ => bytes.resize(bytes.len() + piece.len, 0),
                 }
             }
             bytes

@@ -2,7 +2,7 @@
 
 use crate::block::BlockSpace;
 use crate::creation::{Cost, FixedObjects, NewOptions};
-use crate::damage::DamagedPlace;
+use crate::damage::{DamagedPlace, Inspected};
 use crate::header::{Header, HeaderCopies, Parameters, expect_empty};
 use crate::options::OpenOptions;
 use crate::report::EngineReport;
@@ -129,14 +129,31 @@ pub trait EngineVolume: BlockSpace + Any {
     /// Those of the store.
     fn info(&self) -> Result<VolumeInfo>;
 
-    /// Reads and authenticates everything; gives the number of [`VolumeInfo::verified`]. The order
-    /// reveals nothing.
+    /// Reads and authenticates everything, whatever is damaged; `damaged` gets each damaged place.
+    /// The order reveals nothing.
     ///
     /// # Errors
-    /// `Tampered` names the first part that differs from its last write.
-    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64>;
+    /// Those of the store.
+    fn inspect(
+        &mut self,
+        progress: &mut dyn FnMut(u64, u64),
+        damaged: &mut dyn FnMut(DamagedPlace),
+    ) -> Result<Inspected>;
 
-    /// The damaged places that this session met. Each has a second copy, and a commit makes it
+    /// Reads and authenticates everything; gives the number of [`VolumeInfo::verified`].
+    ///
+    /// # Errors
+    /// `Tampered` names the first part that differs from its last write; `Lost` a block that no
+    /// part has.
+    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
+        let mut first = None;
+        let inspected = self.inspect(progress, &mut |place| {
+            first.get_or_insert(place);
+        })?;
+        inspected.expect_whole(first)
+    }
+
+    /// The damaged places that this session met and that have a second copy: a commit makes them
     /// whole.
     fn damaged(&self) -> Vec<DamagedPlace> {
         Vec::new()
@@ -148,6 +165,24 @@ pub trait EngineVolume: BlockSpace + Any {
     /// Those of an access.
     fn made(&mut self) -> Result<()> {
         Ok(())
+    }
+}
+
+/// The inspection of a volume that stops at the first damaged place.
+///
+/// # Errors
+/// Those of `verified` that are not damage.
+pub(crate) fn inspected(
+    verified: Result<u64>,
+    damaged: &mut dyn FnMut(DamagedPlace),
+) -> Result<Inspected> {
+    match verified {
+        Ok(count) => Ok(Inspected { count, ..Inspected::default() }),
+        Err(Error::Tampered(why)) => {
+            damaged(DamagedPlace { object: "the volume".into(), bytes: 0..0, why });
+            Ok(Inspected { damaged: 1, ..Inspected::default() })
+        }
+        Err(error) => Err(error),
     }
 }
 

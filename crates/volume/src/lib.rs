@@ -43,10 +43,10 @@ mod trust;
 mod volume;
 pub mod windows;
 
-pub use block::{BlockReader, BlockSpace, CHANGE_BYTES, Least, ROOT_BYTES};
+pub use block::{BlockReader, BlockSpace, CHANGE_BYTES, Least, ROOT_BYTES, TakeBlock};
 pub use commits::Commits;
 pub use creation::{Cost, FixedObjects, NewOptions};
-pub use damage::DamagedPlace;
+pub use damage::{DamagedPlace, Inspected, LostBytes};
 pub use engine::{
     Creation, EngineEntry, EngineVolume, Making, Opening, PublicHeader, VolumeInfo, make, open_as,
 };

@@ -78,6 +78,7 @@ pub fn judge(error: &Error) -> (Code, String) {
 fn of_volume(error: &VolumeError) -> (Code, &'static str) {
     use VolumeError as E;
     match error {
+        E::Lost(_) => (Code::Lost, "`oblivio check` tells more. All else can be read."),
         E::NotFound(_) => (Code::Path, "`oblivio ls VOLUME /` shows what is there."),
         E::Exists(_) => (Code::Path, "Choose another name, or remove what is there first."),
         E::NotADirectory(_) => (Code::Path, "Name a directory, or leave out the last part."),

@@ -9,9 +9,9 @@ use super::names::{REGIONS, change, claim, data};
 use super::regions::Regions;
 use crate::client::Client;
 use oblivio_engine::pyramid::share::{Answer, Ask};
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
+use oblivio_engine::{Action, BlockId, BlockOp, BlockOutcome};
 use oblivio_volume::disk::size_in;
-use oblivio_volume::{BlockReader, BlockSpace, Error, Result};
+use oblivio_volume::{BlockReader, BlockSpace, Error, Result, TakeBlock};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -118,9 +118,9 @@ impl DiskSpace {
 }
 
 impl BlockReader for DiskSpace {
-    fn read(&self, blocks: &[BlockId], take: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()> {
+    fn read(&self, blocks: &[BlockId], take: &mut TakeBlock<'_>) -> Result<()> {
         let found = DiskSpace::read(self, blocks)?;
-        found.iter().enumerate().for_each(|(at, block)| take(at, block.as_deref()));
+        found.iter().enumerate().for_each(|(at, block)| take(at, Ok(block.as_deref())));
         Ok(())
     }
 
@@ -164,16 +164,16 @@ impl BlockSpace for Blocks {
         }
     }
 
-    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         if ops.iter().all(|op| op.action == Action::Read) {
             let ids: Vec<BlockId> = ops.iter().map(|op| op.id).collect();
-            return self.space.read(&ids);
+            return Ok(self.space.read(&ids)?.into_iter().map(Ok).collect());
         }
-        let one = |op: BlockOp| match op.action {
+        let mut one = |op: BlockOp| match op.action {
             Action::Read => self.space.read(&[op.id]).map(|mut found| found.pop().flatten()),
             _ => self.defer(vec![op]).map(|()| None),
         };
-        ops.into_iter().map(one).collect()
+        ops.into_iter().map(|op| one(op).map(Ok)).collect()
     }
 
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {

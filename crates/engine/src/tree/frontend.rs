@@ -42,6 +42,8 @@ pub(super) struct Size {
     pub swept: u64,
     /// Data blocks with wanted content.
     pub live: u64,
+    /// Whether they all exist. Of a first-version state, some may never have been written.
+    pub live_is_exact: bool,
 }
 
 /// The eviction schedule so far.
@@ -98,6 +100,7 @@ impl TreeOram {
                 floor: Shape { depth: Level(0), leaf_slots: config.blocks_per_bucket },
                 swept: 0,
                 live: 0,
+                live_is_exact: true,
             },
             tree: Backend::new(
                 config.geometry(),
@@ -254,8 +257,8 @@ impl TreeOram {
                     self.fetch_map_block(batch, index, id, counts)?;
                 }
                 PathReason::Data { id, counts, .. } => {
-                    let absent = !self.check_data(index, id, counts)?;
-                    batch.targets[index] = PathReason::Data { id, counts, absent };
+                    let presence = self.check_data(index, id, counts)?;
+                    batch.targets[index] = PathReason::Data { id, counts, presence };
                 }
                 PathReason::Remap { id, counts } => self.check_remapped(index, id, counts)?,
                 PathReason::Idle => {}

@@ -6,7 +6,7 @@ use crate::latch::Latch;
 use crate::options::OpenOptions;
 use crate::{Error, Result};
 use oblivio_engine::tree::{Intent, TreeOram};
-use oblivio_engine::{BlockAnswer, BlockOp};
+use oblivio_engine::{BlockOp, BlockOutcome};
 use std::time::Duration;
 
 /// The smallest number of blocks in a tree.
@@ -65,9 +65,9 @@ pub trait Policy {
     ///
     /// # Errors
     /// Those of the store and of the engine, here and below.
-    fn serve_batch(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>>;
+    fn serve_batch(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>>;
     /// Serves operations in order, as soon as possible.
-    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>>;
+    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>>;
     /// Accepts operations, and carries out what is too much to wait.
     fn accept(&mut self, ops: Vec<BlockOp>) -> Result<()>;
     /// Makes everything accepted durable.

@@ -4,7 +4,7 @@ use super::ledger::{Core, LEAST_BLOCKS, Ledger, Policy};
 use super::shown::runs;
 use crate::Result;
 use crate::block::{BlockReader, BlockSpace, Least, ROOT_BYTES, refuse_misfits};
-use oblivio_engine::{BlockAnswer, BlockId, BlockOp};
+use oblivio_engine::{BlockId, BlockOp, BlockOutcome};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +52,7 @@ where
         self.room_left()
     }
 
-    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         refuse_misfits(&ops, self.ledger.engine().capacity(), self.block_bytes())?;
         self.guarded(|volume| volume.serve(ops))
     }

@@ -3,6 +3,7 @@
 use super::shape::Shape;
 use crate::Result;
 use crate::block::BlockReader;
+use crate::damage::push;
 use oblivio_engine::BlockId;
 use std::sync::Arc;
 
@@ -64,7 +65,7 @@ impl DiskReader {
         wanted.dedup();
         let empty = |&(_, len): &_| Vec::with_capacity(len);
         let mut answers: Vec<Vec<u8>> = ranges.iter().map(empty).collect();
-        let mut left = &parts[..];
+        let (mut left, mut lost) = (&parts[..], Vec::new());
         self.blocks.read(&wanted, &mut |at, block| {
             let same = left.partition_point(|part| part.block <= wanted[at].0);
             let (parts, rest) = left.split_at(same);
@@ -72,11 +73,14 @@ impl DiskReader {
             for part in parts {
                 let answer = &mut answers[part.range];
                 match block {
-                    Some(block) => answer.extend_from_slice(&block[part.at..part.at + part.len]),
-                    None => answer.resize(answer.len() + part.len, 0),
+                    Ok(Some(block)) => {
+                        answer.extend_from_slice(&block[part.at..part.at + part.len]);
+                    }
+                    Ok(None) => answer.resize(answer.len() + part.len, 0),
+                    Err(_) => push(&mut lost, wanted[at].0),
                 }
             }
         })?;
-        Ok(answers)
+        if lost.is_empty() { Ok(answers) } else { Err(self.shape.lost(&lost).into()) }
     }
 }

@@ -7,6 +7,7 @@ use super::selection::short_name;
 use super::store::{EpochSource, ExtentStore};
 use crate::Result;
 use crate::block::{BlockReader, BlockSpace};
+use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{Creation, EngineEntry, EngineVolume, Making, VolumeInfo, make, open_as};
 use crate::environment::Clock;
 use crate::latch::Latch;
@@ -15,7 +16,7 @@ use crate::sequential::{self, SequentialVolume};
 use crate::trust::Known;
 use crate::volume::Volume;
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_engine::{Action, BlockAnswer, BlockOp};
+use oblivio_engine::{Action, BlockOp, BlockOutcome};
 use oblivio_store::{MemoryStore, Objects, Slots, Store};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -247,14 +248,14 @@ impl BlockSpace for ExtentVolume {
         self.inner.reserve(blocks)
     }
 
-    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         self.guarded(|volume| {
             // A view's writes go to memory, and with it: times of access, mostly. Who opens one
             // refuses changes.
             if !volume.view && ops.iter().any(|op| op.action != Action::Read) {
                 volume.changes()?;
             }
-            volume.inner.access(ops)
+            volume.inner.access_each(ops)
         })
     }
 
@@ -340,8 +341,12 @@ impl EngineVolume for ExtentVolume {
         }
     }
 
-    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
-        self.guarded(|volume| volume.inner.verify(progress))
+    fn inspect(
+        &mut self,
+        progress: &mut dyn FnMut(u64, u64),
+        damaged: &mut dyn FnMut(DamagedPlace),
+    ) -> Result<Inspected> {
+        self.guarded(|volume| volume.inner.inspect(progress, damaged))
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::ahead::Ahead;
 use super::disk::{Disk, ranges};
-use crate::block::BlockReader;
+use crate::block::{BlockReader, TakeBlock};
 use crate::latch::Latch;
 use crate::{Error, Result};
 use oblivio_engine::sequential::{ReadBatch, Sequential, SequentialConfig};
@@ -78,18 +78,14 @@ impl Shared {
     }
 
     /// Reads many blocks; `take` gets each with its number in the list.
-    pub fn read_blocks(
-        &self,
-        blocks: &[BlockId],
-        take: &mut dyn FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
+    pub fn read_blocks(&self, blocks: &[BlockId], take: &mut TakeBlock<'_>) -> Result<()> {
         let together = self.together();
         // A failed prefetch is ignored: the read itself reports it.
         let _ = self.fetch_ahead(self.ahead.expect(blocks));
         for (chunk, blocks) in blocks.chunks(together).enumerate() {
             let batch = self.read_batch(blocks)?;
             for (at, answer) in batch.answers().enumerate() {
-                take(chunk * together + at, answer);
+                take(chunk * together + at, Ok(answer));
             }
             let mut buffers = self.buffers();
             if buffers.len() < BUFFERS {
@@ -158,7 +154,7 @@ impl Shared {
 }
 
 impl BlockReader for Shared {
-    fn read(&self, blocks: &[BlockId], take: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()> {
+    fn read(&self, blocks: &[BlockId], take: &mut TakeBlock<'_>) -> Result<()> {
         if let Some(block) = blocks.iter().find(|block| block.0 >= self.blocks) {
             return Err(Error::Invalid(format!("block {} of {}", block.0, self.blocks)));
         }

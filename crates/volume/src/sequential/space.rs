@@ -4,7 +4,7 @@
 use super::SequentialVolume;
 use crate::block::{BlockReader, BlockSpace, ROOT_BYTES, refuse_misfits};
 use crate::{Error, Result};
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, BlockOutcome};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ impl BlockSpace for SequentialVolume {
         Ok(())
     }
 
-    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         refuse_misfits(&ops, self.capacity_blocks(), self.block_bytes())?;
         self.guarded(|volume| {
             let mut answers = Vec::with_capacity(ops.len());
@@ -107,7 +107,7 @@ impl BlockSpace for SequentialVolume {
             while ops.peek().is_some() {
                 answers.extend(volume.serve(ops.by_ref().take(TOGETHER).collect())?);
             }
-            Ok(answers)
+            Ok(answers.into_iter().map(Ok).collect())
         })
     }
 

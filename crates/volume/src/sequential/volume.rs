@@ -9,7 +9,8 @@ use super::quantum::{QuantumEntry, QuantumForm};
 use super::shared::Shared;
 use super::state::{Computers, State, StatePlaces};
 use super::{DISK_OBJECT, times};
-use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo};
+use crate::damage::{DamagedPlace, Inspected};
+use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo, inspected};
 use crate::header::Header;
 use crate::options::OpenOptions;
 use crate::trust::{Act, ComputerId, Keep, Known, Trust};
@@ -158,7 +159,9 @@ impl SequentialVolume {
     /// Reads blocks.
     pub(super) fn read_blocks(&mut self, blocks: &[BlockId]) -> Result<Vec<BlockAnswer>> {
         let mut answers = Vec::with_capacity(blocks.len());
-        self.shared.read_blocks(blocks, &mut |_, block| answers.push(block.map(<[u8]>::to_vec)))?;
+        self.shared.read_blocks(blocks, &mut |_, block| {
+            answers.push(block.ok().flatten().map(<[u8]>::to_vec));
+        })?;
         Ok(answers)
     }
 
@@ -390,13 +393,8 @@ impl SequentialVolume {
     }
 }
 
-impl EngineVolume for SequentialVolume {
-    fn known(&self) -> Known {
-        self.trust.known()
-    }
-
-    /// In the order of the blocks' addresses.
-    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
+impl SequentialVolume {
+    fn read_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
         let (blocks, together) = (self.header.engine.blocks, self.shared.together());
         for first in (0..blocks).step_by(together) {
             let end = blocks.min(first + together as u64);
@@ -405,6 +403,21 @@ impl EngineVolume for SequentialVolume {
             progress(end, blocks);
         }
         Ok(blocks)
+    }
+}
+
+impl EngineVolume for SequentialVolume {
+    fn known(&self) -> Known {
+        self.trust.known()
+    }
+
+    /// In the order of the blocks' addresses.
+    fn inspect(
+        &mut self,
+        progress: &mut dyn FnMut(u64, u64),
+        damaged: &mut dyn FnMut(DamagedPlace),
+    ) -> Result<Inspected> {
+        inspected(self.read_all(progress), damaged)
     }
 
     fn info(&self) -> Result<VolumeInfo> {

@@ -9,7 +9,7 @@ use crate::tree::policy::Commit;
 use crate::tree::tuning::{MOST_BATCH, MOST_DEFERRED, MOST_WAITING, SPARE_BLOCKS, SWEEP_BATCH};
 use crate::tree::volume::TreeVolume;
 use oblivio_engine::tree::{Intent, Shape};
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
+use oblivio_engine::{Action, BlockId, BlockOp, BlockOutcome};
 use std::time::Duration;
 
 impl TreeVolume {
@@ -120,7 +120,7 @@ impl Policy for TreeVolume {
     }
 
     /// Serves operations as one batch, with its records and its sweep.
-    fn serve_batch(&mut self, mut ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn serve_batch(&mut self, mut ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         let wanted = ops.len();
         self.grow_for(&ops)?;
         self.fill_batch(&mut ops);
@@ -130,13 +130,13 @@ impl Policy for TreeVolume {
         self.ledger.record_intent(batch.intent())?;
         self.sync_tick()?;
         self.run(&mut batch, ShownKind::Batch)?;
-        let mut answers = batch.into_answers();
+        let mut answers = batch.into_outcomes();
         answers.truncate(wanted);
         self.sweep(SWEEP_BATCH)?;
         Ok(answers)
     }
 
-    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         if ops.iter().any(|op| op.action != Action::Read) {
             self.drain()?;
         }

@@ -6,7 +6,7 @@ use crate::Result;
 use crate::core::{LEAST_SYNC, Ledger as _, Policy, SYNC_BYTES};
 use crate::records::writes::WriteEntry;
 use oblivio_engine::tree::Intent;
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
+use oblivio_engine::{Action, BlockId, BlockOp, BlockOutcome};
 use std::time::Duration;
 
 impl WindowVolume {
@@ -30,7 +30,7 @@ impl WindowVolume {
     }
 
     /// Reads blocks, as they are after all accepted writes.
-    fn read(&mut self, ids: &[BlockId], answers: &mut Vec<BlockAnswer>) -> Result<()> {
+    fn read(&mut self, ids: &[BlockId], answers: &mut Vec<BlockOutcome>) -> Result<()> {
         let block_bytes = self.ledger.engine.block_bytes();
         let mut rest = ids;
         while !rest.is_empty() {
@@ -74,7 +74,7 @@ impl Policy for WindowVolume {
         batch_limit(self.memory_bytes, path)
     }
 
-    fn serve_batch(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn serve_batch(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         self.grow_for(&ops)?;
         self.settle_in_time()?;
         let wanted = ops.len();
@@ -85,13 +85,13 @@ impl Policy for WindowVolume {
         self.ledger.note_intent(batch.intent());
         self.ledger.run(&mut batch)?;
         self.report_batch(false);
-        let mut answers = batch.into_answers();
+        let mut answers = batch.into_outcomes();
         answers.truncate(wanted);
         self.windows_due()?;
         Ok(answers)
     }
 
-    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         let (mut answers, mut reads) = (Vec::with_capacity(ops.len()), Vec::new());
         for op in ops {
             if op.action == Action::Read {
@@ -100,7 +100,7 @@ impl Policy for WindowVolume {
             }
             self.read(&std::mem::take(&mut reads), &mut answers)?;
             self.take(op)?;
-            answers.push(None);
+            answers.push(Ok(None));
         }
         self.read(&reads, &mut answers)?;
         Ok(answers)

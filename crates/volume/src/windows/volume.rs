@@ -8,7 +8,8 @@ use super::ledger::WindowLedger;
 use super::planted::{Leak, planted};
 use super::policy::{HEED_SECONDS, LOOK_SECONDS, SETTLE_SECONDS, VERIFIED_AT_ONCE};
 use crate::core::{Core, Ledger as _};
-use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo};
+use crate::damage::{DamagedPlace, Inspected};
+use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo, inspected};
 use crate::header::{Header, has_header};
 use crate::options::{DEFAULT_MEMORY, OpenOptions};
 use crate::trust::{Known, Trust};
@@ -246,12 +247,17 @@ impl EngineVolume for WindowVolume {
     }
 
     /// Level by level, object by object.
-    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
-        self.guarded(|volume| {
+    fn inspect(
+        &mut self,
+        progress: &mut dyn FnMut(u64, u64),
+        damaged: &mut dyn FnMut(DamagedPlace),
+    ) -> Result<Inspected> {
+        let verified = self.guarded(|volume| {
             volume.drain()?;
             volume.commit_all()?;
             super::verify::verify(&mut volume.ledger, VERIFIED_AT_ONCE, progress)
-        })
+        });
+        inspected(verified, damaged)
     }
 
     fn info(&self) -> Result<VolumeInfo> {

@@ -1,7 +1,7 @@
 //! A disk on a volume against a plain vector of bytes.
 
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_engine::{BlockAnswer, BlockOp};
+use oblivio_engine::{BlockOp, BlockOutcome};
 use oblivio_store::{MemoryStore, Store};
 use oblivio_testkit::campaign::scaled;
 use oblivio_volume::disk::{Disk, size_in};
@@ -241,8 +241,8 @@ impl BlockSpace for Narrow {
     fn reserve(&mut self, blocks: u64) -> Result<(), Error> {
         self.0.reserve(blocks)
     }
-    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>, Error> {
-        self.0.access(ops)
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>, Error> {
+        self.0.access_each(ops)
     }
     fn root(&self) -> &[u8] {
         self.0.root()

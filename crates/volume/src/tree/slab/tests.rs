@@ -237,7 +237,7 @@ impl Run {
     fn access(&mut self, ops: Vec<BlockOp>) -> Vec<BlockAnswer> {
         let mut batch = self.engine.begin_batch(ops).expect("idle");
         self.run(&mut batch);
-        batch.into_answers()
+        batch.into_answers().expect("nothing is lost")
     }
 
     fn run(&mut self, job: &mut TreeJob) {
