@@ -9,6 +9,7 @@ pub use job::{AHEAD_BYTES, TreeJob};
 use super::backend::{Backend, PathAccess};
 use super::batch::{Batch, PathReason};
 use super::config::TreeConfig;
+use super::doubt::CurrentLabels;
 use super::eviction::reverse_lexicographic;
 use super::geometry::Shape;
 use super::keys::TreeKeys;
@@ -17,7 +18,7 @@ use super::pmmac::Pmmac;
 use super::position_map::CountChange;
 use super::verifier::Verifier;
 use super::window_records::WindowState;
-use crate::{Address, BlockOp, EngineError, Label, Level, Result};
+use crate::{Address, BlockOp, BucketId, EngineError, Label, Level, Result};
 use oblivio_crypto::{Entropy, Prf};
 use std::collections::BTreeMap;
 
@@ -42,8 +43,6 @@ pub(super) struct Size {
     pub swept: u64,
     /// Data blocks with wanted content.
     pub live: u64,
-    /// Whether they all exist. Of a first-version state, some may never have been written.
-    pub live_is_exact: bool,
 }
 
 /// The eviction schedule so far.
@@ -100,7 +99,6 @@ impl TreeOram {
                 floor: Shape { depth: Level(0), leaf_slots: config.blocks_per_bucket },
                 swept: 0,
                 live: 0,
-                live_is_exact: true,
             },
             tree: Backend::new(
                 config.geometry(),
@@ -170,9 +168,14 @@ impl TreeOram {
         Ok(())
     }
 
+    /// The damaged buckets that were met since the last call, and what is wrong with each.
+    pub fn take_damage(&mut self) -> Vec<(BucketId, &'static str)> {
+        self.tree.take_damage()
+    }
+
     /// Checks stored buckets. Everything in memory must be flushed first.
     pub fn verifier(&mut self) -> Verifier<'_> {
-        Verifier::new(&mut self.tree)
+        Verifier::new(self)
     }
 
     /// The number of buckets in `bytes` bytes, at least one.
@@ -250,7 +253,14 @@ impl TreeOram {
 
     fn finish_round(&mut self, batch: &mut Batch, level: usize) -> Result<()> {
         let moved = self.tree.meters.bytes_moved;
-        self.tree.absorb()?;
+        let labels = CurrentLabels {
+            prf: &self.prf,
+            format: self.config.map_format,
+            on_chip: &self.on_chip,
+            pending: &self.pending,
+            level: self.levels - 1,
+        };
+        self.tree.absorb(Some(&labels))?;
         for index in 0..batch.targets.len() {
             match batch.targets[index] {
                 PathReason::MapFetch { id, counts } => {

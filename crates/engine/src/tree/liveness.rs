@@ -72,7 +72,6 @@ impl TreeOram {
         let live = &mut self.tree.marks.live;
         (first..self.size.blocks).for_each(|id| live.set(BlockId(id), true));
         self.size.live = live.count();
-        self.size.live_is_exact = false;
     }
 
     pub(super) fn set_live(&mut self, id: BlockId, live: bool) {

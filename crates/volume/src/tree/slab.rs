@@ -8,6 +8,7 @@
 
 mod size_class;
 
+use crate::damage::DamagedPlace;
 use crate::{Error, Result};
 use oblivio_engine::tree::{Shape, TreeOram, buckets_in};
 use oblivio_engine::{BucketId, Extent, Read, Write};
@@ -181,6 +182,14 @@ impl Slab {
     /// A bucket's object, and its byte offset there.
     pub fn place(&self, bucket: BucketId) -> Option<(&'static str, u64)> {
         self.find(bucket).map(|(shelf, slot)| (shelf.object, shelf.offset(slot)))
+    }
+
+    /// A bucket that is not what was written.
+    pub fn damaged_place(&self, bucket: BucketId, why: &str) -> DamagedPlace {
+        let (object, offset) = self.place(bucket).unwrap_or((SLAB_OBJECT, 0));
+        let bytes = offset..offset + self.len_of(bucket).unwrap_or(0) as u64;
+        let why = format!("bucket {}: {why}", bucket.0);
+        DamagedPlace { object: object.into(), bytes, why }
     }
 
     /// A bucket's offset in all objects laid end to end, for a picture.

@@ -2,7 +2,7 @@
 
 use crate::core::{Core, LEAST_BLOCKS};
 use crate::creation::Cost;
-use crate::damage::DamagedPlace;
+use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{
     Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo, make, open_as,
 };
@@ -255,18 +255,19 @@ impl EngineVolume for TreeVolume {
     }
 
     /// In the order of the heap.
-    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
+    fn inspect(
+        &mut self,
+        progress: &mut dyn FnMut(u64, u64),
+        damaged: &mut dyn FnMut(DamagedPlace),
+    ) -> Result<Inspected> {
         self.checkpoint()?;
-        let count = crate::tree::verify::verify(
-            &*self.ledger.store,
-            &self.ledger.slab,
-            &mut self.ledger.engine,
-            progress,
-        )?;
-        match self.ledger.inspect()?.first() {
-            Some(place) => Err(Error::Tampered(place.to_string())),
-            None => Ok(count),
+        let TreeLedger { store, slab, engine, .. } = &mut self.ledger;
+        let mut found = crate::tree::verify::verify(&**store, slab, engine, progress, damaged)?;
+        for place in self.ledger.inspect()? {
+            found.damaged += 1;
+            damaged(place);
         }
+        Ok(found)
     }
 
     fn damaged(&self) -> Vec<DamagedPlace> {

@@ -39,14 +39,17 @@ pub(super) fn verify(
         for ((_, level, window, bytes), buf) in some.iter().zip(&mut bufs) {
             for (index, sealed) in (0..).zip(buf.chunks_mut(*bytes)) {
                 let bucket = rule.bucket(BucketSpot { level: *level, window: *window, index });
-                let result = verifier.check(bucket, sealed);
-                result.map_err(|error| Error::Tampered(error.to_string()))?;
+                if let Some(why) = verifier.check(bucket, sealed)? {
+                    return Err(Error::Tampered(format!("bucket {}: {why}", bucket.0)));
+                }
                 checked += 1;
             }
         }
         done += some.len() as u64;
         progress(done, all);
     }
-    verifier.finish().map_err(|error| Error::Tampered(error.to_string()))?;
-    Ok(checked)
+    match verifier.finish().buckets.first() {
+        Some(bucket) => Err(Error::Tampered(format!("bucket {} is missing", bucket.0))),
+        None => Ok(checked),
+    }
 }

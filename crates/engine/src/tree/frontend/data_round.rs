@@ -4,7 +4,7 @@
 use super::TreeOram;
 use crate::tree::batch::{Batch, PathReason, Presence};
 use crate::tree::position_map::{CountChange, GROUP_ENTRIES, MapFormat};
-use crate::{Action, Address, BlockId, BlockOutcome, Lost, Result};
+use crate::{Action, Address, BlockId, BlockOutcome, EngineError, Lost, Result};
 use std::collections::BTreeMap;
 
 impl TreeOram {
@@ -58,6 +58,10 @@ impl TreeOram {
 
     /// Checks a map block against its count (Freecursive §6.2.1). True when it is absent: none of
     /// its blocks was ever accessed.
+    ///
+    /// # Errors
+    /// `TamperedBlock` for one that was accessed and is missing: counts that begin anew would
+    /// repeat labels that were shown.
     pub(in crate::tree) fn is_absent(
         &mut self,
         index: usize,
@@ -68,6 +72,9 @@ impl TreeOram {
             return Ok(false);
         }
         let fresh = || self.config.map_format.initial_count(id, &self.prf) == counts.old;
+        if self.tree.met_damage && !fresh() {
+            return Err(EngineError::TamperedBlock(id));
+        }
         self.pmmac.check_missing(id, fresh).map(|()| true)
     }
 
@@ -80,7 +87,9 @@ impl TreeOram {
 
     /// Checks a data block and says what there is of it: the tree holds it if it is live, and only
     /// then (dead blocks were dropped). The tag tree ensures that nothing goes missing but with a
-    /// damaged bucket. So a live block that is missing is lost; with PMMAC it is an error.
+    /// damaged bucket. So once damage was met, a live block that is missing is lost. Before that it
+    /// is one of a first-version state, which did not say which blocks were ever written. With
+    /// PMMAC it is an error.
     pub(super) fn check_data(
         &mut self,
         index: usize,
@@ -93,7 +102,7 @@ impl TreeOram {
         }
         let live = self.tree.marks.live.get(id);
         self.pmmac.check_missing(id.into(), || !live)?;
-        if live && self.size.live_is_exact {
+        if live && self.tree.met_damage {
             return Ok(Presence::Lost);
         }
         self.set_live(id, false);
