@@ -7,6 +7,7 @@
 
 mod amortized;
 mod cache;
+mod damage;
 mod engines;
 mod model;
 mod oblivious;
