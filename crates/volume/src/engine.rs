@@ -153,6 +153,16 @@ pub trait EngineVolume: BlockSpace + Any {
         inspected.expect_whole(first)
     }
 
+    /// Stores anew all that can be read, so that no damaged place is left. What is lost stays lost
+    /// until it is written or removed. The accesses follow from public numbers.
+    ///
+    /// # Errors
+    /// `Unsupported` if the engine cannot; those of the store.
+    fn repair(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        let _ = progress;
+        Err(Error::Unsupported("volumes on this engine cannot be repaired in place".into()))
+    }
+
     /// The damaged places that this session met and that have a second copy: a commit makes them
     /// whole.
     fn damaged(&self) -> Vec<DamagedPlace> {

@@ -80,6 +80,16 @@ impl Volume {
         Ok(found)
     }
 
+    /// Stores anew all that can be read, so that no damaged place is left. What is lost stays lost
+    /// until it is written or removed.
+    ///
+    /// # Errors
+    /// `Unsupported` if the engine cannot; those of the store.
+    pub fn repair(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        self.heal();
+        self.engine.repair(progress)
+    }
+
     /// The damaged places that this session met and that have a second copy: a commit makes them
     /// whole.
     pub fn damaged(&self) -> Vec<DamagedPlace> {

@@ -316,24 +316,29 @@ impl Slab {
 
     /// Reads each by itself. Where none can be read, and no other bucket either, it is an outage.
     fn read_around(&self, store: &dyn Slots, reads: &mut [ReadAt<'_>]) -> Result<()> {
-        let mut lost = Vec::new();
+        let (mut lost, mut answered) = (Vec::new(), false);
         for (index, read) in reads.iter_mut().enumerate() {
             match self.repeats.forbidden(|| store.read(slice::from_mut(read))) {
-                Ok(()) => {}
-                Err(StoreError::Io { .. } | StoreError::Short { .. }) => lost.push(index),
+                Ok(()) => answered = true,
+                Err(StoreError::Io { .. }) => lost.push(index),
+                Err(StoreError::Short { .. }) => {
+                    answered = true;
+                    lost.push(index);
+                }
                 Err(error) => return Err(error.into()),
             }
         }
-        if lost.len() == reads.len() && !self.reads_any(store) {
+        if !answered && !self.reads_any(store) {
             return Ok(store.read(reads)?);
         }
         lost.into_iter().for_each(|index| reads[index].buf.fill(0));
         Ok(())
     }
 
-    /// Whether any of the first buckets can be read.
+    /// Whether any of some buckets can be read.
     fn reads_any(&self, store: &dyn Slots) -> bool {
-        self.stored().take(MOST_TRIED).any(|bucket| {
+        let step = (self.slots.len() / MOST_TRIED).max(1);
+        self.stored().step_by(step).any(|bucket| {
             let Some((object, offset)) = self.place(bucket) else { return false };
             let mut sector = [0; SECTOR];
             let mut read = [ReadAt { object, offset, buf: &mut sector }];

@@ -271,6 +271,11 @@ impl EngineVolume for TreeVolume {
         Ok(found)
     }
 
+    /// Each bucket has its turn in a whole period of the schedule.
+    fn repair(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        self.guarded(|volume| volume.evict_all(progress))
+    }
+
     fn damaged(&self) -> Vec<DamagedPlace> {
         self.ledger.damaged.clone()
     }

@@ -4,6 +4,7 @@
 //! `cargo test` takes a sample of a small volume; `just damage` changes every byte of a larger one
 //! and prints the table of docs/damage.md.
 
+mod around;
 mod outcome;
 mod sectors;
 mod world;
