@@ -9,6 +9,7 @@
 
 mod allocator;
 mod api;
+mod around;
 mod backend;
 mod cache;
 mod check;
@@ -41,6 +42,7 @@ mod types;
 mod xattr;
 
 pub use api::FileSystem;
+pub use around::ReadAround;
 pub(crate) use metadata_file::is_root;
 pub use types::{
     Attr, CheckReport, DirEntry, FileKind, Handle, Ino, LINK_BYTES, MAX_FILE, NAME_BYTES, NewNode,
