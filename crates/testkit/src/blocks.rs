@@ -116,9 +116,22 @@ impl MemoryBlocks {
         }
     }
 
-    /// Whether a block is lost.
-    pub fn is_lost(&self, block: u64) -> bool {
-        self.disk().lost.contains(&block)
+    /// How many blocks are lost.
+    pub fn lost(&self) -> usize {
+        self.disk().lost.len()
+    }
+
+    /// The blocks that hold these bytes, ascending: from their front on, or anywhere.
+    pub fn blocks_with(&self, bytes: &[u8], at_front: bool) -> Vec<u64> {
+        let has = |content: &[u8]| match at_front {
+            true => content.starts_with(bytes),
+            false => content.windows(bytes.len()).any(|part| part == bytes),
+        };
+        let disk = self.disk();
+        let found = disk.blocks.iter().filter(|(_, content)| has(content));
+        let mut found: Vec<u64> = found.map(|(&id, _)| id).collect();
+        found.sort_unstable();
+        found
     }
 
     /// Calls of `access` so far, and operations in them.
@@ -212,9 +225,11 @@ impl Disk {
                 self.change(id, Some(content));
             }
             Action::Patches(patches) => {
+                let mut content = self.blocks.get(&id).cloned().unwrap_or(vec![0; size]);
                 for (offset, bytes) in patches {
-                    self.serve(BlockOp { id: op.id, action: Action::Patch { offset, bytes } })?;
+                    content[offset..offset + bytes.len()].copy_from_slice(&bytes);
                 }
+                self.change(id, Some(content));
             }
             Action::Remove => self.change(id, None),
         }

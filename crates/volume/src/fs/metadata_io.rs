@@ -64,6 +64,14 @@ impl Pool {
         Ok(())
     }
 
+    /// The blocks of the file that hold something.
+    pub(super) fn metadata_ids(&mut self) -> Result<Vec<u64>> {
+        let mut ids: Vec<u64> = self.metadata.block_ids().collect();
+        let blocks = self.blocks()?;
+        ids.retain(|&id| blocks.exists(id));
+        Ok(ids)
+    }
+
     pub(super) fn metadata_write(&mut self, offset: u64, data: &[u8]) -> Result<()> {
         let size = self.block_bytes;
         self.metadata.changed |= !self.metadata.only_marks(offset, data);

@@ -13,6 +13,7 @@ mod around;
 mod backend;
 mod cache;
 mod check;
+mod check_lost;
 mod chunk_map;
 mod data;
 mod directory;

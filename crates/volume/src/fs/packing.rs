@@ -352,7 +352,7 @@ impl State {
         let ops = ops.map(|(block, data)| write_op(block, data)).collect();
         self.pool.lock().access(ops)?;
         self.cache.written(blocks);
-        blocks.iter().for_each(|block| drop(self.lost_packs.remove(block)));
+        self.lost_packs.retain(|block| !blocks.contains(block));
         Ok(())
     }
 }
