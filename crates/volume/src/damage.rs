@@ -43,6 +43,11 @@ impl LostBytes {
         Self { what: what.into(), ranges: Vec::new() }
     }
 
+    /// What says where the blocks of files are, and what they are called.
+    pub(crate) fn metadata() -> Self {
+        Self::all("the volume's metadata")
+    }
+
     /// A block of a space.
     pub(crate) fn block(id: u64) -> Self {
         Self::all(format!("block {id}"))
@@ -86,6 +91,19 @@ impl Inspected {
     }
 }
 
+/// The same ranges, ascending and apart.
+pub(crate) fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, last| {
+        let joins = next.start <= last.end;
+        if joins {
+            last.end = last.end.max(next.end);
+        }
+        joins
+    });
+    ranges
+}
+
 /// Adds a number to ascending ranges.
 pub(crate) fn push(ranges: &mut Vec<Range<u64>>, number: u64) {
     match ranges.last_mut() {
@@ -105,5 +123,6 @@ mod tests {
         [4, 5, 6, 9].into_iter().for_each(|number| push(&mut ranges, number));
         let lost = LostBytes { what: "a file".into(), ranges };
         assert_eq!(lost.to_string(), "a file, bytes 4 to 6, 9 to 9: lost to damage");
+        assert_eq!(joined(vec![7..9, 1..3, 2..2, 9..12, 14..15]), [1..3, 7..12, 14..15]);
     }
 }

@@ -67,7 +67,9 @@ pub trait BlockSpace: Send {
     /// out later, together with others.
     ///
     /// # Errors
-    /// Those of [`Self::access`].
+    /// Those of [`Self::access`]. `Lost` names a block of which a part was to be written, if it is
+    /// known to be lost by now. If that turns out only later, the write is lost with the block: it
+    /// stays lost, and reads say so, until it is replaced or removed.
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()>;
 
     /// The bytes that the last commit (or [`Self::set_root`]) stored beside the blocks: at most

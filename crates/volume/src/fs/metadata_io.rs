@@ -4,6 +4,7 @@ use super::chunk_map::MOST_RUNS;
 use super::ops::read_op;
 use super::padding::END_DISCARDS;
 use super::pool::Pool;
+use crate::damage::LostBytes;
 use crate::ranges::Ranges;
 use crate::{Error, Least, Result};
 
@@ -43,7 +44,8 @@ impl Pool {
             })
             .filter_map(|&(chunk, _, _)| Some((chunk, file.map.written(chunk)?)))
             .collect();
-        let answers = self.access(missing.iter().map(|&(_, id)| read_op(id)).collect())?;
+        let ops = missing.iter().map(|&(_, id)| read_op(id)).collect();
+        let answers = self.access(ops).map_err(of_metadata)?;
         let size = self.block_bytes;
         for ((chunk, _), answer) in missing.into_iter().zip(answers) {
             let mut data = answer.unwrap_or_default();
@@ -60,6 +62,14 @@ impl Pool {
             }
         }
         Ok(())
+    }
+
+    /// The blocks of the file that hold something.
+    pub(super) fn metadata_ids(&mut self) -> Result<Vec<u64>> {
+        let mut ids: Vec<u64> = self.metadata.block_ids().collect();
+        let blocks = self.blocks()?;
+        ids.retain(|&id| blocks.exists(id));
+        Ok(ids)
     }
 
     pub(super) fn metadata_write(&mut self, offset: u64, data: &[u8]) -> Result<()> {
@@ -117,7 +127,7 @@ impl Pool {
             .filter(|chunk| file.cache.get(chunk).is_some_and(|entry| entry.dirty))
             .collect();
         let ops = dirty.iter().filter_map(|&chunk| file.store_op(chunk)).collect();
-        self.access(ops)?;
+        self.access(ops).map_err(of_metadata)?;
         for chunk in dirty {
             if let Some(entry) = self.metadata.cache.get_mut(&chunk) {
                 entry.dirty = false;
@@ -216,5 +226,13 @@ impl Pool {
             len += 1;
         }
         (len > 0).then_some((start, len))
+    }
+}
+
+/// What a lost block of the metadata file means.
+fn of_metadata(error: Error) -> Error {
+    match error {
+        Error::Lost(_) => LostBytes::metadata().into(),
+        other => other,
     }
 }

@@ -9,9 +9,11 @@
 
 mod allocator;
 mod api;
+mod around;
 mod backend;
 mod cache;
 mod check;
+mod check_lost;
 mod chunk_map;
 mod data;
 mod directory;
@@ -41,6 +43,7 @@ mod types;
 mod xattr;
 
 pub use api::FileSystem;
+pub use around::ReadAround;
 pub(crate) use metadata_file::is_root;
 pub use types::{
     Attr, CheckReport, DirEntry, FileKind, Handle, Ino, LINK_BYTES, MAX_FILE, NAME_BYTES, NewNode,

@@ -83,7 +83,7 @@ impl State {
     fn settle_tail(&mut self, ino: Ino, inode: &mut Inode) -> Result<()> {
         let content = match (self.tails.get(ino), inode.pack) {
             (Some(tail), _) => tail.to_vec(),
-            (None, Some(pack)) => self.pack_read(ino, pack)?,
+            (None, Some(pack)) => self.pack_read(ino, inode, pack)?,
             (None, None) => return Ok(()),
         };
         let block = self.pool.lock().take_many(1)?;
