@@ -48,6 +48,11 @@ impl LostBytes {
         Self::all("the volume's metadata")
     }
 
+    /// Whether it is the metadata of a file system.
+    pub fn is_metadata(&self) -> bool {
+        *self == Self::metadata()
+    }
+
     /// A block of a space.
     pub(crate) fn block(id: u64) -> Self {
         Self::all(format!("block {id}"))

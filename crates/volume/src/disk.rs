@@ -16,7 +16,7 @@ mod shape;
 pub use reader::DiskReader;
 
 use crate::block::{BlockSpace, Least};
-use crate::damage::push;
+use crate::damage::{LostBytes, push};
 use crate::{Error, Result};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use root::root_of;
@@ -66,6 +66,15 @@ impl Disk {
         blocks.set_root(&root_of(size));
         blocks.finish()?;
         Ok(Self { blocks, shape: Shape { block_bytes, size } })
+    }
+
+    /// The bytes of a volume's disk that lie in these lost blocks.
+    ///
+    /// # Errors
+    /// As [`size_in`].
+    pub fn lost_bytes(volume: &dyn BlockSpace, lost: &[Range<u64>]) -> Result<LostBytes> {
+        let (block_bytes, size) = (volume.block_bytes() as u64, size_in(volume.root())?);
+        Ok(Shape { block_bytes, size: size.unwrap_or(0) }.lost(lost))
     }
 
     /// The disk in a volume.

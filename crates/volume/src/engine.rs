@@ -10,7 +10,6 @@ use crate::trust::Known;
 use crate::{Error, Result};
 use oblivio_crypto::{KdfParams, MasterKey, Passphrase, VolumeId};
 use oblivio_store::{AnyStore, Held, Objects, PutMode, Slots, Store};
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -119,7 +118,7 @@ impl<'a> Opening<'a> {
 }
 
 /// A volume on any engine.
-pub trait EngineVolume: BlockSpace + Any {
+pub trait EngineVolume: BlockSpace {
     /// What this computer now knows of the volume.
     fn known(&self) -> Known;
 

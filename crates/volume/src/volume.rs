@@ -34,6 +34,11 @@ impl Volume {
         Self { engine: volume, header: None }
     }
 
+    /// The volume that a file system or a disk was on.
+    pub fn in_blocks(blocks: Box<dyn BlockSpace>) -> Option<Box<Self>> {
+        (blocks as Box<dyn Any>).downcast().ok()
+    }
+
     /// What this computer now knows of the volume.
     pub fn known(&self) -> Known {
         self.engine.known()

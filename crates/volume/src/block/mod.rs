@@ -5,6 +5,7 @@ mod lacks;
 use crate::damage::LostBytes;
 use crate::{Error, Result};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, BlockOutcome, Lost};
+use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 ///
 /// Each space answers everything: what it has not, it says with [`lacks!`](crate::lacks). So one
 /// that wraps another cannot forget a part of it.
-pub trait BlockSpace: Send {
+pub trait BlockSpace: Any + Send {
     /// Bytes in a block.
     fn block_bytes(&self) -> usize;
 

@@ -59,7 +59,7 @@ impl FileSystem {
 
     /// Runs one operation on the state. A panic inside leaves the state half changed, so every
     /// later call fails.
-    fn run<T>(&self, operation: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
+    pub(super) fn run<T>(&self, operation: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
         let mut state = self.state.lock().map_err(|_| panicked())?;
         state.begin()?;
         let result = operation(&mut state);

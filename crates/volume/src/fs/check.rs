@@ -36,6 +36,8 @@ pub(super) struct Findings {
     problems: Vec<String>,
     /// Whether some of the metadata is lost: what the tables say is not all then.
     pub metadata_lost: bool,
+    /// Blocks of data that are lost.
+    pub lost_blocks: BTreeSet<u64>,
 }
 
 impl Findings {
@@ -56,6 +58,15 @@ impl State {
         read_data: bool,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<CheckReport> {
+        Ok(self.examine(read_data, progress)?.1)
+    }
+
+    /// What was found, and the report of it.
+    pub(super) fn examine(
+        &mut self,
+        read_data: bool,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(Findings, CheckReport)> {
         // A check of what is stored changes nothing; what waits is stored first.
         if self.tails.len() > 0 || self.owed.pads {
             self.make_way()?;
@@ -81,25 +92,30 @@ impl State {
             self.check_data(&mut found);
             self.check_allocation(&mut found);
         }
-        let mut lost = Vec::new();
+        let (mut lost, mut holes) = (Vec::new(), Vec::new());
         if read_data {
             let blocks = self.check_content(&mut found, progress)?;
-            if found.metadata_lost || !blocks.is_empty() {
-                lost = self.name_lost(&blocks, &mut found)?;
-            }
+            let known = self.known_holes(&blocks)?;
+            holes = self.name_lost(&known, &mut found)?;
+            lost = self.name_lost(&(&blocks - &known), &mut found)?;
+            found.lost_blocks = blocks;
         } else {
-            lost.extend(found.metadata_lost.then(LostBytes::metadata));
             progress(1, 1);
+        }
+        if found.metadata_lost {
+            lost.insert(0, LostBytes::metadata());
         }
         let directories = found.inodes.values().filter(|inode| is_directory(inode));
         let directories = directories.count() as u64;
-        Ok(CheckReport {
+        let report = CheckReport {
             files: found.inodes.len() as u64 - directories,
             directories,
             blocks: self.pool.lock().allocator.used(),
-            problems: found.problems,
+            problems: std::mem::take(&mut found.problems),
             lost,
-        })
+            holes,
+        };
+        Ok((found, report))
     }
 
     fn check_inodes(&self, found: &mut Findings) -> Result<()> {

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 /// Lost bytes by file.
-type LostFiles = BTreeMap<Ino, Vec<Range<u64>>>;
+pub(super) type LostFiles = BTreeMap<Ino, Vec<Range<u64>>>;
 
 /// A name and the directory that has it.
 type Place = (Ino, Vec<u8>);
@@ -36,11 +36,10 @@ impl State {
         blocks: &BTreeSet<u64>,
         found: &mut Findings,
     ) -> Result<Vec<LostBytes>> {
-        let mut files = LostFiles::new();
-        let part = self.lost_segments(blocks, found, &mut files);
-        self.noted(part, found)?;
-        let part = self.lost_pieces(blocks, found, &mut files);
-        self.noted(part, found)?;
+        let files = self.lost_files(blocks, found)?;
+        if files.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut places = HashMap::new();
         let wanted = files.keys().copied().collect();
         let part = self.places_of(&wanted, &mut places);
@@ -52,10 +51,21 @@ impl State {
             .map(|(ino, ranges)| LostBytes { what: path_of(ino, &places), ranges: joined(ranges) });
         let mut named: Vec<LostBytes> = named.collect();
         named.sort_by(|a, b| a.what.cmp(&b.what));
-        if found.metadata_lost {
-            named.insert(0, LostBytes::metadata());
-        }
         Ok(named)
+    }
+
+    /// The files of these lost blocks.
+    pub(super) fn lost_files(
+        &mut self,
+        blocks: &BTreeSet<u64>,
+        found: &mut Findings,
+    ) -> Result<LostFiles> {
+        let mut files = LostFiles::new();
+        let part = self.lost_segments(blocks, found, &mut files);
+        self.noted(part, found)?;
+        let part = self.lost_pieces(blocks, found, &mut files);
+        self.noted(part, found)?;
+        Ok(files)
     }
 
     fn lost_segments(

@@ -18,6 +18,7 @@ mod chunk_map;
 mod data;
 mod directory;
 mod handles;
+mod holes;
 mod inode;
 mod merging;
 mod metadata_file;

@@ -62,10 +62,12 @@ pub struct CheckReport {
     /// Everything lost to damage: files by their paths, and the metadata. Where that is lost, other
     /// problems may be hidden by it, and files may be missing here.
     pub lost: Vec<LostBytes>,
+    /// What an earlier repair found to be lost, and nobody wrote or removed since.
+    pub holes: Vec<LostBytes>,
 }
 
 impl CheckReport {
-    /// Whether all is well.
+    /// Whether all is well, but for holes.
     pub fn is_clean(&self) -> bool {
         self.problems.is_empty() && self.lost.is_empty()
     }
