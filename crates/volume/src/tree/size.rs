@@ -10,14 +10,14 @@ impl TreeVolume {
     /// Removes the tree's old leaves, or slots of theirs, along `paths` paths at most.
     pub(crate) fn sweep(&mut self, paths: u64) -> Result<()> {
         let paths = paths.min(self.ledger.engine.shrink_left());
-        if paths == 0 { Ok(()) } else { self.maintain(paths) }
+        if paths == 0 { Ok(()) } else { self.maintain(paths, ShownKind::Maintenance) }
     }
 
     /// A round of scheduled paths ahead of their turn.
-    fn maintain(&mut self, paths: u64) -> Result<()> {
+    fn maintain(&mut self, paths: u64, kind: ShownKind) -> Result<()> {
         let mut round = self.ledger.engine.begin_maintenance(paths)?;
         self.ledger.record_intent(round.intent())?;
-        self.run(&mut round, ShownKind::Maintenance)
+        self.run(&mut round, kind)
     }
 
     /// Evicts as many scheduled paths as there are leaves: each bucket is written anew.
@@ -27,7 +27,7 @@ impl TreeVolume {
         let (mut done, some) = (0, self.batch_limit() as u64);
         while done < all {
             let paths = some.min(all - done);
-            self.maintain(paths)?;
+            self.maintain(paths, ShownKind::Repair)?;
             self.commit_if_due()?;
             done += paths;
             progress(done, all);

@@ -230,8 +230,13 @@ impl Policy for TreeVolume {
 
     fn replay_intent(&mut self, intent: &Intent) -> Result<()> {
         let mut job = self.ledger.engine.begin_replay(intent)?;
-        let maintains = intent.ids.is_empty();
-        self.run(&mut job, if maintains { ShownKind::Maintenance } else { ShownKind::Batch })
+        // A tree that does not shrink is swept by a repair only.
+        let kind = match intent.ids.is_empty() {
+            true if self.ledger.engine.shrink_left() == 0 => ShownKind::Repair,
+            true => ShownKind::Maintenance,
+            false => ShownKind::Batch,
+        };
+        self.run(&mut job, kind)
     }
 
     fn end_replay(&mut self) -> Result<()> {
