@@ -43,6 +43,11 @@ impl LostBytes {
         Self { what: what.into(), ranges: Vec::new() }
     }
 
+    /// Bytes of a file, which whoever knows its path names.
+    pub fn of_file(ranges: Vec<Range<u64>>) -> Self {
+        Self { what: "the file".into(), ranges: joined(ranges) }
+    }
+
     /// What says where the blocks of files are, and what they are called.
     pub(crate) fn metadata() -> Self {
         Self::all("the volume's metadata")
