@@ -27,7 +27,7 @@ impl LostFile {
     }
 
     /// `lost: PATH, bytes A to B, C to D`.
-    fn line(&self) -> String {
+    pub fn line(&self) -> String {
         let mut line = format!("lost: {}", human::plain(&self.path));
         for (index, [first, last]) in self.ranges.iter().enumerate() {
             let before = if index == 0 { ", bytes" } else { "," };
