@@ -41,6 +41,7 @@ mod info;
 mod init;
 mod inside;
 mod list;
+mod lost;
 #[cfg(feature = "man")]
 mod manual;
 #[cfg(feature = "online")]

@@ -37,15 +37,34 @@ pub struct LostBytes {
     pub ranges: Vec<Range<u64>>,
 }
 
+const METADATA: &str = "the volume's metadata";
+
 impl LostBytes {
     /// All of something.
     pub fn all(what: impl Into<String>) -> Self {
         Self { what: what.into(), ranges: Vec::new() }
     }
 
+    /// Bytes of a file, which whoever knows its path names.
+    pub fn of_file(ranges: Vec<Range<u64>>) -> Self {
+        Self { what: "the file".into(), ranges: joined(ranges) }
+    }
+
     /// What says where the blocks of files are, and what they are called.
     pub(crate) fn metadata() -> Self {
-        Self::all("the volume's metadata")
+        Self::all(METADATA)
+    }
+
+    /// Whether it is the metadata of files that is lost.
+    #[must_use]
+    pub fn is_metadata(&self) -> bool {
+        self.what == METADATA
+    }
+
+    /// How many bytes of a file these are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.ranges.iter().map(|range| range.end - range.start).sum()
     }
 
     /// Whether it is the metadata of a file system.

@@ -45,6 +45,9 @@ pub struct DiskExtent {
     pub exists: bool,
 }
 
+/// What a disk holds in a range, or what is lost of it to damage.
+pub type RangeAnswer = std::result::Result<Vec<u8>, LostBytes>;
+
 /// A disk on a volume.
 pub struct Disk {
     blocks: Box<dyn BlockSpace>,
@@ -111,6 +114,14 @@ impl Disk {
     /// # Errors
     /// `Invalid` for a range beyond the end; those of an access.
     pub fn read_many(&mut self, ranges: &[(u64, usize)]) -> Result<Vec<Vec<u8>>> {
+        self.read_each(ranges)?.into_iter().map(|answer| answer.map_err(Error::Lost)).collect()
+    }
+
+    /// As [`Self::read_many`], and of each range says what is lost of it, if anything is.
+    ///
+    /// # Errors
+    /// `Invalid` for a range beyond the end; those of an access.
+    pub fn read_each(&mut self, ranges: &[(u64, usize)]) -> Result<Vec<RangeAnswer>> {
         let mut wanted = Vec::new();
         let mut places = HashMap::new();
         for &(offset, len) in ranges {
@@ -123,31 +134,24 @@ impl Disk {
             }
         }
         if wanted.is_empty() {
-            return Ok(ranges.iter().map(|_| Vec::new()).collect());
+            return Ok(ranges.iter().map(|_| Ok(Vec::new())).collect());
         }
         let touched: u64 = ranges.iter().map(|range| self.shape.most_touched(range.1 as u64)).sum();
         let reads = touched.div_ceil(Least::BATCH as u64);
-        let mut ids: Vec<u64> = wanted.iter().map(|op| op.id.0).collect();
         let blocks = self.blocks.access_each(wanted)?;
         self.blocks.bring_up(Least { reads, ..Least::default() })?;
-        ids.retain(|id| blocks[places[id]].is_err());
-        if !ids.is_empty() {
-            ids.sort_unstable();
-            let mut lost = Vec::new();
-            ids.into_iter().for_each(|id| push(&mut lost, id));
-            return Err(self.shape.lost(&lost).into());
-        }
         let answer = |&(offset, len): &(u64, usize)| {
-            let mut bytes = Vec::with_capacity(len);
+            let (mut bytes, mut lost) = (Vec::with_capacity(len), Vec::new());
             for piece in self.shape.pieces(offset, len as u64) {
                 match &blocks[places[&piece.block]] {
                     Ok(Some(block)) => {
                         bytes.extend_from_slice(&block[piece.at..piece.at + piece.len]);
                     }
-                    _ => bytes.resize(bytes.len() + piece.len, 0),
+                    Ok(None) => bytes.resize(bytes.len() + piece.len, 0),
+                    Err(_) => push(&mut lost, piece.block),
                 }
             }
-            bytes
+            if lost.is_empty() { Ok(bytes) } else { Err(self.shape.lost(&lost)) }
         };
         Ok(ranges.iter().map(answer).collect())
     }

@@ -1,6 +1,6 @@
 //! What a read gives where a part of its range is lost.
 
-use crate::damage::{LostBytes, joined};
+use crate::damage::LostBytes;
 use crate::{Error, Result};
 use std::ops::Range;
 
@@ -42,7 +42,7 @@ impl ReadAround {
 
 /// Bytes of a file are lost; whoever knows its path says it.
 pub(super) fn of_file(ranges: Vec<Range<u64>>) -> Error {
-    LostBytes { what: "the file".into(), ranges: joined(ranges) }.into()
+    LostBytes::of_file(ranges).into()
 }
 
 /// The same for whoever met a lost block of a file: in place of the block it names these bytes.

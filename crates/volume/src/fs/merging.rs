@@ -134,7 +134,10 @@ impl State {
                 _ if self.cache.contains(block) => {}
                 Ok(Some(content)) => self.cache.insert(block, content, false),
                 Ok(None) => {}
-                Err(_) => drop(self.lost_packs.insert(block)),
+                Err(_) => {
+                    self.cache.insert_lost(block);
+                    self.lost_packs.insert(block);
+                }
             }
         }
         let lost = |pack: &Pack| self.lost_packs.contains(&pack.block);

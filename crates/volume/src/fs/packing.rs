@@ -240,9 +240,14 @@ impl State {
             self.load_blocks(&[pack.block])?;
         }
         match self.cache.get(pack.block) {
-            Some(content) => Ok(Some(content.to_vec())),
-            None if self.lost_packs.contains(&pack.block) => Ok(None),
-            None => Err(Error::Tampered(format!("block {} is missing", pack.block))),
+            Some(Some(content)) => return Ok(Some(content.to_vec())),
+            // A reader met it.
+            Some(None) => drop(self.lost_packs.insert(pack.block)),
+            None => {}
+        }
+        match self.lost_packs.contains(&pack.block) {
+            true => Ok(None),
+            false => Err(Error::Tampered(format!("block {} is missing", pack.block))),
         }
     }
 
@@ -256,6 +261,7 @@ impl State {
         let outcomes = self.pool.lock().access_each(ops)?;
         for (block, outcome) in missing.into_iter().zip(outcomes) {
             let Ok(answer) = outcome else {
+                self.cache.insert_lost(block);
                 self.lost_packs.insert(block);
                 continue;
             };
@@ -348,11 +354,13 @@ impl State {
 
     /// Writes the dirty blocks among these with one access.
     pub(super) fn write_cached(&mut self, blocks: &[u64]) -> Result<()> {
-        let ops = self.cache.to_write(blocks).into_iter();
-        let ops = ops.map(|(block, data)| write_op(block, data)).collect();
+        let written = self.cache.to_write(blocks);
+        written.iter().for_each(|(block, _)| {
+            self.lost_packs.remove(block);
+        });
+        let ops = written.into_iter().map(|(block, data)| write_op(block, data)).collect();
         self.pool.lock().access(ops)?;
         self.cache.written(blocks);
-        self.lost_packs.retain(|block| !blocks.contains(block));
         Ok(())
     }
 }

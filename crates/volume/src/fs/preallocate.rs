@@ -50,7 +50,7 @@ impl State {
         let (first, stop) = self.whole_segments(&inode, offset, end);
         for run in self.meta.mark(ino, first, stop, true)? {
             self.counters.unwritten += run.count;
-            run.blocks().for_each(|block| drop(self.cache.remove(block)));
+            run.blocks().for_each(|block| self.cache.remove(block));
         }
         self.set_aside(ino, &mut inode, offset, end)?;
         inode.modified(self.now());

@@ -162,8 +162,13 @@ impl State {
     /// Copies a block to all requests for a part of it.
     fn deliver(&mut self, group: &[Part], content: BlockOutcome, answers: &mut Answers) {
         let block = group[0].block;
+        let edge = group.iter().any(|part| part.edge);
         let Ok(content) = content else {
-            return group.iter().for_each(|part| answers.lose(part));
+            group.iter().for_each(|part| answers.lose(part));
+            if edge {
+                self.cache.insert_lost(block);
+            }
+            return;
         };
         let Some(content) = content.filter(|content| content.len() == self.block_bytes) else {
             for part in group {
@@ -173,7 +178,7 @@ impl State {
             return;
         };
         group.iter().for_each(|part| answers.copy(part, &content));
-        if group.iter().any(|part| part.edge) {
+        if edge {
             self.cache.insert(block, content, false);
         }
     }
@@ -181,7 +186,8 @@ impl State {
     /// Copies a part if its block is in the cache, else keeps it for the access.
     fn want(&mut self, part: Part, answers: &mut Answers) {
         match self.cache.get(part.block) {
-            Some(content) => answers.copy(&part, content),
+            Some(Some(content)) => answers.copy(&part, content),
+            Some(None) => answers.lose(&part),
             None => answers.parts.push(part),
         }
     }

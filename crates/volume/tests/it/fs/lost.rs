@@ -271,18 +271,19 @@ fn the_store_sees_the_same_reads_whatever_is_lost() {
 
 #[test]
 fn lost_metadata_is_named_and_all_that_does_not_need_it_is_read() {
-    let (disk, fs) = fresh(40_000);
-    for number in 0..3_000 {
+    let disk = MemoryBlocks::new(4096, 40_000, 32 << 10);
+    let fs = FileSystem::format(disk.boxed()).unwrap();
+    for number in 0..8_000 {
         put(&fs, ROOT_INO, &format!("file number {number:04}"), b"content").unwrap();
     }
     fs.commit().unwrap();
     let fs = open_again(fs);
-    let name = "file number 1500";
+    let name = "file number 4500";
     let blocks = disk.blocks_with(name.as_bytes(), false);
     assert!(!blocks.is_empty());
     disk.lose(blocks);
     let (mut lost, mut read) = (0, 0);
-    for number in 0..3_000 {
+    for number in 0..8_000 {
         match fs.lookup(ROOT_INO, format!("file number {number:04}").as_bytes()) {
             Ok(attr) => {
                 assert_eq!(get(&fs, attr.ino), b"content");
@@ -295,7 +296,7 @@ fn lost_metadata_is_named_and_all_that_does_not_need_it_is_read() {
             Err(other) => panic!("{number}: {other}"),
         }
     }
-    assert!(lost > 0 && lost < 300 && lost + read == 3_000, "{lost} lost, {read} read");
+    assert!(lost > 0 && lost < 300 && lost + read == 8_000, "{lost} lost, {read} read");
     let report = fs.check_with(true, &mut |_, _| {}).unwrap();
     assert_eq!(report.lost, [LostBytes::all("the volume's metadata")]);
     assert!(!report.is_clean());
