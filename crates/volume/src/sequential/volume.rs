@@ -9,16 +9,17 @@ use super::quantum::{QuantumEntry, QuantumForm};
 use super::shared::Shared;
 use super::state::{Computers, State, StatePlaces};
 use super::{DISK_OBJECT, times};
-use crate::damage::{DamagedPlace, Inspected};
-use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo, inspected};
+use crate::damage::{DamagedPlace, Inspected, push};
+use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo};
 use crate::header::Header;
 use crate::options::OpenOptions;
 use crate::trust::{Act, ComputerId, Keep, Known, Trust};
 use crate::{Error, Result};
 use oblivio_crypto::{Sealer, VolumeId};
 use oblivio_engine::sequential::{Sequential, SequentialKeys};
-use oblivio_engine::{BlockAnswer, BlockId};
+use oblivio_engine::{BlockId, BlockOutcome};
 use oblivio_store::{Hint, Slots};
+use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
@@ -156,13 +157,13 @@ impl SequentialVolume {
         self.shared.judged(result)
     }
 
-    /// Reads blocks.
-    pub(super) fn read_blocks(&mut self, blocks: &[BlockId]) -> Result<Vec<BlockAnswer>> {
-        let mut answers = Vec::with_capacity(blocks.len());
+    /// Reads blocks. A lost one fails by itself.
+    pub(super) fn read_blocks(&mut self, blocks: &[BlockId]) -> Result<Vec<BlockOutcome>> {
+        let mut outcomes = Vec::with_capacity(blocks.len());
         self.shared.read_blocks(blocks, &mut |_, block| {
-            answers.push(block.ok().flatten().map(<[u8]>::to_vec));
+            outcomes.push(block.map(|block| block.map(<[u8]>::to_vec)));
         })?;
-        Ok(answers)
+        Ok(outcomes)
     }
 
     /// Writes a block, or makes it absent: to the log, to the engine, with whatever is due then.
@@ -175,6 +176,15 @@ impl SequentialVolume {
         let number = self.engine().writes();
         self.log.add(&*self.store, number, entry)?;
         self.take(block, content)?;
+        self.pad_if_long()
+    }
+
+    /// Counts a write of nothing, in the log too: it looks like any other.
+    pub(super) fn write_nothing(&mut self) -> Result<()> {
+        self.begin_writing()?;
+        let number = self.engine().writes();
+        self.log.add(&*self.store, number, QuantumEntry::Padding(1))?;
+        self.pad(1)?;
         self.pad_if_long()
     }
 
@@ -394,15 +404,29 @@ impl SequentialVolume {
 }
 
 impl SequentialVolume {
-    fn read_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
+    /// Reads all blocks, whatever is damaged.
+    fn read_all(
+        &mut self,
+        progress: &mut dyn FnMut(u64, u64),
+        damaged: &mut dyn FnMut(DamagedPlace),
+    ) -> Result<Inspected> {
         let (blocks, together) = (self.header.engine.blocks, self.shared.together());
+        let mut inspected = Inspected { count: blocks, ..Inspected::default() };
+        // A node of a map is met as often as a block below it is read.
+        let mut met = BTreeSet::new();
         for first in (0..blocks).step_by(together) {
             let end = blocks.min(first + together as u64);
             let ids: Vec<BlockId> = (first..end).map(BlockId).collect();
-            self.guarded(|volume| volume.read_blocks(&ids))?;
+            let (lost, places) = self.guarded(|volume| volume.shared.inspect(&ids))?;
+            lost.iter().for_each(|block| push(&mut inspected.lost, block.0));
+            for (extent, why) in places.into_iter().filter(|(extent, _)| met.insert(*extent)) {
+                inspected.damaged += 1;
+                let (object, bytes) = (DISK_OBJECT.into(), extent.offset..extent.end());
+                damaged(DamagedPlace { object, bytes, why: why.into() });
+            }
             progress(end, blocks);
         }
-        Ok(blocks)
+        Ok(inspected)
     }
 }
 
@@ -417,7 +441,7 @@ impl EngineVolume for SequentialVolume {
         progress: &mut dyn FnMut(u64, u64),
         damaged: &mut dyn FnMut(DamagedPlace),
     ) -> Result<Inspected> {
-        inspected(self.read_all(progress), damaged)
+        self.read_all(progress, damaged)
     }
 
     fn info(&self) -> Result<VolumeInfo> {
