@@ -7,7 +7,8 @@ use super::log::{LOG_OBJECT, LogPosition, RingLog};
 use super::options::SequentialOptions;
 use super::quantum::{QuantumEntry, QuantumForm};
 use super::shared::Shared;
-use super::state::{Computers, State, StatePlaces};
+use super::state::{Computers, State};
+use super::state_places::StatePlaces;
 use super::{DISK_OBJECT, times};
 use crate::damage::{DamagedPlace, Inspected, push};
 use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo};
@@ -101,6 +102,8 @@ pub struct SequentialVolume {
     pub(super) trust: Trust,
     pub(super) root: Vec<u8>,
     pub(super) options: OpenOptions,
+    /// Copies of the newest state that were damaged.
+    pub(super) damaged: Vec<DamagedPlace>,
     /// Threads for a flush to open and seal blocks with.
     hands: usize,
 }
@@ -123,8 +126,7 @@ impl SequentialVolume {
         let engine = Sequential::new(layout.engine, keys)?;
         let sealer = |root| Sealer::new(root, Box::new(randomness.clone())).hiding();
         let (log, state) = (sealer(master.intent_root(volume)), sealer(master.state_root(volume)));
-        let state_bytes = engine.layout().state_bytes();
-        let states = StatePlaces::new(volume, state, state_bytes, layout.whole_table);
+        let states = StatePlaces::new(volume, state, layout.states(engine.layout()));
         let mut trust = Trust::take(volume, &mut options)?;
         trust.limit_rows(states.rows());
         Ok(Self {
@@ -141,6 +143,7 @@ impl SequentialVolume {
             trust,
             root: Vec::new(),
             options,
+            damaged: Vec::new(),
             hands: hands(),
         })
     }
@@ -313,6 +316,22 @@ impl SequentialVolume {
 
     /// Writes the next state, durably, with everything that it names.
     pub(super) fn write_state(&mut self, times: Option<[u8; 32]>) -> Result<()> {
+        self.begin_healing()?;
+        self.write_one_state(times)?;
+        if !self.states.is_whole() {
+            self.states.healed();
+            self.damaged.clear();
+        }
+        Ok(())
+    }
+
+    /// Writes a state before the next one, if copies of states were damaged: two in turn are in all
+    /// places.
+    fn begin_healing(&mut self) -> Result<()> {
+        if self.states.is_whole() { Ok(()) } else { self.write_one_state(None) }
+    }
+
+    fn write_one_state(&mut self, times: Option<[u8; 32]>) -> Result<()> {
         let epoch = self.newest.current.0 + 1;
         let computers = self.computers(epoch);
         let state = State {
@@ -322,6 +341,7 @@ impl SequentialVolume {
             times,
             root: self.root.clone(),
             engine: self.engine().state()?,
+            met_damage: self.engine().met_damage(),
             computers,
         };
         self.trust.refuse_overtaken()?;
@@ -354,6 +374,9 @@ impl SequentialVolume {
         }
         self.sync()?;
         self.store.sync(&[DISK_OBJECT])?;
+        if !self.states.is_whole() {
+            self.write_state(None)?;
+        }
         let epoch = self.newest.current.0 + 1;
         let times = self.engine().access_times().map(|times| times.to_bytes());
         let times = match times {
@@ -426,6 +449,10 @@ impl SequentialVolume {
             }
             progress(end, blocks);
         }
+        for place in self.states.inspect(&*self.store, self.newest.current.0)? {
+            inspected.damaged += 1;
+            damaged(place);
+        }
         Ok(inspected)
     }
 }
@@ -442,6 +469,10 @@ impl EngineVolume for SequentialVolume {
         damaged: &mut dyn FnMut(DamagedPlace),
     ) -> Result<Inspected> {
         self.read_all(progress, damaged)
+    }
+
+    fn damaged(&self) -> Vec<DamagedPlace> {
+        self.damaged.clone()
     }
 
     fn info(&self) -> Result<VolumeInfo> {
