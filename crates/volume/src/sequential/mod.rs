@@ -36,11 +36,13 @@ mod log;
 mod open;
 mod options;
 mod quantum;
+mod rest;
 mod shared;
 mod space;
 mod state;
 mod state_places;
 mod times;
+mod verify;
 mod volume;
 
 pub use info::SequentialInfo;

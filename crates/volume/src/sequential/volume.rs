@@ -1,5 +1,6 @@
 //! A sequential volume: the engine's disk and log in a store, and the work between them.
 
+use super::DISK_OBJECT;
 use super::disk::hands;
 use super::header::{SequentialHeader, check, layout};
 use super::info::SequentialInfo;
@@ -7,26 +8,20 @@ use super::log::{LOG_OBJECT, LogPosition, RingLog};
 use super::options::SequentialOptions;
 use super::quantum::{QuantumEntry, QuantumForm};
 use super::shared::Shared;
-use super::state::{Computers, State};
 use super::state_places::StatePlaces;
-use super::{DISK_OBJECT, times};
-use crate::damage::{DamagedPlace, Inspected, push};
+use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo};
 use crate::header::Header;
 use crate::options::OpenOptions;
-use crate::trust::{Act, ComputerId, Keep, Known, Trust};
+use crate::trust::{Act, ComputerId, Known, Trust};
 use crate::{Error, Result};
 use oblivio_crypto::{Sealer, VolumeId};
 use oblivio_engine::sequential::{Sequential, SequentialKeys};
 use oblivio_engine::{BlockId, BlockOutcome};
 use oblivio_store::{Hint, Slots};
-use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-/// States follow each other quickly under load, and a durable note of one syncs a file. In between,
-/// a note that survives the process is enough.
-const NOTE_EVERY: Duration = Duration::from_secs(1);
 /// The default memory for the caller's caches.
 const MEMORY: usize = 128 << 20;
 
@@ -84,7 +79,7 @@ pub(super) struct Session {
     /// Writes replayed.
     pub replayed: u64,
     /// Time of the last durable note of a state.
-    noted: Option<Duration>,
+    pub(super) noted: Option<Duration>,
 }
 
 /// An open volume on the sequential engine.
@@ -304,100 +299,6 @@ impl SequentialVolume {
         self.log.add(&*self.store, number, QuantumEntry::Session(computer))
     }
 
-    /// The computers for the next state.
-    fn computers(&mut self, epoch: u64) -> Option<Computers> {
-        if self.states.rows() == 0 {
-            return None;
-        }
-        let newest = self.newest_act().unwrap_or_default();
-        let table = self.trust.commit(newest, epoch).clone();
-        Some(Computers { writer: newest.computer, end_tag: self.log.end().before, table })
-    }
-
-    /// Writes the next state, durably, with everything that it names.
-    pub(super) fn write_state(&mut self, times: Option<[u8; 32]>) -> Result<()> {
-        self.begin_healing()?;
-        self.write_one_state(times)?;
-        if !self.states.is_whole() {
-            self.states.healed();
-            self.damaged.clear();
-        }
-        Ok(())
-    }
-
-    /// Writes a state before the next one, if copies of states were damaged: two in turn are in all
-    /// places.
-    fn begin_healing(&mut self) -> Result<()> {
-        if self.states.is_whole() { Ok(()) } else { self.write_one_state(None) }
-    }
-
-    fn write_one_state(&mut self, times: Option<[u8; 32]>) -> Result<()> {
-        let epoch = self.newest.current.0 + 1;
-        let computers = self.computers(epoch);
-        let state = State {
-            epoch,
-            log: self.newest.turns[0],
-            end: self.log.end().number,
-            times,
-            root: self.root.clone(),
-            engine: self.engine().state()?,
-            met_damage: self.engine().met_damage(),
-            computers,
-        };
-        self.trust.refuse_overtaken()?;
-        self.newest.current = (state.epoch, self.states.write(&*self.store, &state)?);
-        self.newest.state_end = state.end;
-        self.note_state()
-    }
-
-    /// Notes the newest state. During a replay the noted end of the log stays.
-    fn note_state(&mut self) -> Result<()> {
-        let (epoch, digest) = self.newest.current;
-        if self.session.replaying {
-            return self.trust.replayed(epoch, digest);
-        }
-        let now = self.options.environment.clock.now();
-        let keep = match self.session.noted {
-            Some(at) if now - at < NOTE_EVERY => Keep::Soon,
-            _ => Keep::Durable,
-        };
-        if keep == Keep::Durable {
-            self.session.noted = Some(now);
-        }
-        self.trust.committed(epoch, digest, self.log.mark(), keep)
-    }
-
-    /// Leaves as little as possible to the next opening. A session that only read writes nothing.
-    pub(super) fn rest(&mut self) -> Result<()> {
-        if self.session.clean && !self.session.writing && !self.log.waits() {
-            return self.leave();
-        }
-        self.sync()?;
-        self.store.sync(&[DISK_OBJECT])?;
-        if !self.states.is_whole() {
-            self.write_state(None)?;
-        }
-        let epoch = self.newest.current.0 + 1;
-        let times = self.engine().access_times().map(|times| times.to_bytes());
-        let times = match times {
-            Some(bytes) => {
-                let of = (self.volume, epoch);
-                Some(times::write(&*self.store, &mut self.times_sealer, of, &bytes)?)
-            }
-            None => None,
-        };
-        self.session.noted = None;
-        self.write_state(times)?;
-        // Later writes are another session's.
-        (self.session.writing, self.session.clean) = (false, true);
-        self.trust.end()
-    }
-
-    /// Ends a session that wrote nothing: there is nothing to leave to the next opening.
-    pub(crate) fn leave(&mut self) -> Result<()> {
-        self.trust.end()
-    }
-
     /// Writes so far, padding included, and flushes: public counters.
     pub(crate) fn counted(&self) -> (u64, u64) {
         let engine = self.engine();
@@ -423,37 +324,6 @@ impl SequentialVolume {
             flushes: engine.flushes().0,
             writes: engine.writes(),
         }
-    }
-}
-
-impl SequentialVolume {
-    /// Reads all blocks, whatever is damaged.
-    fn read_all(
-        &mut self,
-        progress: &mut dyn FnMut(u64, u64),
-        damaged: &mut dyn FnMut(DamagedPlace),
-    ) -> Result<Inspected> {
-        let (blocks, together) = (self.header.engine.blocks, self.shared.together());
-        let mut inspected = Inspected { count: blocks, ..Inspected::default() };
-        // A node of a map is met as often as a block below it is read.
-        let mut met = BTreeSet::new();
-        for first in (0..blocks).step_by(together) {
-            let end = blocks.min(first + together as u64);
-            let ids: Vec<BlockId> = (first..end).map(BlockId).collect();
-            let (lost, places) = self.guarded(|volume| volume.shared.inspect(&ids))?;
-            lost.iter().for_each(|block| push(&mut inspected.lost, block.0));
-            for (extent, why) in places.into_iter().filter(|(extent, _)| met.insert(*extent)) {
-                inspected.damaged += 1;
-                let (object, bytes) = (DISK_OBJECT.into(), extent.offset..extent.end());
-                damaged(DamagedPlace { object, bytes, why: why.into() });
-            }
-            progress(end, blocks);
-        }
-        for place in self.states.inspect(&*self.store, self.newest.current.0)? {
-            inspected.damaged += 1;
-            damaged(place);
-        }
-        Ok(inspected)
     }
 }
 
