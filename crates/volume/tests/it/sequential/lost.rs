@@ -6,8 +6,8 @@ use super::traces::writes;
 use super::{MemoryKeeper, any_options, create, open};
 use oblivio_engine::{Action, BlockId, BlockOp, Lost};
 use oblivio_store::{
-    Held, Layer, MemoryStore, RecordStore, Result as StoreResult, Slots, StoreAnswer, StoreCall,
-    StoreError, WriteAt,
+    Held, Layer, Log, MemoryStore, Objects, RecordStore, Result as StoreResult, Slots, StoreAnswer,
+    StoreCall, StoreError, WriteAt,
 };
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::{scaled, seed};
