@@ -4,6 +4,7 @@
 //! place gives nothing, and what it carried is lost.
 
 use crate::{Error, Result};
+use oblivio_store::StoreError;
 use std::fmt;
 use std::ops::Range;
 
@@ -126,6 +127,15 @@ pub(crate) fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
         joins
     });
     ranges
+}
+
+/// Whether a read that failed so may have met a damaged place, and is no outage.
+pub(crate) fn may_be_damage(error: &StoreError) -> bool {
+    match error {
+        StoreError::Short { .. } => true,
+        StoreError::Io { .. } => !error.is_offline() && !error.is_refused(),
+        _ => false,
+    }
 }
 
 /// Adds a number to ascending ranges.
