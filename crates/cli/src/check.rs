@@ -1,5 +1,6 @@
 //! `check`: is everything as it was written? It goes on at damage, and says what it means.
 
+mod rate;
 pub mod tell;
 
 use crate::args::CheckArgs;
@@ -12,7 +13,8 @@ use crate::recorder::Recorder;
 use anyhow::Result;
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::CheckReport;
-use oblivio_volume::{BlockSpace, LostBytes, Volume};
+use oblivio_volume::{BlockSpace, LostBytes, Volume, VolumeInfo};
+use rate::Rate;
 use std::ops::Range;
 
 /// The most damaged places that are named one by one.
@@ -134,8 +136,7 @@ fn look_through(
     recorder: Option<&Recorder>,
 ) -> Result<(Read, Contents)> {
     let (mut volume, publisher) = open::volume(&args.volume, &args.open, recorder)?;
-    let info = volume.info()?;
-    let (read, lost) = inspect(&mut volume, info.verified, quiet)?;
+    let (read, lost) = inspect(&mut volume, args.limit_rate, quiet)?;
     if let Some(size) = disk::size_in(volume.root())? {
         let lost = of_disk(&volume, &lost)?;
         Disk::open(Box::new(volume))?.into_blocks()?;
@@ -163,13 +164,19 @@ fn look_through(
 /// Reads all that is stored; gives also the blocks that are lost.
 pub fn inspect(
     volume: &mut Volume,
-    unit: &'static str,
+    limit: Option<u64>,
     quiet: bool,
 ) -> Result<(Read, Vec<Range<u64>>)> {
+    let VolumeInfo { verified: unit, bytes_stored, .. } = volume.info()?;
+    let rate = Rate::new(limit, bytes_stored);
     let mut progress = Progress::steps(quiet, &format!("{unit}s"));
     let told = volume.damaged();
     let mut places = Vec::new();
-    let found = volume.inspect(&mut |done, total| progress.at(done, total), &mut |place| {
+    let mut at = |done, total| {
+        progress.at(done, total);
+        rate.wait(done, total);
+    };
+    let found = volume.inspect(&mut at, &mut |place| {
         if places.len() < MOST_PLACES {
             places.push(place.to_string());
         }

@@ -29,6 +29,7 @@ pub struct InfoArgs {
 Examples:
   oblivio check ~/vault
   oblivio check --json ~/vault
+  oblivio check --limit-rate 20M ~/vault       every month, as a scrub
   oblivio check share://nas:7420/team
 
 Every stored bucket is read and authenticated, then every file. Ends with 0 when all is clean and
@@ -36,6 +37,9 @@ with 5 when something is not.")]
 pub struct CheckArgs {
     /// The volume's folder
     pub volume: PathBuf,
+    /// Read at most so much of the stored parts a second, as in 20M: a disk in use stays quick
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub limit_rate: Option<u64>,
     /// As JSON
     #[arg(long)]
     pub json: bool,

@@ -28,8 +28,7 @@ pub fn run(args: &RepairArgs) -> Result<()> {
 
 fn repair(args: &RepairArgs, recorder: Option<&Recorder>) -> Result<()> {
     let (mut volume, publisher) = open::volume(&args.volume, &args.open, recorder)?;
-    let unit = volume.info()?.verified;
-    let (parts, lost) = check::inspect(&mut volume, unit, args.open.quiet)?;
+    let (parts, lost) = check::inspect(&mut volume, None, args.open.quiet)?;
     if disk::size_in(volume.root())?.is_some() {
         let lost = check::of_disk(&volume, &lost)?;
         return repair_disk(args, volume, &parts, lost);
