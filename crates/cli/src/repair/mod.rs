@@ -155,7 +155,9 @@ fn not_done(args: &RepairArgs, parts: &Read, lost: &[LostBytes]) -> Result<()> {
             &json!({ "repaired": false, "damaged": parts.damaged, "lost": tell::files(lost) }),
         )?;
     }
-    let what = format!("{}; nothing was changed", human::count(parts.damaged, "damaged place"));
+    let files = human::count(lost.len() as u64, "file");
+    let places = human::count(parts.damaged, "damaged place");
+    let what = format!("{places}, {files} with lost bytes; nothing was changed");
     Err(fault(Code::Tampered, what, "`oblivio repair` without --dry-run makes the volume whole."))
 }
 
