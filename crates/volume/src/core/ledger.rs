@@ -141,6 +141,17 @@ impl<L: Ledger> Core<L> {
         self.latch.judged(result)
     }
 
+    /// As [`LostBlocks::note`].
+    pub(crate) fn note_lost(&mut self, ids: &[u64], outcomes: &[BlockOutcome]) {
+        let (deferred, block_bytes) = (&self.waiting.deferred, self.ledger.engine().block_bytes());
+        self.lost.note(ids, outcomes, |id| deferred.replaces(id, block_bytes));
+    }
+
+    /// As [`LostBlocks::written_in_part`].
+    pub(crate) fn written_in_part(&mut self, ops: &[BlockOp]) -> Option<u64> {
+        self.lost.written_in_part(ops, self.ledger.engine().block_bytes())
+    }
+
     /// What the limit refuses.
     pub(crate) fn used_up(&self) -> Error {
         Error::Full(format!(
