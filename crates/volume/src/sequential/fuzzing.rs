@@ -6,7 +6,7 @@
 use super::header::layout as layout_of;
 use super::log::{LOG_OBJECT, LogPosition, LogReader, RingLog};
 use super::quantum::{Filling, Quantum, QuantumEntry, QuantumForm};
-use super::state_places::StatePlaces;
+use super::state_places::{StateForm, StatePlaces};
 use super::times;
 use crate::fuzzing::Key;
 use crate::header::HeaderCopies;
@@ -172,7 +172,7 @@ pub fn edit(
     let parameters = layout_of(&header.parameters());
     let layout =
         Layout::new(&parameters.engine).map_err(|error| Error::Tampered(error.to_string()))?;
-    let (states, form) = (sealer(master.state_root(volume)), parameters.states(&layout));
+    let (states, form) = (sealer(master.state_root(volume)), StateForm::of(&parameters, &layout));
     let mut places = StatePlaces::new(volume, states, form);
     let mut state = places.read(store)?.state;
     if part == EditedPart::Times {

@@ -1,6 +1,5 @@
 //! The sequential engine's parameters in the header.
 
-use super::state_places::StateForm;
 use crate::header::{PARAMETER_BYTES, Parameters};
 use crate::{Error, Result};
 use oblivio_engine::sequential::{Layout, MOST_BYTES, SequentialConfig};
@@ -29,12 +28,6 @@ pub struct SequentialHeader {
 }
 
 impl SequentialHeader {
-    /// The form of the states.
-    pub fn states(&self, layout: &Layout) -> StateForm {
-        let (whole_table, twofold) = (self.whole_table, self.two_states);
-        StateForm { engine_bytes: layout.state_bytes(), whole_table, twofold }
-    }
-
     /// Refuses impossible parameters.
     ///
     /// # Errors

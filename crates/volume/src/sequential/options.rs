@@ -4,7 +4,8 @@ use super::DISK_OBJECT;
 use super::header::{SequentialHeader, layout, parameters_of};
 use super::log::{LOG_OBJECT, RingLog};
 use super::quantum::QuantumForm;
-use super::state_places::{STATE_OBJECT, STATE_OBJECTS};
+use super::state::STATE_OBJECT;
+use super::state_places::{STATE_OBJECTS, StateForm};
 use super::times::{self, TIMES_OBJECT};
 use crate::creation::{Cost, NewOptions};
 use crate::header::Parameters;
@@ -124,7 +125,7 @@ pub(crate) fn objects_of(parameters: &Parameters) -> Result<Vec<(&'static str, u
 pub(super) fn objects(header: &SequentialHeader) -> Result<Vec<(&'static str, u64)>> {
     let invalid = |error: oblivio_engine::EngineError| Error::Invalid(error.to_string());
     let layout = Layout::new(&header.engine).map_err(invalid)?;
-    let states = header.states(&layout);
+    let states = StateForm::of(header, &layout);
     let mut objects = vec![
         (DISK_OBJECT, layout.bytes()),
         (LOG_OBJECT, RingLog::object_bytes(QuantumForm::of(header), header.log_quanta)),

@@ -3,7 +3,6 @@
 //! has no room for more stays with it.
 
 use super::log::LogPosition;
-use super::state_places::STATE_OBJECT;
 use crate::block::StoredRoot;
 use crate::trust::{ComputerId, Table};
 use crate::{Error, Result};
@@ -11,6 +10,8 @@ use oblivio_crypto::{SEAL_HEADER, TAG_BYTES, Tag};
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+/// The object that holds both places.
+pub const STATE_OBJECT: &str = "state";
 const VERSION: u64 = 2;
 const WITHOUT_TABLE: u64 = 1;
 /// Added once blocks were lost: versions before that do not know how to go on from there.

@@ -5,16 +5,16 @@
 //! A place is sealed and padded to pages. Its size follows from the header.
 
 use super::PAGE;
-use super::state::{FIXED, State, WRITER};
+use super::header::SequentialHeader;
+use super::state::{FIXED, STATE_OBJECT, State, WRITER};
 use crate::damage::DamagedPlace;
 use crate::trust::{MOST_ROWS, Table};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, VolumeId, digest};
+use oblivio_engine::sequential::Layout;
 use oblivio_store::{ReadAt, Slots, StoreError, WriteAt};
 
-/// The object that holds both places.
-pub const STATE_OBJECT: &str = "state";
-/// The objects that do, in volumes with two of them.
+/// The objects that hold the places, in volumes with two of them.
 pub const STATE_OBJECTS: [&str; 2] = [STATE_OBJECT, "state-2"];
 const PLACE_VERSION: u64 = 1;
 
@@ -30,6 +30,12 @@ pub struct StateForm {
 }
 
 impl StateForm {
+    /// That of a volume with this disk.
+    pub fn of(header: &SequentialHeader, layout: &Layout) -> Self {
+        let (whole_table, twofold) = (header.whole_table, header.two_states);
+        Self { engine_bytes: layout.state_bytes(), whole_table, twofold }
+    }
+
     /// The objects that hold the places.
     pub fn objects(&self) -> &'static [&'static str] {
         &STATE_OBJECTS[..if self.twofold { 2 } else { 1 }]

@@ -8,7 +8,7 @@ use super::log::{LOG_OBJECT, LogPosition, RingLog};
 use super::options::SequentialOptions;
 use super::quantum::{QuantumEntry, QuantumForm};
 use super::shared::Shared;
-use super::state_places::StatePlaces;
+use super::state_places::{StateForm, StatePlaces};
 use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo};
 use crate::header::Header;
@@ -121,7 +121,7 @@ impl SequentialVolume {
         let engine = Sequential::new(layout.engine, keys)?;
         let sealer = |root| Sealer::new(root, Box::new(randomness.clone())).hiding();
         let (log, state) = (sealer(master.intent_root(volume)), sealer(master.state_root(volume)));
-        let states = StatePlaces::new(volume, state, layout.states(engine.layout()));
+        let states = StatePlaces::new(volume, state, StateForm::of(&layout, engine.layout()));
         let mut trust = Trust::take(volume, &mut options)?;
         trust.limit_rows(states.rows());
         Ok(Self {

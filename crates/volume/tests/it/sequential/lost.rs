@@ -98,7 +98,7 @@ fn harm(store: &MemoryStore, dice: &mut Dice) {
 
 #[test]
 fn what_is_whole_is_read_and_no_old_version_shows() {
-    let (first, rounds) = (seed(1), scaled(60));
+    let (first, rounds) = (seed(1), scaled(25));
     let (mut hit, mut left) = (0, 0);
     for round in first..first + rounds {
         let mut dice = Dice::new(round);
