@@ -101,6 +101,8 @@ pub struct Backend {
     /// Whether damage was met, ever: a block may be an old one until its label says otherwise, and
     /// one that is missing is lost.
     pub(super) met_damage: bool,
+    /// Whether it was met since the last [`Self::take_notice`].
+    noticed: bool,
     /// Buckets that are not what was written, and why; with repeats.
     damage: Vec<(BucketId, &'static str)>,
     volume: VolumeId,
@@ -182,6 +184,7 @@ impl Backend {
             meters: Meters::default(),
             changes: DeltaChanges::default(),
             met_damage: false,
+            noticed: false,
             damage: Vec::new(),
             volume,
             sealer,
@@ -314,6 +317,11 @@ impl Backend {
     /// The damaged buckets that were met since the last call, and what is wrong with them.
     pub fn take_damage(&mut self) -> Vec<(BucketId, &'static str)> {
         std::mem::take(&mut self.damage)
+    }
+
+    /// Whether damage was met since the last call.
+    pub fn take_notice(&mut self) -> bool {
+        std::mem::take(&mut self.noticed)
     }
 
     /// Changes the number of cached buckets; must follow a flush. The slots of removed blocks are

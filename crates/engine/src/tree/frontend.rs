@@ -173,6 +173,11 @@ impl TreeOram {
         self.tree.take_damage()
     }
 
+    /// Whether damage was met since the last call, by whatever read.
+    pub fn take_notice(&mut self) -> bool {
+        self.tree.take_notice()
+    }
+
     /// Checks stored buckets. Everything in memory must be flushed first.
     pub fn verifier(&mut self) -> Verifier<'_> {
         Verifier::new(self)

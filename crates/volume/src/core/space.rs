@@ -57,6 +57,10 @@ where
         self.guarded(|volume| volume.serve(ops))
     }
 
+    fn met_damage(&mut self) -> bool {
+        self.ledger.engine_mut().take_notice()
+    }
+
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
         refuse_misfits(&ops, self.ledger.engine().capacity(), self.block_bytes())?;
         self.guarded(|volume| volume.accept(ops))

@@ -27,6 +27,7 @@ impl State {
         if !untouched {
             self.close_database()?;
         }
+        self.pool.lock().end_twins()?;
         let blocks = self.pool.lock().take_blocks();
         let mut blocks =
             blocks.ok_or_else(|| Error::Closed("the file system was closed".into()))?;

@@ -141,7 +141,7 @@ impl Backend {
         if self.is_strict() {
             return Err(EngineError::Tampered { bucket, reason });
         }
-        self.met_damage = true;
+        (self.met_damage, self.noticed) = (true, true);
         if proof != BucketProof::Own {
             self.damage.push((bucket, reason));
         }

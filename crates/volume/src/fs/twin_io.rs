@@ -1,0 +1,268 @@
+//! Writes twins of the metadata file's chunks, and reads them where chunks are lost.
+
+use super::chunk_map::Blocks;
+use super::ops::{read_op, write_op};
+use super::pool::Pool;
+use crate::Result;
+use oblivio_engine::{BlockAnswer, BlockOutcome};
+
+/// Chunks whose copies are written together.
+pub(super) const BATCH: usize = 64;
+/// The most chunks whose copies one end of a session writes anew. More wait for a mount's idle time.
+const MOST_AT_END: usize = 2048;
+/// The most chunks that one end of a session gives twins.
+const MOST_PAIRED: u64 = 256;
+
+impl Pool {
+    /// After a batch of accesses: if damage was met, then or before, as many reads follow. A lost
+    /// chunk of metadata gets its outcome from its twin.
+    pub(super) fn follow(&mut self, ids: &[u64], outcomes: &mut [BlockOutcome]) -> Result<()> {
+        self.note_damage()?;
+        let file = &self.metadata;
+        let all = file.twins.is_suspect() && file.map.has_twins();
+        if !all && outcomes.iter().all(|outcome| outcome.is_ok()) {
+            return Ok(());
+        }
+        // In a space that shows its reads, whatever is lost was met as damage.
+        let mut reads = Vec::with_capacity(ids.len());
+        for (at, (&id, outcome)) in ids.iter().zip(outcomes.iter()).enumerate() {
+            let twin = if outcome.is_err() { file.readable_twin(id) } else { None };
+            if all || twin.is_some() {
+                reads.push((at, twin, read_op(twin.unwrap_or(id))));
+            }
+        }
+        if reads.is_empty() {
+            return Ok(());
+        }
+        let ops = reads.iter().map(|(_, _, op)| op.clone()).collect();
+        for ((at, twin, _), found) in reads.into_iter().zip(self.access_once(ops)?) {
+            if twin.is_some() {
+                outcomes[at] = found;
+            }
+        }
+        self.note_damage()
+    }
+
+    /// Asks the block space for damage, and has the root say so: as early as any loss that came
+    /// with it can be durable.
+    pub(super) fn note_damage(&mut self) -> Result<()> {
+        if self.blocks()?.met_damage() {
+            self.metadata.twins.suspect();
+            self.mark_root()?;
+        }
+        Ok(())
+    }
+
+    /// Has the root say what is known of the twins.
+    fn mark_root(&mut self) -> Result<()> {
+        let marked = self.metadata.marked(self.blocks.as_deref().map_or(&[], |it| it.root()));
+        if let Some(root) = marked {
+            self.blocks()?.set_root(&root);
+        }
+        Ok(())
+    }
+
+    /// Before these chunks are stored: their twins become stale, and the root says so. Of a chunk
+    /// with a readable twin all must be known then. If only parts of it were stored, and the rest
+    /// is lost already, that would be lost with the twin.
+    pub(super) fn outdate_twins(&mut self, chunks: &[u64]) -> Result<()> {
+        let file = &self.metadata;
+        let fresh = |&chunk: &u64| {
+            let twin = file.map.blocks_of(chunk).and_then(|at| at.twin);
+            (twin.is_some() && !file.twins.is_stale(chunk)).then_some(chunk)
+        };
+        let fresh: Vec<u64> = chunks.iter().filter_map(fresh).collect();
+        if !self.blocks()?.pads() {
+            let parts: Vec<_> = fresh.iter().map(|&chunk| (chunk, 0, self.block_bytes)).collect();
+            self.metadata_fetch(&parts)?;
+        }
+        fresh.iter().for_each(|&chunk| self.metadata.twins.outdate(chunk));
+        self.mark_root()
+    }
+
+    /// Writes stale twins of stored chunks, `most` of them. Says whether that is all.
+    pub(super) fn renew_twins(&mut self, most: usize) -> Result<bool> {
+        if self.blocks()?.pads() {
+            return Ok(true);
+        }
+        let file = &self.metadata;
+        let stored = |chunk: &u64| !file.cache.get(chunk).is_some_and(|entry| entry.dirty);
+        let chunks: Vec<u64> = file.twins.stale().filter(stored).take(most).collect();
+        for batch in chunks.chunks(BATCH) {
+            self.renew_batch(batch)?;
+        }
+        self.mark_root()?;
+        Ok(chunks.len() < most)
+    }
+
+    fn renew_batch(&mut self, chunks: &[u64]) -> Result<()> {
+        let file = &self.metadata;
+        let known = |chunk| file.cache.get(&chunk).filter(|entry| file.is_whole(entry));
+        let unknown: Vec<u64> = chunks.iter().copied().filter(|&it| known(it).is_none()).collect();
+        let read = self.existing(&unknown)?;
+        let ops = read.iter().map(|(_, at)| read_op(at.own)).collect();
+        let mut found = read.iter().map(|(chunk, _)| *chunk).zip(self.access_each(ops)?).peekable();
+        let mut ops = Vec::new();
+        let mut renewed = Vec::new();
+        for &chunk in chunks {
+            let outcome = found.next_if(|(next, _)| *next == chunk).map(|(_, outcome)| outcome);
+            let file = &self.metadata;
+            let content = match (file.cache.get(&chunk).filter(|it| file.is_whole(it)), outcome) {
+                (Some(entry), _) => Some(entry.data.clone()),
+                (None, Some(Ok(content))) => content,
+                (None, None) => None,
+                (None, Some(Err(_))) => continue,
+            };
+            let twin = file.map.blocks_of(chunk).and_then(|at| at.twin);
+            ops.extend(twin.zip(content).map(|(twin, content)| write_op(twin, content)));
+            renewed.push(chunk);
+        }
+        self.access(ops)?;
+        renewed.into_iter().for_each(|chunk| self.metadata.twins.renew(chunk));
+        Ok(())
+    }
+
+    /// Those of these chunks that may hold something, with their blocks.
+    fn existing(&mut self, chunks: &[u64]) -> Result<Vec<(u64, Blocks)>> {
+        let mut found = Vec::with_capacity(chunks.len());
+        for &chunk in chunks {
+            let file = &self.metadata;
+            if let Some(at) = file.map.blocks_of(chunk).filter(|_| !file.map.is_blank(chunk))
+                && self.blocks()?.exists(at.own)
+            {
+                found.push((chunk, at));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Reads both copies of up to `most` chunks, from where the last call ended, and writes both
+    /// anew: as many operations whatever is lost of them. Says whether that was the last.
+    pub(super) fn heal_some(&mut self, most: usize) -> Result<bool> {
+        let from = self.metadata.twins.healed();
+        let chunks = self.metadata.map.chunks().skip_while(|&(chunk, _)| chunk < from);
+        let batch: Vec<u64> = chunks.map(|(chunk, _)| chunk).take(most).collect();
+        let Some(last) = batch.last() else {
+            self.metadata.twins.trust();
+            self.mark_root()?;
+            return Ok(true);
+        };
+        self.metadata.twins.heal_to(last + 1);
+        let paired = self.existing(&batch)?;
+        let paired = paired.iter().filter_map(|&(chunk, at)| Some((chunk, at.own, at.twin?)));
+        let paired: Vec<_> = paired.collect();
+        if paired.is_empty() {
+            return Ok(false);
+        }
+        let own = self.access_once(paired.iter().map(|it| read_op(it.1)).collect())?;
+        let twins = self.access_once(paired.iter().map(|it| read_op(it.2)).collect())?;
+        let mut ops = Vec::new();
+        for ((&(chunk, own_block, twin_block), own), twin) in paired.iter().zip(own).zip(twins) {
+            let readable = !self.metadata.twins.is_stale(chunk);
+            if let Some(content) = either(own, twin, readable) {
+                ops.push(write_op(own_block, content.clone()));
+                ops.push(write_op(twin_block, content));
+                self.metadata.twins.renew(chunk);
+            }
+        }
+        self.access(ops)?;
+        self.note_damage()?;
+        self.mark_root()?;
+        Ok(false)
+    }
+
+    /// Writes both copies of all metadata anew, from whichever is there; again if that met damage.
+    pub(super) fn heal_all(&mut self) -> Result<()> {
+        self.metadata.twins.heal_to(0);
+        let chunks = self.metadata.map.mapped() as usize;
+        for _ in 0..2 * (chunks.div_ceil(BATCH) + 1) {
+            if self.heal_some(BATCH)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the end of a session does for the twins, after its last change.
+    pub(super) fn end_twins(&mut self) -> Result<()> {
+        if self.blocks()?.pads() {
+            return Ok(());
+        }
+        self.note_damage()?;
+        let few = self.metadata.map.mapped() as usize <= MOST_AT_END;
+        if few && self.metadata.twins.is_suspect() {
+            self.heal_all()?;
+        }
+        if self.metadata.changed {
+            self.pair_chunks()?;
+            self.renew_twins(MOST_AT_END)?;
+        }
+        Ok(())
+    }
+
+    /// Gives twins to chunks that have none, a few at each end of a session, if there is room. A
+    /// chunk moves for that: until the root names its new blocks, nobody looks at them.
+    fn pair_chunks(&mut self) -> Result<()> {
+        let (mut left, mut freed) = (MOST_PAIRED, Vec::new());
+        while let Some(chunks) = self.metadata.map.without_twins(left.min(BATCH as u64)) {
+            let wanted = chunks.end - chunks.start;
+            let fits = self.has_spare(2 * wanted)? && !self.metadata.map.is_scattered();
+            if left == 0 || !fits || !self.pair(chunks.start, wanted, &mut freed)? {
+                break;
+            }
+            left -= wanted;
+        }
+        if freed.is_empty() {
+            return Ok(());
+        }
+        self.metadata.pairs = true;
+        let root = self.metadata.root(self.metadata.root_len);
+        self.blocks()?.set_root(&root);
+        self.blocks()?.commit()?;
+        freed.iter().for_each(|&id| self.allocator.release_at_once(id));
+        self.blocks()?.discard(&freed)
+    }
+
+    /// Moves up to `wanted` chunks to blocks with twins. Says whether it did: not if one is lost.
+    fn pair(&mut self, first: u64, wanted: u64, freed: &mut Vec<u64>) -> Result<bool> {
+        let Some(run) = self.take_run(wanted, true) else { return Ok(false) };
+        self.reserve_for(Some(run.end() - 1))?;
+        let chunks: Vec<u64> = (first..first + run.chunks).collect();
+        let there = self.existing(&chunks)?;
+        let outcomes = self.access_each(there.iter().map(|(_, at)| read_op(at.own)).collect())?;
+        let contents: std::result::Result<Vec<BlockAnswer>, _> = outcomes.into_iter().collect();
+        let Ok(contents) = contents else {
+            (run.start..run.end()).for_each(|id| self.allocator.release(id));
+            return Ok(false);
+        };
+        let mut ops = Vec::new();
+        for ((chunk, _), content) in there.iter().zip(contents) {
+            let own = run.start + 2 * (chunk - first);
+            if let Some(content) = content {
+                ops.push(write_op(own, content.clone()));
+                ops.push(write_op(own + 1, content));
+            }
+        }
+        self.access(ops)?;
+        freed.extend(self.metadata.map.replace(first, run));
+        Ok(true)
+    }
+
+    /// Whether `blocks` can go to chunks with twins, beside everything that is promised.
+    pub(super) fn has_spare(&mut self, blocks: u64) -> Result<bool> {
+        let wanted = self.kept.saturating_add(blocks);
+        if !self.metadata.pairs || self.blocks()?.pads() || self.allocator.free() < wanted {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+}
+
+/// The content of a chunk, from its own block or its twin.
+fn either(own: BlockOutcome, twin: BlockOutcome, readable: bool) -> BlockAnswer {
+    match (own, twin) {
+        (Ok(content), _) => content,
+        (Err(_), Ok(content)) if readable => content,
+        _ => None,
+    }
+}
