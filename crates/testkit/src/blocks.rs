@@ -1,8 +1,8 @@
 //! A block space in memory for tests: atomic commits, crashes, spontaneous commits.
 
-use oblivio_engine::{Action, BlockAnswer, BlockOp, BlockOutcome};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, BlockOutcome, Lost};
 use oblivio_volume::{BlockSpace, Error, ROOT_BYTES, Result};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -30,6 +30,20 @@ struct Disk {
     accesses: u64,
     operations: u64,
     changes: u64,
+    damage: Damage,
+}
+
+/// What is lost, and what an onlooker sees of it.
+#[derive(Default)]
+struct Damage {
+    lost: BTreeSet<u64>,
+    committed: BTreeSet<u64>,
+    /// Whether any was met since the last question.
+    met: bool,
+    /// At which access a damaged place is met, and the block that it carries.
+    due: Option<(u64, Option<u64>)>,
+    /// For each access its operations that wrote, and those that read.
+    trace: Option<Vec<(usize, usize)>>,
 }
 
 /// A volume in memory. Clones are the same volume, so a test keeps its hold on what it gave to a
@@ -70,7 +84,40 @@ impl MemoryBlocks {
         }
         disk.root = disk.committed_root.clone();
         disk.unwanted = disk.committed_unwanted.clone();
+        disk.damage.lost = disk.damage.committed.clone();
         disk.reserved = 0;
+    }
+
+    /// From now on this block is lost, until it is replaced or removed.
+    pub fn lose(&self, block: u64) {
+        let mut disk = self.disk();
+        disk.damage.lost.insert(block);
+        disk.damage.committed.insert(block);
+    }
+
+    /// What is lost is there again.
+    pub fn mend(&self) {
+        let mut disk = self.disk();
+        disk.damage.lost.clear();
+        disk.damage.committed.clear();
+    }
+
+    /// The lost blocks.
+    pub fn lost(&self) -> Vec<u64> {
+        self.disk().damage.lost.iter().copied().collect()
+    }
+
+    /// The access after `accesses` more meets a damaged place, whatever it wants. If that carries a
+    /// block, it is lost.
+    pub fn damage_in(&self, accesses: u64, block: Option<u64>) {
+        let mut disk = self.disk();
+        disk.damage.due = Some((disk.accesses + accesses, block));
+    }
+
+    /// From now on notes for each access how many operations wrote, and how many read; gives those
+    /// noted so far.
+    pub fn trace(&self) -> Vec<(usize, usize)> {
+        self.disk().damage.trace.replace(Vec::new()).unwrap_or_default()
     }
 
     /// From now on commits before one in `one_in` operations at random; 0 for never.
@@ -136,6 +183,7 @@ impl Disk {
         self.undo.clear();
         self.committed_root = self.root.clone();
         self.committed_unwanted = self.unwanted.clone();
+        self.damage.committed = self.damage.lost.clone();
     }
 
     fn maybe_commit(&mut self) {
@@ -149,6 +197,28 @@ impl Disk {
         if self.random.is_multiple_of(self.auto_commit) {
             self.commit();
         }
+    }
+
+    /// Meets the damage that is due at this access.
+    fn meet(&mut self) {
+        if let Some((_, block)) = self.damage.due.take_if(|(at, _)| *at <= self.accesses) {
+            self.damage.met = true;
+            self.damage.lost.extend(block);
+        }
+    }
+
+    /// An operation on what may be lost: it stays so under writes of parts of it.
+    fn serve_each(&mut self, op: BlockOp) -> Result<BlockOutcome> {
+        let BlockId(id) = op.id;
+        match op.action {
+            Action::Write(_) | Action::Remove => drop(self.damage.lost.remove(&id)),
+            _ if self.damage.lost.contains(&id) => {
+                self.damage.met = true;
+                return Ok(Err(Lost));
+            }
+            _ => {}
+        }
+        self.serve(op).map(Ok)
     }
 
     fn change(&mut self, id: u64, content: Option<Vec<u8>>) {
@@ -242,7 +312,11 @@ impl BlockSpace for Mounted {
     }
 
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
-        self.access(ops).map(drop)
+        self.access_each(ops).map(drop)
+    }
+
+    fn met_damage(&mut self) -> bool {
+        std::mem::take(&mut self.volume.disk().damage.met)
     }
 
     fn erase(&mut self, ids: &[u64]) -> Result<()> {
@@ -271,10 +345,13 @@ impl BlockSpace for Mounted {
         }
         disk.accesses += 1;
         disk.operations += ops.len() as u64;
+        let reads = ops.iter().filter(|op| op.action == Action::Read).count();
+        disk.damage.trace.iter_mut().for_each(|trace| trace.push((ops.len() - reads, reads)));
+        disk.meet();
         ops.into_iter()
             .map(|op| {
                 disk.maybe_commit();
-                disk.serve(op).map(Ok)
+                disk.serve_each(op)
             })
             .collect()
     }
@@ -304,6 +381,7 @@ impl BlockSpace for Mounted {
         let mut disk = self.volume.disk();
         for &id in ids {
             disk.change(id, None);
+            disk.damage.lost.remove(&id);
             disk.unwanted.insert(id);
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! The public face: every call takes the one lock and goes down to [`State`].
 
+mod healing;
 mod xattr;
 
 use super::read::same_error;

@@ -38,6 +38,7 @@ mod state;
 mod tables;
 mod tails;
 mod twin_io;
+mod twin_times;
 mod twins;
 mod types;
 mod xattr;

@@ -8,10 +8,6 @@ use oblivio_engine::{BlockAnswer, BlockOutcome};
 
 /// Chunks whose copies are written together.
 pub(super) const BATCH: usize = 64;
-/// The most chunks whose copies one end of a session writes anew. More wait for a mount's idle time.
-const MOST_AT_END: usize = 2048;
-/// The most chunks that one end of a session gives twins.
-const MOST_PAIRED: u64 = 256;
 
 impl Pool {
     /// After a batch of accesses: if damage was met, then or before, as many reads follow. A lost
@@ -183,39 +179,23 @@ impl Pool {
         Ok(())
     }
 
-    /// What the end of a session does for the twins, after its last change.
-    pub(super) fn end_twins(&mut self) -> Result<()> {
-        if self.blocks()?.pads() {
-            return Ok(());
-        }
-        self.note_damage()?;
-        let few = self.metadata.map.mapped() as usize <= MOST_AT_END;
-        if few && self.metadata.twins.is_suspect() {
-            self.heal_all()?;
-        }
-        if self.metadata.changed {
-            self.pair_chunks()?;
-            self.renew_twins(MOST_AT_END)?;
-        }
-        Ok(())
-    }
-
-    /// Gives twins to chunks that have none, a few at each end of a session, if there is room. A
-    /// chunk moves for that: until the root names its new blocks, nobody looks at them.
-    fn pair_chunks(&mut self) -> Result<()> {
-        let (mut left, mut freed) = (MOST_PAIRED, Vec::new());
-        while let Some(chunks) = self.metadata.map.without_twins(left.min(BATCH as u64)) {
+    /// Gives twins to chunks that have none, `most` of them, if there is room. A chunk moves for
+    /// that: until the root names its new blocks, nobody looks at them.
+    pub(super) fn pair_chunks(&mut self, mut most: u64) -> Result<()> {
+        let mut freed = Vec::new();
+        while most > 0
+            && let Some(chunks) = self.metadata.map.without_twins(most.min(BATCH as u64))
+        {
             let wanted = chunks.end - chunks.start;
             let fits = self.has_spare(2 * wanted)? && !self.metadata.map.is_scattered();
-            if left == 0 || !fits || !self.pair(chunks.start, wanted, &mut freed)? {
+            if !fits || !self.pair(chunks.start, wanted, &mut freed)? {
                 break;
             }
-            left -= wanted;
+            most -= wanted;
         }
         if freed.is_empty() {
             return Ok(());
         }
-        self.metadata.pairs = true;
         let root = self.metadata.root(self.metadata.root_len);
         self.blocks()?.set_root(&root);
         self.blocks()?.commit()?;
@@ -254,7 +234,7 @@ impl Pool {
         if !self.metadata.pairs || self.blocks()?.pads() || self.allocator.free() < wanted {
             return Ok(false);
         }
-        Ok(true)
+        Ok(self.blocks()?.room()?.is_none_or(|room| room >= wanted))
     }
 }
 

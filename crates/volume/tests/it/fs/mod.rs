@@ -11,6 +11,7 @@ mod preallocation;
 mod reads;
 mod space;
 mod times;
+mod twins;
 mod xattrs;
 
 use crate::common::disks::{SequentialDisk, TestDisk};
