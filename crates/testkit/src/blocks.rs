@@ -38,6 +38,8 @@ struct Disk {
 struct Damage {
     lost: BTreeSet<u64>,
     committed: BTreeSet<u64>,
+    /// Those whose damaged places nobody met yet.
+    unmet: BTreeSet<u64>,
     /// Whether any was met since the last question.
     met: bool,
     /// At which access a damaged place is met, and the block that it carries.
@@ -93,6 +95,7 @@ impl MemoryBlocks {
         let mut disk = self.disk();
         disk.damage.lost.insert(block);
         disk.damage.committed.insert(block);
+        disk.damage.unmet.insert(block);
     }
 
     /// What is lost is there again.
@@ -213,7 +216,7 @@ impl Disk {
         match op.action {
             Action::Write(_) | Action::Remove => drop(self.damage.lost.remove(&id)),
             _ if self.damage.lost.contains(&id) => {
-                self.damage.met = true;
+                self.damage.met |= self.damage.unmet.remove(&id);
                 return Ok(Err(Lost));
             }
             _ => {}

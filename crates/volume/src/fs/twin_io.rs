@@ -151,11 +151,13 @@ impl Pool {
             return Ok(false);
         }
         let own = self.access_once(paired.iter().map(|it| read_op(it.1)).collect())?;
-        let twins = self.access_once(paired.iter().map(|it| read_op(it.2)).collect())?;
+        let stale = |chunk| self.metadata.twins.is_stale(chunk);
+        let second =
+            paired.iter().map(|it| if stale(it.0) { read_op(it.1) } else { read_op(it.2) });
+        let second = self.access_once(second.collect())?;
         let mut ops = Vec::new();
-        for ((&(chunk, own_block, twin_block), own), twin) in paired.iter().zip(own).zip(twins) {
-            let readable = !self.metadata.twins.is_stale(chunk);
-            if let Some(content) = either(own, twin, readable) {
+        for ((&(chunk, own_block, twin_block), own), second) in paired.iter().zip(own).zip(second) {
+            if let Ok(Some(content)) = own.or(second) {
                 ops.push(write_op(own_block, content.clone()));
                 ops.push(write_op(twin_block, content));
                 self.metadata.twins.renew(chunk);
@@ -228,21 +230,15 @@ impl Pool {
         Ok(true)
     }
 
-    /// Whether `blocks` can go to chunks with twins, beside everything that is promised.
+    /// Whether `blocks` can go to chunks with twins, beside everything that is promised. Where
+    /// metadata takes much of a volume, the rest of it has no twins.
     pub(super) fn has_spare(&mut self, blocks: u64) -> Result<bool> {
         let wanted = self.kept.saturating_add(blocks);
-        if !self.metadata.pairs || self.blocks()?.pads() || self.allocator.free() < wanted {
+        let much = self.metadata.mapped_blocks() + blocks > self.allocator.capacity() / 8;
+        if !self.metadata.pairs || much || self.allocator.free() < wanted {
             return Ok(false);
         }
-        Ok(self.blocks()?.room()?.is_none_or(|room| room >= wanted))
-    }
-}
-
-/// The content of a chunk, from its own block or its twin.
-fn either(own: BlockOutcome, twin: BlockOutcome, readable: bool) -> BlockAnswer {
-    match (own, twin) {
-        (Ok(content), _) => content,
-        (Err(_), Ok(content)) if readable => content,
-        _ => None,
+        let blocks = self.blocks()?;
+        Ok(!blocks.pads() && blocks.room()?.is_none_or(|room| room >= wanted))
     }
 }
