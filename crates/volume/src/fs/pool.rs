@@ -49,6 +49,11 @@ impl Pool {
     pub(super) fn new(blocks: Box<dyn BlockSpace>, metadata: MetadataFile) -> Self {
         let mut allocator = Allocator::new(blocks.capacity_blocks());
         let resizable = blocks.can_resize();
+        // Until somebody says what is promised.
+        let kept = match metadata.map.runs() {
+            0 => blocks.capacity_blocks() / 2,
+            _ => u64::MAX / 2,
+        };
         metadata.block_ids().for_each(|id| allocator.claim(id));
         Pool {
             block_bytes: blocks.block_bytes(),
@@ -58,7 +63,7 @@ impl Pool {
             metadata,
             reserved: 0,
             resizable,
-            kept: u64::MAX / 2,
+            kept,
             least: Least::default(),
             failure: None,
         }

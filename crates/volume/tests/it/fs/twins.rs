@@ -266,21 +266,60 @@ fn metadata_without_any_copy_is_said_to_be_lost() {
     assert!(opened > 0 && refused > 0, "{opened} opened, {refused} refused");
 }
 
-/// What an onlooker sees who damaged a place, met at a certain access, that carried this block.
-fn shown(block: impl Fn(&MemoryBlocks) -> Option<u64>, at: u64) -> Vec<(usize, usize)> {
+/// What a damaged place carried.
+#[derive(Clone, Copy, Debug)]
+enum Carried {
+    Nothing,
+    Data,
+    Twin,
+    /// So many eighths of all metadata stand before it.
+    Metadata(usize),
+}
+
+impl Carried {
+    /// Such a block; those of `data` hold a file's.
+    fn block(self, disk: &MemoryBlocks, data: &[u64]) -> Option<u64> {
+        let copies = written(disk);
+        match self {
+            Carried::Nothing => None,
+            Carried::Data => Some(data[2]),
+            Carried::Twin => Some(copies[3].1),
+            Carried::Metadata(eighths) => Some(copies[eighths * (copies.len() - 1) / 8].0),
+        }
+    }
+}
+
+/// The blocks of a new file of 10 blocks.
+fn add_file(disk: &MemoryBlocks) -> Vec<u64> {
+    let held = |disk: &MemoryBlocks| (0..disk.end()).filter(|&id| disk.holds(id)).collect();
+    let before: Vec<u64> = held(disk);
+    let fs = FileSystem::open(disk.boxed()).unwrap();
+    put(&fs, ROOT_INO, "file", &[1; 40_960]).unwrap();
+    end(fs);
+    let metadata: Vec<u64> =
+        written(disk).into_iter().flat_map(|(own, twin)| [own, twin]).collect();
+    let mut after: Vec<u64> = held(disk);
+    after.retain(|id| !before.contains(id) && !metadata.contains(id));
+    after
+}
+
+/// What an onlooker sees who damaged a place that is met at a certain access.
+fn shown(carried: Carried, at: u64) -> Vec<(usize, usize)> {
     let disk = filled(4096);
-    let carried = block(&disk);
+    let data = add_file(&disk);
+    let carried = carried.block(&disk, &data);
     disk.trace();
     disk.damage_in(at, carried);
     for round in 0..3 {
         let fs = FileSystem::open(disk.boxed()).unwrap();
         for number in (0..scaled(200)).step_by(7) {
             let ino = fs.lookup(ROOT_INO, name(number).as_bytes()).unwrap().ino;
-            let handle = fs.open_file(ino).unwrap();
-            // What is lost of a file's data is no matter of metadata.
-            drop(fs.read(handle, 0, 4000));
-            fs.close(handle).unwrap();
+            assert_eq!(get(&fs, ino)[0], number as u8);
         }
+        let handle = fs.open_file(fs.lookup(ROOT_INO, b"file").unwrap().ino).unwrap();
+        // Some of it may be lost.
+        drop(fs.read(handle, 0, 1 << 20));
+        fs.close(handle).unwrap();
         if round > 0 {
             put(&fs, ROOT_INO, &format!("new {round}"), &[1; 100]).unwrap();
         }
@@ -291,27 +330,12 @@ fn shown(block: impl Fn(&MemoryBlocks) -> Option<u64>, at: u64) -> Vec<(usize, u
 
 #[test]
 fn whoever_damages_a_place_does_not_learn_whether_it_carried_metadata() {
-    let metadata = |number: usize| {
-        move |disk: &MemoryBlocks| {
-            let copies = written(disk);
-            Some(copies[number * (copies.len() - 1) / 8].0)
-        }
-    };
-    let twin = |disk: &MemoryBlocks| Some(written(disk)[3].1);
-    let data = |disk: &MemoryBlocks| {
-        let metadata: Vec<u64> = copies(disk.boxed().root())
-            .into_iter()
-            .flat_map(|(own, twin)| [own, twin.unwrap()])
-            .collect();
-        (0..disk.end()).rfind(|&id| disk.holds(id) && !metadata.contains(&id))
-    };
     for at in [1, 9, 30] {
-        let nothing = shown(|_| None, at);
-        assert!(nothing != shown(|_| None, 1 << 40), "damage shows");
-        assert!(nothing == shown(twin, at), "a twin, met at {at}");
-        assert!(nothing == shown(data, at), "data, met at {at}");
-        for number in 0..=8 {
-            assert!(nothing == shown(metadata(number), at), "metadata {number}, met at {at}");
+        let nothing = shown(Carried::Nothing, at);
+        assert!(nothing != shown(Carried::Nothing, 1 << 40), "damage shows");
+        let metadata = (0..=8).map(Carried::Metadata);
+        for carried in [Carried::Data, Carried::Twin].into_iter().chain(metadata) {
+            assert!(nothing == shown(carried, at), "{carried:?}, met at {at}");
         }
     }
 }
