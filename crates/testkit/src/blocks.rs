@@ -1,6 +1,6 @@
-//! A block space in memory for tests: atomic commits, crashes, spontaneous commits.
+//! A block space in memory for tests: atomic commits, crashes, spontaneous commits, lost blocks.
 
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, BlockOutcome, Lost};
+use oblivio_engine::{Action, BlockOp, BlockOutcome, Lost};
 use oblivio_volume::{BlockSpace, Error, ROOT_BYTES, Result};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -22,6 +22,9 @@ struct Disk {
     /// Discarded and not written since; a read of one is the caller's mistake.
     unwanted: HashSet<u64>,
     committed_unwanted: HashSet<u64>,
+    /// Lost to damage, until they are replaced or removed.
+    lost: HashSet<u64>,
+    committed_lost: HashSet<u64>,
     random: u64,
     /// Operations between two spontaneous commits, on average; 0 for none.
     auto_commit: u64,
@@ -36,9 +39,7 @@ struct Disk {
 /// What is lost, and what an onlooker sees of it.
 #[derive(Default)]
 struct Damage {
-    lost: BTreeSet<u64>,
-    committed: BTreeSet<u64>,
-    /// Those whose damaged places nobody met yet.
+    /// Lost blocks whose damaged places nobody met yet.
     unmet: BTreeSet<u64>,
     /// Whether any was met since the last question.
     met: bool,
@@ -86,28 +87,16 @@ impl MemoryBlocks {
         }
         disk.root = disk.committed_root.clone();
         disk.unwanted = disk.committed_unwanted.clone();
-        disk.damage.lost = disk.damage.committed.clone();
+        disk.lost = disk.committed_lost.clone();
         disk.reserved = 0;
-    }
-
-    /// From now on this block is lost, until it is replaced or removed.
-    pub fn lose(&self, block: u64) {
-        let mut disk = self.disk();
-        disk.damage.lost.insert(block);
-        disk.damage.committed.insert(block);
-        disk.damage.unmet.insert(block);
     }
 
     /// What is lost is there again.
     pub fn mend(&self) {
         let mut disk = self.disk();
-        disk.damage.lost.clear();
-        disk.damage.committed.clear();
-    }
-
-    /// The lost blocks.
-    pub fn lost(&self) -> Vec<u64> {
-        self.disk().damage.lost.iter().copied().collect()
+        disk.lost.clear();
+        disk.committed_lost.clear();
+        disk.damage.unmet.clear();
     }
 
     /// The access after `accesses` more meets a damaged place, whatever it wants. If that carries a
@@ -151,6 +140,36 @@ impl MemoryBlocks {
         self.disk().blocks.keys().max().map_or(0, |last| last + 1)
     }
 
+    /// Loses what these blocks hold, as damage does: they exist still, and nothing reads them.
+    pub fn lose(&self, blocks: impl IntoIterator<Item = u64>) {
+        let mut disk = self.disk();
+        for block in
+            blocks.into_iter().filter(|block| disk.blocks.contains_key(block)).collect::<Vec<_>>()
+        {
+            disk.lost.insert(block);
+            disk.committed_lost.insert(block);
+            disk.damage.unmet.insert(block);
+        }
+    }
+
+    /// How many blocks are lost.
+    pub fn lost(&self) -> usize {
+        self.disk().lost.len()
+    }
+
+    /// The blocks that hold these bytes, ascending: from their front on, or anywhere.
+    pub fn blocks_with(&self, bytes: &[u8], at_front: bool) -> Vec<u64> {
+        let has = |content: &[u8]| match at_front {
+            true => content.starts_with(bytes),
+            false => content.windows(bytes.len()).any(|part| part == bytes),
+        };
+        let disk = self.disk();
+        let found = disk.blocks.iter().filter(|(_, content)| has(content));
+        let mut found: Vec<u64> = found.map(|(&id, _)| id).collect();
+        found.sort_unstable();
+        found
+    }
+
     /// Calls of `access` so far, and operations in them.
     pub fn counts(&self) -> (u64, u64) {
         let disk = self.disk();
@@ -186,7 +205,7 @@ impl Disk {
         self.undo.clear();
         self.committed_root = self.root.clone();
         self.committed_unwanted = self.unwanted.clone();
-        self.damage.committed = self.damage.lost.clone();
+        self.committed_lost = self.lost.clone();
     }
 
     fn maybe_commit(&mut self) {
@@ -206,26 +225,13 @@ impl Disk {
     fn meet(&mut self) {
         if let Some((_, block)) = self.damage.due.take_if(|(at, _)| *at <= self.accesses) {
             self.damage.met = true;
-            self.damage.lost.extend(block);
+            self.lost.extend(block);
         }
-    }
-
-    /// An operation on what may be lost: it stays so under writes of parts of it.
-    fn serve_each(&mut self, op: BlockOp) -> Result<BlockOutcome> {
-        let BlockId(id) = op.id;
-        match op.action {
-            Action::Write(_) | Action::Remove => drop(self.damage.lost.remove(&id)),
-            _ if self.damage.lost.contains(&id) => {
-                self.damage.met |= self.damage.unmet.remove(&id);
-                return Ok(Err(Lost));
-            }
-            _ => {}
-        }
-        self.serve(op).map(Ok)
     }
 
     fn change(&mut self, id: u64, content: Option<Vec<u8>>) {
         self.changes += 1;
+        self.lost.remove(&id);
         let before = match content {
             Some(content) => self.blocks.insert(id, content),
             None => self.blocks.remove(&id),
@@ -233,7 +239,7 @@ impl Disk {
         self.undo.entry(id).or_insert(before);
     }
 
-    fn serve(&mut self, op: BlockOp) -> Result<BlockAnswer> {
+    fn serve(&mut self, op: BlockOp) -> Result<BlockOutcome> {
         let (id, size) = (op.id.0, self.block_bytes);
         if id >= self.reserved {
             return Err(Error::Invalid(format!("block {id} is not reserved")));
@@ -242,8 +248,12 @@ impl Disk {
             Action::Read => assert!(!self.unwanted.contains(&id), "block {id} was discarded"),
             _ => drop(self.unwanted.remove(&id)),
         }
+        self.damage.met |= self.damage.unmet.remove(&id);
+        if self.lost.contains(&id) && !op.action.replaces(size) {
+            return Ok(Err(Lost));
+        }
         match op.action {
-            Action::Read => return Ok(self.blocks.get(&id).cloned()),
+            Action::Read => return Ok(Ok(self.blocks.get(&id).cloned())),
             Action::Write(mut content) => {
                 if content.len() > size {
                     return Err(Error::Invalid("a write longer than a block".into()));
@@ -260,13 +270,15 @@ impl Disk {
                 self.change(id, Some(content));
             }
             Action::Patches(patches) => {
+                let mut content = self.blocks.get(&id).cloned().unwrap_or(vec![0; size]);
                 for (offset, bytes) in patches {
-                    self.serve(BlockOp { id: op.id, action: Action::Patch { offset, bytes } })?;
+                    content[offset..offset + bytes.len()].copy_from_slice(&bytes);
                 }
+                self.change(id, Some(content));
             }
             Action::Remove => self.change(id, None),
         }
-        Ok(None)
+        Ok(Ok(None))
     }
 }
 
@@ -315,7 +327,7 @@ impl BlockSpace for Mounted {
     }
 
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
-        self.access_each(ops).map(drop)
+        self.access(ops).map(drop)
     }
 
     fn met_damage(&mut self) -> bool {
@@ -354,7 +366,7 @@ impl BlockSpace for Mounted {
         ops.into_iter()
             .map(|op| {
                 disk.maybe_commit();
-                disk.serve_each(op)
+                disk.serve(op)
             })
             .collect()
     }
@@ -384,7 +396,6 @@ impl BlockSpace for Mounted {
         let mut disk = self.volume.disk();
         for &id in ids {
             disk.change(id, None);
-            disk.damage.lost.remove(&id);
             disk.unwanted.insert(id);
         }
         Ok(())

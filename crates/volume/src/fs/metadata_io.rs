@@ -30,10 +30,17 @@ impl Pool {
         let file = &self.metadata;
         let chunks = file.map.chunks().take(most.min(file.budget / 2));
         let parts: Vec<_> = chunks.map(|(chunk, _)| (chunk, 0, self.block_bytes)).collect();
-        self.metadata_fetch(&parts)
+        match self.metadata_fetch(&parts) {
+            // Whoever needs the lost ones hears of it then.
+            Err(Error::Lost(_)) => Ok(()),
+            fetched => fetched,
+        }
     }
 
     /// Fetches all these parts with one access.
+    ///
+    /// # Errors
+    /// `Lost` if one is; the others are fetched.
     pub(super) fn metadata_fetch(&mut self, parts: &[(u64, usize, usize)]) -> Result<()> {
         let file = &self.metadata;
         let missing: Vec<(u64, u64)> = parts
@@ -45,9 +52,13 @@ impl Pool {
             .filter_map(|&(chunk, _, _)| Some((chunk, file.map.written(chunk)?)))
             .collect();
         let ops = missing.iter().map(|&(_, id)| read_op(id)).collect();
-        let answers = self.access(ops).map_err(of_metadata)?;
-        let size = self.block_bytes;
-        for ((chunk, _), answer) in missing.into_iter().zip(answers) {
+        let outcomes = self.access_each(ops)?;
+        let (size, mut lost) = (self.block_bytes, false);
+        for ((chunk, _), outcome) in missing.into_iter().zip(outcomes) {
+            let Ok(answer) = outcome else {
+                lost = true;
+                continue;
+            };
             let mut data = answer.unwrap_or_default();
             data.resize(size, 0);
             match self.metadata.cache.get_mut(&chunk) {
@@ -61,7 +72,16 @@ impl Pool {
                 None => self.metadata.insert(chunk, data, Ranges::whole(size), false),
             }
         }
-        Ok(())
+        if lost { Err(LostBytes::metadata().into()) } else { Ok(()) }
+    }
+
+    /// The blocks of the file that hold something; without the twins, which a read looks at where
+    /// one of these is lost.
+    pub(super) fn metadata_ids(&mut self) -> Result<Vec<u64>> {
+        let mut ids: Vec<u64> = self.metadata.map.chunks().map(|(_, at)| at.own).collect();
+        let blocks = self.blocks()?;
+        ids.retain(|&id| blocks.exists(id));
+        Ok(ids)
     }
 
     pub(super) fn metadata_write(&mut self, offset: u64, data: &[u8]) -> Result<()> {
@@ -252,7 +272,7 @@ impl Pool {
 /// What a lost block of the metadata file means.
 fn of_metadata(error: Error) -> Error {
     match error {
-        Error::Lost(_) => LostBytes::all("the metadata").into(),
+        Error::Lost(_) => LostBytes::metadata().into(),
         other => other,
     }
 }

@@ -4,7 +4,7 @@ use super::allocator::Allocator;
 use super::metadata_file::MetadataFile;
 use crate::damage::LostBytes;
 use crate::{BlockSpace, Error, Least, Result};
-use oblivio_engine::{Action, BlockAnswer, BlockOp, BlockOutcome};
+use oblivio_engine::{BlockAnswer, BlockOp, BlockOutcome};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The block space with its allocator and the metadata file in it.
@@ -82,7 +82,7 @@ impl Pool {
     /// # Errors
     /// `Lost` names a lost block.
     pub(super) fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
-        if !ops.is_empty() && ops.iter().all(|op| op.action != Action::Read) {
+        if !ops.is_empty() && ops.iter().all(|op| op.action.changes()) {
             let count = ops.len();
             self.blocks()?.defer(ops)?;
             return Ok(vec![None; count]);

@@ -5,6 +5,7 @@ mod full;
 mod holes;
 mod links;
 mod looking;
+mod lost;
 mod names;
 mod old;
 mod preallocation;
@@ -12,6 +13,7 @@ mod reads;
 mod space;
 mod times;
 mod twins;
+mod twins_tree;
 mod xattrs;
 
 use crate::common::disks::{SequentialDisk, TestDisk};
