@@ -2,7 +2,7 @@
 
 use oblivio_engine::{Action, BlockOp, BlockOutcome, Lost};
 use oblivio_volume::{BlockSpace, Error, ROOT_BYTES, Result};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -33,6 +33,20 @@ struct Disk {
     accesses: u64,
     operations: u64,
     changes: u64,
+    damage: Damage,
+}
+
+/// What is lost, and what an onlooker sees of it.
+#[derive(Default)]
+struct Damage {
+    /// Lost blocks whose damaged places nobody met yet.
+    unmet: BTreeSet<u64>,
+    /// Whether any was met since the last question.
+    met: bool,
+    /// At which access a damaged place is met, and the block that it carries.
+    due: Option<(u64, Option<u64>)>,
+    /// For each access its operations that wrote, and those that read.
+    trace: Option<Vec<(usize, usize)>>,
 }
 
 /// A volume in memory. Clones are the same volume, so a test keeps its hold on what it gave to a
@@ -77,6 +91,27 @@ impl MemoryBlocks {
         disk.reserved = 0;
     }
 
+    /// What is lost is there again.
+    pub fn mend(&self) {
+        let mut disk = self.disk();
+        disk.lost.clear();
+        disk.committed_lost.clear();
+        disk.damage.unmet.clear();
+    }
+
+    /// The access after `accesses` more meets a damaged place, whatever it wants. If that carries a
+    /// block, it is lost.
+    pub fn damage_in(&self, accesses: u64, block: Option<u64>) {
+        let mut disk = self.disk();
+        disk.damage.due = Some((disk.accesses + accesses, block));
+    }
+
+    /// From now on notes for each access how many operations wrote, and how many read; gives those
+    /// noted so far.
+    pub fn trace(&self) -> Vec<(usize, usize)> {
+        self.disk().damage.trace.replace(Vec::new()).unwrap_or_default()
+    }
+
     /// From now on commits before one in `one_in` operations at random; 0 for never.
     pub fn auto_commit(&self, seed: u64, one_in: u64) {
         let mut disk = self.disk();
@@ -113,6 +148,7 @@ impl MemoryBlocks {
         {
             disk.lost.insert(block);
             disk.committed_lost.insert(block);
+            disk.damage.unmet.insert(block);
         }
     }
 
@@ -185,6 +221,14 @@ impl Disk {
         }
     }
 
+    /// Meets the damage that is due at this access.
+    fn meet(&mut self) {
+        if let Some((_, block)) = self.damage.due.take_if(|(at, _)| *at <= self.accesses) {
+            self.damage.met = true;
+            self.lost.extend(block);
+        }
+    }
+
     fn change(&mut self, id: u64, content: Option<Vec<u8>>) {
         self.changes += 1;
         self.lost.remove(&id);
@@ -204,6 +248,7 @@ impl Disk {
             Action::Read => assert!(!self.unwanted.contains(&id), "block {id} was discarded"),
             _ => drop(self.unwanted.remove(&id)),
         }
+        self.damage.met |= self.damage.unmet.remove(&id);
         if self.lost.contains(&id) && !op.action.replaces(size) {
             return Ok(Err(Lost));
         }
@@ -285,6 +330,10 @@ impl BlockSpace for Mounted {
         self.access(ops).map(drop)
     }
 
+    fn met_damage(&mut self) -> bool {
+        std::mem::take(&mut self.volume.disk().damage.met)
+    }
+
     fn erase(&mut self, ids: &[u64]) -> Result<()> {
         self.defer(oblivio_volume::block::removals(ids))
     }
@@ -311,6 +360,9 @@ impl BlockSpace for Mounted {
         }
         disk.accesses += 1;
         disk.operations += ops.len() as u64;
+        let reads = ops.iter().filter(|op| op.action == Action::Read).count();
+        disk.damage.trace.iter_mut().for_each(|trace| trace.push((ops.len() - reads, reads)));
+        disk.meet();
         ops.into_iter()
             .map(|op| {
                 disk.maybe_commit();

@@ -194,6 +194,9 @@ impl BlockSpace for Volume {
     fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         self.engine.access_each(ops)
     }
+    fn met_damage(&mut self) -> bool {
+        self.engine.met_damage()
+    }
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
         self.engine.defer(ops)
     }

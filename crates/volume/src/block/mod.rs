@@ -64,6 +64,12 @@ pub trait BlockSpace: Any + Send {
         outcomes.map(|(outcome, id)| outcome.map_err(|_| LostBytes::block(id).into())).collect()
     }
 
+    /// Whether any access since the last question met a damaged place, which the store saw. A space
+    /// whose reads nobody sees says no: what follows from them would show them.
+    fn met_damage(&mut self) -> bool {
+        false
+    }
+
     /// As [`Self::access`], without answers. The operations take effect at once, but may be carried
     /// out later, together with others.
     ///

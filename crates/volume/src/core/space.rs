@@ -58,6 +58,10 @@ where
         self.guarded(|volume| volume.serve(ops))
     }
 
+    fn met_damage(&mut self) -> bool {
+        self.ledger.engine_mut().take_damage()
+    }
+
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
         refuse_misfits(&ops, self.ledger.engine().capacity(), self.block_bytes())?;
         let lost = self.written_in_part(&ops);

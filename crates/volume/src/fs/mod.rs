@@ -1,7 +1,7 @@
 //! Files and directories over oblivious blocks.
 //!
 //! Metadata lives in an embedded database (`tables`) inside a virtual byte file made of oblivious
-//! blocks (`metadata_file`, `chunk_map`). File data is cut into segments of a block each (`data`,
+//! blocks (`metadata_file`, `chunk_map`), each with a second copy (`twins`). File data is cut into segments of a block each (`data`,
 //! `segments`), with holes and space set aside among them (`punch`, `preallocate`). Tails and small
 //! files share blocks (`packing`). A commit of the [`BlockSpace`](crate::BlockSpace) below makes
 //! all of it durable at once. `allocator`, `metadata_file` and `packing` deal with changes to
@@ -40,6 +40,9 @@ mod segments;
 mod state;
 mod tables;
 mod tails;
+mod twin_io;
+mod twin_times;
+mod twins;
 mod types;
 mod xattr;
 

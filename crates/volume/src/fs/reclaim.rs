@@ -27,6 +27,7 @@ impl State {
         if !untouched {
             self.close_database()?;
         }
+        self.pool.lock().end_twins()?;
         let blocks = self.pool.lock().take_blocks();
         let mut blocks =
             blocks.ok_or_else(|| Error::Closed("the file system was closed".into()))?;
@@ -57,7 +58,7 @@ impl State {
     /// full of data would compact, in vain, at every write that does not fit.
     pub(super) fn could_shrink(&self) -> bool {
         let pool = self.pool.lock();
-        let mapped = pool.metadata.mapped_blocks();
+        let mapped = pool.metadata.map.mapped();
         mapped >= pool.allocator.capacity() / 16 && self.cleaning.removals > mapped / 16
     }
 

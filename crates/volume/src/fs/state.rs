@@ -9,11 +9,13 @@ use super::padding_account::Owed;
 use super::pool::{Pool, SharedPool};
 use super::tables::{ALLOCATION, Counters, Meta, ORPHANS};
 use super::tails::Tails;
+use super::twin_times::Quiet;
 use super::types::{FileKind, Handle, Ino, NewNode, ROOT_INO, Timestamp};
 use crate::latch::Latch;
 use crate::{BlockSpace, Error, Result};
 use redb::ReadableTable;
 use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
 
 /// The smallest block that metadata fits in.
 const MIN_BLOCK_BYTES: usize = 512;
@@ -63,6 +65,7 @@ pub(super) struct State {
     /// Padding that work already done still owes.
     pub(super) owed: Owed,
     pub(super) latch: Latch,
+    pub(super) quiet: Quiet,
 }
 
 impl State {
@@ -195,6 +198,7 @@ impl State {
             cleaning: Cleaning { mergeable: true, ..Cleaning::default() },
             owed,
             latch: Latch::default(),
+            quiet: Quiet::default(),
         })
     }
 
@@ -246,8 +250,8 @@ impl State {
         pool.blocks()?.end_operation()
     }
 
-    /// Does idle maintenance, and lets the block space do its own.
-    pub(super) fn idle(&mut self) -> Result<Option<std::time::Duration>> {
+    /// Does idle maintenance, and lets the block space do its own. Gives the time to the next call.
+    pub(super) fn idle(&mut self) -> Result<Option<Duration>> {
         if self.should_shrink()? {
             self.begin()?;
             let shrunk = self.shrink_metadata();
@@ -259,9 +263,11 @@ impl State {
             self.end_operation()?;
             // A new request waits for the end of one round, no more.
             self.pool.lock().blocks()?.idle()?;
-            return Ok(Some(std::time::Duration::ZERO));
+            return Ok(Some(Duration::ZERO));
         }
-        self.pool.lock().blocks()?.idle()
+        let twins = self.tend_twins()?;
+        let below = self.pool.lock().blocks()?.idle()?;
+        Ok([twins, below].into_iter().flatten().min())
     }
 
     /// Whether the block space wants a commit.

@@ -12,6 +12,8 @@ mod preallocation;
 mod reads;
 mod space;
 mod times;
+mod twins;
+mod twins_tree;
 mod xattrs;
 
 use crate::common::disks::{SequentialDisk, TestDisk};

@@ -34,7 +34,8 @@ fn small_files_share_blocks_and_give_them_back() {
     assert_eq!((usage.files, usage.data_blocks, usage.logical_bytes), (0, 0, 0));
     let fs = FileSystem::open(fs.into_blocks().unwrap()).unwrap();
     let usage = fs.usage().unwrap();
-    assert!(usage.metadata_blocks <= empty.metadata_blocks + 24, "{usage:?}");
+    // Each of them has a twin.
+    assert!(usage.metadata_blocks <= empty.metadata_blocks + 48, "{usage:?}");
 }
 
 #[test]
@@ -283,7 +284,7 @@ fn what_was_deleted_is_told_as_free() {
     assert_eq!(fs.usage().unwrap().free_blocks, 0, "nothing was deleted");
     delete_names(&fs, (0..count).filter(|number| number % 8 != 0));
     let accesses = disk.counts();
-    fs.idle().unwrap();
+    while fs.idle().unwrap().is_some() {}
     let free = fs.usage().unwrap().free_blocks;
     assert!(free > fresh / 2 && disk.counts() > accesses, "{free} of {fresh}");
     let accesses = disk.counts();
@@ -310,7 +311,9 @@ fn what_metadata_has_no_block_for_is_as_if_it_had_never_begun() {
     drop(fs.into_blocks().unwrap());
     let mut refused = 0;
     for spare in [0, 1, 3, 9, 40] {
-        disk.set_capacity(disk.end() + spare);
+        let copies = twins::copies(disk.boxed().root()).into_iter();
+        let end = copies.map(|(own, twin)| twin.unwrap_or(own) + 1).max().unwrap();
+        disk.set_capacity(disk.end().max(end) + spare);
         let fs = FileSystem::open(disk.boxed()).unwrap();
         let kept = get(&fs, fs.lookup(ROOT_INO, b"kept").unwrap().ino);
         assert_eq!(kept, vec![5; 6000]);
