@@ -1,10 +1,10 @@
 //! What is kept where: beside the folder everything that this computer stands on, and in the folder
 //! what somebody may need.
 
-use super::base::whole;
+use super::base::readable;
 use super::entry::{Epoch, OpenedEpoch};
 use super::names::{Named, parse, working};
-use super::publisher::{EpochLine, put_new};
+use super::publisher::EpochLine;
 use super::store::EpochSource;
 use crate::Result;
 use oblivio_crypto::digest;
@@ -12,26 +12,26 @@ use oblivio_store::PutMode;
 use std::collections::BTreeSet;
 
 impl EpochLine {
-    /// Keeps all files of an epoch beside the folder. Gives those that have not arrived, or not as
-    /// a whole.
+    /// Keeps all files of an epoch beside the folder. Gives the extents whose files have not
+    /// arrived, or not as a whole.
     ///
     /// # Errors
     /// Those of the stores.
-    pub(super) fn keep_all(&self, entry: &Epoch, source: EpochSource) -> Result<usize> {
-        let mut missing = 0;
+    pub(super) fn keep_all(&self, entry: &Epoch, source: EpochSource) -> Result<Vec<u64>> {
+        let mut missing = Vec::new();
         for (extent, (id, expected)) in entry.files() {
             let (name, len) = (id.extent(extent), self.shape.bytes_of(extent));
             if source == EpochSource::Beside && self.beside.len(&name)? == Some(len) {
                 continue;
             }
             let found = match self.histories.files.get(&name) {
-                Some(there) if *there == len => whole(&*self.folder, &name)?,
+                Some(there) if *there == len => readable(&*self.folder, &name)?,
                 _ => None,
             };
             match found.filter(|bytes| digest(bytes) == expected) {
                 Some(bytes) if source == EpochSource::Beside => self.keep(&name, &bytes)?,
                 Some(_) => {}
-                None => missing += 1,
+                None => missing.push(extent),
             }
         }
         Ok(missing)
@@ -63,25 +63,6 @@ impl EpochLine {
 
     fn delete_beside(&self, names: &[&str]) -> Result<()> {
         if names.is_empty() { Ok(()) } else { Ok(self.beside.delete(names)?) }
-    }
-
-    /// Puts back what an epoch names, and what is gone from the folder: another computer that did
-    /// not know of this one deleted it, or somebody else did.
-    pub(super) fn heal(&self, entry: &Epoch) -> Result<()> {
-        if self.source() == EpochSource::Folder {
-            return Ok(());
-        }
-        let there: BTreeSet<String> =
-            self.folder.list()?.into_iter().map(|(name, _)| name).collect();
-        let files = entry.files().map(|(extent, (id, _))| id.extent(extent));
-        for name in files.chain([entry.id.entry()]) {
-            if !there.contains(&name)
-                && let Some(bytes) = whole(&*self.beside, &name)?
-            {
-                put_new(&*self.folder, &name, &bytes)?;
-            }
-        }
-        Ok(())
     }
 
     /// After an epoch: removes what it replaced beside the folder, and what nobody needs in it.

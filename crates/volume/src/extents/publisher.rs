@@ -6,13 +6,15 @@
 //! folder has names that nobody knows, and the next session takes it away. From then on the epoch
 //! is decided, and the next session puts the rest of it into the folder.
 
-use super::base::{Standing, whole};
+use super::base::{Standing, readable, whole};
 use super::checkout::Stand;
 use super::entry::{Epoch, HeldExtent as File, OpenedEpoch};
 use super::histories::Histories;
 use super::names::{self, EpochId, Named, parse};
+use super::seen::Seen;
 use super::shape::ExtentLayout;
 use super::store::{EpochSource, ExtentStore};
+use crate::damage::DamagedPlace;
 use crate::engine::Opening;
 use crate::environment::Environment;
 use crate::options::Beside;
@@ -43,6 +45,10 @@ pub struct EpochLine {
     /// Whether an epoch was decided, and is not complete.
     stuck: bool,
     pub(super) histories: Histories,
+    /// Files of the folder that were whole when they were read.
+    pub(super) seen: Seen,
+    /// What this session found damaged and made whole.
+    pub(super) healed: Vec<DamagedPlace>,
 }
 
 /// A volume about to be opened in its folder.
@@ -64,6 +70,7 @@ impl EpochLine {
         let mut randomness = environment.randomness.clone();
         let base = Standing::read(&*beside)?;
         let base = base.unwrap_or_else(|| Standing::new(ComputerId::generate(&mut randomness)));
+        let seen = Seen::read(&*beside)?;
         let sealer = Sealer::new(opening.master.entry_root(volume), Box::new(randomness));
         let mut line = Self {
             folder: Arc::clone(&opening.store),
@@ -79,6 +86,8 @@ impl EpochLine {
             attempts: 0,
             stuck: false,
             histories: Histories::default(),
+            seen,
+            healed: Vec::new(),
         };
         line.recover()?;
         line.read_folder()?;
@@ -104,7 +113,7 @@ impl EpochLine {
     fn recover(&mut self) -> Result<()> {
         for (name, _) in self.beside.list_under("e-")? {
             let Some(Named::Entry(id)) = parse(&name) else { continue };
-            let bytes = whole(&*self.beside, &name)?.unwrap_or_default();
+            let bytes = readable(&*self.beside, &name)?.unwrap_or_default();
             let opened = Epoch::open(&mut self.vault, id, bytes)?;
             let opened = opened.filter(|it| it.entry.table.len() as u64 == self.shape.extents());
             if self.base.on == Some(id) {
@@ -117,11 +126,29 @@ impl EpochLine {
                 return self.sweep();
             }
         }
+        if self.on.is_none() {
+            self.on = self.entry_from_folder()?;
+        }
         if self.base.on.is_some() && self.on.is_none() {
             let what = "is unreadable: the entry of the epoch that it stands on is gone";
             return Err(Error::Forgotten(what.into()));
         }
         self.sweep()
+    }
+
+    /// The entry that it stands on, from the folder: its own copy is damaged. No other bytes open as
+    /// that entry.
+    fn entry_from_folder(&mut self) -> Result<Option<OpenedEpoch>> {
+        let Some(id) = self.base.on else { return Ok(None) };
+        let bytes = readable(&*self.folder, &id.entry())?.unwrap_or_default();
+        let opened = Epoch::open(&mut self.vault, id, bytes.clone())?;
+        let opened = opened.filter(|it| it.entry.table.len() as u64 == self.shape.extents());
+        if opened.is_some() {
+            self.beside.put(&id.entry(), &bytes, PutMode::Replace)?;
+            let why = "not whole beside the folder".into();
+            self.healed.push(DamagedPlace { object: id.entry(), bytes: 0..0, why });
+        }
+        Ok(opened)
     }
 
     /// Completes an epoch whose entry is kept: puts the entry into the folder, and stands on it.
@@ -309,10 +336,10 @@ impl EpochLine {
         let (act, date) = (self.base.act + 1, self.environment.clock.date());
         entry.made(id, (self.base.computer, act), date);
         let (bytes, digest) = entry.seal(&mut self.vault)?;
-        self.heal(&entry)?;
+        let opened = OpenedEpoch { entry, digest };
+        self.heal_all_of(&opened)?;
         self.stuck = true;
         self.beside.put(&id.entry(), &bytes, PutMode::Replace)?;
-        let opened = OpenedEpoch { entry, digest };
         self.complete(opened.clone())?;
         self.histories.files.insert(id.entry(), bytes.len() as u64);
         self.histories.entries.insert(id, opened.clone());
@@ -366,11 +393,15 @@ impl EpochLine {
     }
 }
 
-/// Stores a new file. One that is there already has the same bytes: its name is only ours, and it
-/// was put before a crash, or by a sync client.
+/// Stores a file under a name that is only ours. One that is there already was put before a crash,
+/// or by a sync client. It has the same bytes, or was damaged and gets them back.
 pub(super) fn put_new(folder: &dyn Objects, name: &str, bytes: &[u8]) -> Result<()> {
     match folder.put(name, bytes, PutMode::IfAbsent) {
-        Err(StoreError::Exists { .. }) | Ok(()) => Ok(()),
-        Err(error) => Err(error.into()),
+        Err(StoreError::Exists { .. }) => {}
+        done => return Ok(done?),
     }
+    if readable(folder, name)?.is_none_or(|found| found != bytes) {
+        folder.put(name, bytes, PutMode::Restore)?;
+    }
+    Ok(())
 }

@@ -39,6 +39,7 @@ impl SequentialVolume {
         let judged = volume.trust.judge_commit(state.epoch, identity, table);
         judged.map_err(|error| beside_damage(error, damaged, STATE_OBJECT))?;
         let end = volume.expect_log(&state)?;
+        volume.session.found_end = end.number;
         let has_times = volume.restore(&state, master)?;
         volume.session.clean = has_times && end.number == state.end;
         volume.session.replaying = true;

@@ -75,6 +75,8 @@ pub(super) struct Session {
     pub writer: Option<ComputerId>,
     /// Whether the log names this session as its writer.
     pub writing: bool,
+    /// The end of the log that the opening found.
+    pub found_end: u64,
     /// Whether what is stored is what a session's end would leave.
     pub clean: bool,
     /// Whether the log is being replayed.
@@ -363,6 +365,12 @@ impl SequentialVolume {
     /// Ends a session that wrote nothing: there is nothing to leave to the next opening.
     pub(crate) fn leave(&mut self) -> Result<()> {
         self.trust.end()
+    }
+
+    /// Where the log that was found would go on, if it went on: an object, an offset in it, bytes.
+    pub(crate) fn found_end_place(&self) -> (&'static str, u64, usize) {
+        let (offset, bytes) = self.log.place_of(self.session.found_end);
+        (LOG_OBJECT, offset, bytes)
     }
 
     /// Writes so far, padding included, and flushes: public counters.

@@ -6,6 +6,7 @@ mod computers;
 mod crashes;
 mod damage;
 mod fixture;
+mod health;
 mod one;
 mod traces;
 
