@@ -72,12 +72,27 @@ impl World {
         Self { folder, past, writer, beside, other, other_beside, model }
     }
 
-    /// The files of the folder, but for what can be changed and is none of the volume's concern.
+    /// The files of the folder that the newest epoch needs, and those that say where computers
+    /// stand. The writer keeps the former, and nothing else.
     pub fn files(&self) -> Vec<String> {
-        names(&self.folder).into_iter().map(|it| it.0).collect()
+        let kept = |name: &String| self.beside.len(name).unwrap().is_some();
+        let all = names(&self.folder).into_iter().map(|it| it.0);
+        all.filter(|name| kept(name) || is_stand(name)).collect()
     }
 
-    /// Another file of the same extent, or of the same kind.
+    /// The files that only an older epoch needs, on which the other computer stands.
+    fn of_the_past(&self) -> Vec<String> {
+        let needed = self.files();
+        let all = names(&self.folder).into_iter().map(|it| it.0);
+        all.filter(|name| !needed.contains(name) && !name.starts_with("header")).collect()
+    }
+
+    /// The entry of the newest epoch.
+    pub fn newest_entry(&self) -> String {
+        self.files().into_iter().find(|name| name.starts_with("e-")).unwrap()
+    }
+
+    /// Another file of the same extent.
     fn older(&self, name: &str) -> Option<Vec<u8>> {
         let extent = |name: &str| name.split('-').nth(2).map(str::to_owned);
         let fits = |it: &&(String, Vec<u8>)| {
@@ -148,7 +163,7 @@ fn the_writer_names_each_harmed_file_and_puts_it_back() {
     for (at, name) in world.files().into_iter().enumerate() {
         for (kind, harm) in HARMS.into_iter().enumerate() {
             let extent = name.starts_with("x-");
-            if extent && !(at + kind).is_multiple_of(every(2)) || name.starts_with("header") {
+            if extent && !(at + kind).is_multiple_of(every(2)) {
                 continue;
             }
             let Some(folder) = world.harmed(&name, harm) else { continue };
@@ -181,6 +196,20 @@ fn the_writer_names_each_harmed_file_and_puts_it_back() {
         }
     }
     assert!(tried * every(2) > 60 && olds > 2, "{tried} {olds}");
+}
+
+/// What only an older epoch needs is nothing that the volume lost.
+#[test]
+fn a_file_of_the_past_is_not_missed() {
+    let world = World::new();
+    let past = world.of_the_past();
+    assert!(past.iter().any(|name| name.starts_with("e-")) && past.len() > 2, "{past:?}");
+    for name in past {
+        let folder = world.harmed(&name, Harm::Flipped).unwrap();
+        let mut volume = world.writer().open(folder.clone()).unwrap();
+        assert_eq!(checked(&mut volume), (Vec::new(), true), "{name}");
+        assert_ne!(bytes(&*folder, &name), bytes(&world.folder, &name), "nobody needs it");
+    }
 }
 
 /// A file that is whole is not written, whatever is harmed beside it.
@@ -248,9 +277,7 @@ fn nothing_old_comes_back() {
     drop(volume);
     let new = names(&*folder).into_iter().filter(|it| !before.contains(it));
     assert!(new.into_iter().all(|it| is_stand(&it.0)), "nothing but where it stands");
-    let entry = world.files().into_iter().find(|name| name.starts_with("e-")).unwrap();
-    let newest = newest_entry(&world);
-    assert!(newest.starts_with("e-") && entry.starts_with("e-"));
+    let newest = world.newest_entry();
     for harm in [Harm::Cut, Harm::Flipped] {
         let folder = world.harmed(&newest, harm).unwrap();
         let before = names(&*folder);
@@ -267,12 +294,6 @@ fn nothing_old_comes_back() {
         let before: Vec<_> = before.into_iter().filter(|it| !is_stand(&it.0)).collect();
         assert_eq!(after, before, "it put nothing back");
     }
-}
-
-/// The entry that names the newest files.
-pub fn newest_entry(world: &World) -> String {
-    let entries = world.files().into_iter().filter(|name| name.starts_with("e-"));
-    entries.max_by_key(|name| name.split('-').nth(2).unwrap().to_owned()).unwrap()
 }
 
 /// Its own copy is damaged, and the folder's is not: a check makes it whole.

@@ -7,6 +7,7 @@ mod crashes;
 mod damage;
 mod fixture;
 mod health;
+mod incomplete;
 mod one;
 mod traces;
 
