@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-const INIT: [&str; 7] = ["init", "-q", "--kdf-memory", "32K", "--kdf-passes", "1", "--sync-folder"];
+pub const INIT: [&str; 7] =
+    ["init", "-q", "--kdf-memory", "32K", "--kdf-passes", "1", "--sync-folder"];
 
 /// Runs a command on one of two computers, each with a folder of its name.
 pub fn run(scratch: &Scratch, computer: &str, args: &[&str]) -> Output {

@@ -114,7 +114,7 @@ impl EpochLine {
         self.seen.write(&*self.beside)
     }
 
-    fn fingerprint(&self, name: &str) -> Option<u64> {
+    pub(super) fn fingerprint(&self, name: &str) -> Option<u64> {
         self.link.as_ref()?.fingerprint(name)
     }
 
@@ -168,34 +168,41 @@ impl EpochLine {
         Ok(true)
     }
 
-    /// Makes this computer's own copy of a file of the folder whole, if it is not.
-    fn mend_own(&mut self, file: &Expected) -> Result<()> {
+    /// Makes this computer's own copy of a file of the folder whole, if it is not. Says whether
+    /// there is one that is damaged and stays so.
+    fn mend_own(&mut self, file: &Expected) -> Result<bool> {
         if self.beside.len(&file.name)?.is_none() || self.held(file)?.is_some() {
-            return Ok(());
+            return Ok(false);
         }
-        let bytes = whole(&*self.folder, &file.name)?.filter(|it| digest(it) == file.digest);
-        if let Some(bytes) = bytes {
-            self.keep(&file.name, &bytes)?;
-            self.healed.push(place(&file.name, "changed beside the folder"));
-        }
-        Ok(())
+        let found = readable(&*self.folder, &file.name)?;
+        let Some(bytes) = found.filter(|it| digest(it) == file.digest) else { return Ok(true) };
+        self.keep(&file.name, &bytes)?;
+        self.healed.push(place(&file.name, "changed beside the folder"));
+        Ok(false)
     }
 
     /// Makes this computer's own copies of these objects whole, where the folder has them: an
-    /// opening reads all of them, and knows no way around damage in them.
+    /// opening reads all of them, and knows no way around damage in them. Gives the names of those
+    /// that are damaged in both places.
     ///
     /// # Errors
     /// Those of the stores.
-    pub(super) fn mend_own_of(&mut self, objects: &[&str]) -> Result<()> {
+    pub(super) fn mend_own_of(&mut self, objects: &[&str]) -> Result<Vec<String>> {
         let Some(on) = self.on.clone().filter(|_| self.source() == EpochSource::Beside) else {
-            return Ok(());
+            return Ok(Vec::new());
         };
         let mut files = self.expected(&on);
         files.retain(|file| {
             let within = |object: &&str, extent| self.shape.of(object).contains(&extent);
             file.extent.is_some_and(|(extent, _)| objects.iter().any(|it| within(it, extent)))
         });
-        files.iter().try_for_each(|file| self.mend_own(file))
+        let mut broken = Vec::new();
+        for file in files {
+            if self.mend_own(&file)? {
+                broken.push(file.name);
+            }
+        }
+        Ok(broken)
     }
 
     /// Reads every file that an epoch needs which is kept, and the newest ones, or `only` this one,
@@ -226,11 +233,12 @@ impl EpochLine {
                 Some(fault) if !heals || !self.put_back(file, &fault)? => {
                     bad.push(place(&file.name, fault));
                 }
-                None if heals => self.mend_own(file)?,
+                None if heals => drop(self.mend_own(file)?),
                 _ => {}
             }
             progress(at as u64 + 1, total);
         }
+        self.seen.write(&*self.beside)?;
         let count = bad.len() as u64;
         bad.into_iter().for_each(damaged);
         Ok(count)

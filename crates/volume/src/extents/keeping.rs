@@ -17,7 +17,7 @@ impl EpochLine {
     ///
     /// # Errors
     /// Those of the stores.
-    pub(super) fn keep_all(&self, entry: &Epoch, source: EpochSource) -> Result<Vec<u64>> {
+    pub(super) fn keep_all(&mut self, entry: &Epoch, source: EpochSource) -> Result<Vec<u64>> {
         let mut missing = Vec::new();
         for (extent, (id, expected)) in entry.files() {
             let (name, len) = (id.extent(extent), self.shape.bytes_of(extent));
@@ -37,13 +37,15 @@ impl EpochLine {
         Ok(missing)
     }
 
-    /// Keeps a file of the folder beside it too.
-    pub(super) fn keep(&self, name: &str, bytes: &[u8]) -> Result<()> {
+    /// Keeps a file of the folder, which is whole, beside it too.
+    pub(super) fn keep(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
         let linked = self.link.as_ref().is_some_and(|link| link.link(self.volume, name));
-        if linked && self.beside.len(name)? == Some(bytes.len() as u64) {
-            return Ok(());
+        if !linked || self.beside.len(name)? != Some(bytes.len() as u64) {
+            self.beside.put(name, bytes, PutMode::Replace)?;
         }
-        Ok(self.beside.put(name, bytes, PutMode::Replace)?)
+        // A second name changes what the system has for it.
+        self.seen.note(name, self.fingerprint(name));
+        Ok(())
     }
 
     /// Removes what is beside the folder and means nothing any more.
@@ -75,6 +77,7 @@ impl EpochLine {
             gone.extend(names_of(before).filter(|name| !needed.contains(name)));
         }
         self.delete_beside(&gone.iter().map(String::as_str).collect::<Vec<_>>())?;
+        self.seen.write(&*self.beside)?;
         self.clean()
     }
 

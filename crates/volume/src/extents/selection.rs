@@ -5,7 +5,6 @@ use super::names::EpochId;
 use super::publisher::EpochLine;
 use super::store::EpochSource;
 use crate::options::Which;
-use crate::sequential::{LOG_OBJECT, STATE_OBJECT};
 use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -23,7 +22,7 @@ impl EpochLine {
             Which::Older => self.stand_on_older()?,
             _ => self.stand_on_newest()?,
         }
-        self.mend_own_of(&[LOG_OBJECT, STATE_OBJECT])?;
+        self.seen.write(&*self.beside)?;
         self.say_stand()
     }
 
@@ -145,7 +144,7 @@ impl EpochLine {
     ///
     /// # Errors
     /// `StillToCome`.
-    pub fn expect_all(&self, opened: &OpenedEpoch) -> Result<()> {
+    pub fn expect_all(&mut self, opened: &OpenedEpoch) -> Result<()> {
         match self.keep_all(&opened.entry, EpochSource::Folder)? {
             missing if missing.is_empty() => Ok(()),
             missing => Err(still_to_come(&opened.entry, &missing, "that history")),

@@ -79,6 +79,11 @@ impl ExtentStore {
         Self { lost, ..self }
     }
 
+    /// The files of an object that are lost.
+    pub fn all_lost_in(&self, object: &str) -> Vec<String> {
+        self.lost_in(object, 0, self.shape.len(object).unwrap_or(0) as usize)
+    }
+
     /// The files that have a part of a range and are lost.
     pub fn lost_in(&self, object: &str, offset: u64, len: usize) -> Vec<String> {
         let (current, pieces) = (self.current(), self.shape.pieces(object, offset, len));

@@ -11,7 +11,7 @@ use crate::engine::{Creation, EngineEntry, EngineVolume, Making, VolumeInfo, mak
 use crate::environment::Clock;
 use crate::latch::Latch;
 use crate::options::{OpenOptions, Which};
-use crate::sequential::{self, SequentialVolume};
+use crate::sequential::{self, LOG_OBJECT, STATE_OBJECT, SequentialVolume};
 use crate::trust::{Keeper, Known, ReadOnlyKeeper};
 use crate::volume::Volume;
 use crate::{Error, Result};
@@ -125,7 +125,8 @@ impl ExtentVolume {
         // The epoch leads on from the one that this computer stood on: that says more than the note
         // of a state which other computers may never have seen.
         opening.options.accept_rollback |= before.is_some() && before != line.stands_on();
-        let inner = SequentialVolume::of(opening)?;
+        let broken = line.mend_own_of(&ALL_NEEDED)?;
+        let inner = SequentialVolume::of(opening).map_err(|error| damage_in(error, &broken))?;
         Ok(Self::over(inner, (store, line), clock, false))
     }
 
@@ -156,7 +157,9 @@ impl ExtentVolume {
         let store = ExtentStore::new(stores, EpochSource::Folder, shape, table, nothing);
         let store = Arc::new(store.without(lost));
         let clock = Arc::clone(&opening.options.environment.clock);
-        let inner = SequentialVolume::of(opening.on(Arc::clone(&store) as Arc<dyn Slots>))?;
+        let lost = ALL_NEEDED.iter().flat_map(|it| store.all_lost_in(it)).collect::<Vec<_>>();
+        let inner = SequentialVolume::of(opening.on(Arc::clone(&store) as Arc<dyn Slots>));
+        let inner = inner.map_err(|error| damage_in(error, &lost))?;
         refuse_unknown_end(&inner, &store)?;
         Ok(Self::over(inner, (store, line), clock, true))
     }
@@ -381,6 +384,20 @@ impl EngineVolume for ExtentVolume {
     /// Files of the folder that this session found damaged: they are whole again.
     fn damaged(&self) -> Vec<DamagedPlace> {
         self.line.healed.clone()
+    }
+}
+
+/// The objects all of which an opening needs.
+const ALL_NEEDED: [&str; 2] = [LOG_OBJECT, STATE_OBJECT];
+
+/// The error of an opening, where files of what it needs are damaged: what is missing there looks
+/// older than it is.
+fn damage_in(error: Error, files: &[String]) -> Error {
+    match error {
+        Error::Tampered(_) | Error::RolledBack(_) if !files.is_empty() => {
+            Error::Tampered(format!("{}, without which nothing opens: {error}", first_few(files)))
+        }
+        error => error,
     }
 }
 
