@@ -5,9 +5,9 @@
 //! the same file system, and then gets its name in it. All files have one modification time, by
 //! which a client that knows two of the same bytes takes them for the same.
 //!
-//! A damaged file alone is replaced, by the bytes that it was made with: two computers that do so at
-//! once leave the same file. It gets another time than the damaged one had. Otherwise a client that
-//! compares times and lengths would not see that it changed.
+//! A damaged file alone is replaced, by the bytes that it was made with: two computers that do so
+//! at once leave the same file. It gets another time than the damaged one had. Otherwise a client
+//! that compares times and lengths would not see that it changed.
 //!
 //! The header and its second copy, which are replaced, are a new file each time, under the next
 //! number.

@@ -11,9 +11,10 @@
 //! newer and cannot be read: this computer may have been overtaken.
 
 use super::base::{readable, whole};
+use super::copies::{Copies, put_new};
 use super::entry::{DIGEST, OpenedEpoch};
+use super::histories::Histories;
 use super::names::EpochId;
-use super::publisher::{EpochLine, put_new};
 use super::selection::short_name;
 use super::store::EpochSource;
 use crate::damage::DamagedPlace;
@@ -25,11 +26,21 @@ use std::fmt;
 
 /// A file of an epoch, and what it must hold.
 #[derive(Clone, Debug)]
-pub(super) struct Expected {
-    pub name: String,
+struct Expected {
+    name: String,
     digest: [u8; DIGEST],
     /// The extent and its length; none for an entry.
     extent: Option<(u64, u64)>,
+}
+
+impl Expected {
+    /// The epoch whose file of the same extent has these bytes.
+    fn older(&self, found: [u8; DIGEST], histories: &Histories) -> Option<EpochId> {
+        let (extent, _) = self.extent?;
+        let held = |it: &OpenedEpoch| it.entry.table.get(extent as usize).copied().flatten();
+        let mut held = histories.entries.values().filter_map(held);
+        held.find(|(_, digest)| *digest == found).map(|(id, _)| id)
+    }
 }
 
 /// What is wrong with a file of the folder.
@@ -60,7 +71,7 @@ fn place(name: &str, why: impl fmt::Display) -> DamagedPlace {
     DamagedPlace { object: name.to_owned(), bytes: 0..0, why: why.to_string() }
 }
 
-impl EpochLine {
+impl Copies {
     /// The files of an epoch, its entry first.
     fn expected(&self, opened: &OpenedEpoch) -> Vec<Expected> {
         let entry = Expected { name: opened.entry.id.entry(), digest: opened.digest, extent: None };
@@ -75,19 +86,19 @@ impl EpochLine {
     ///
     /// # Errors
     /// Those of the stores.
-    pub(super) fn heal_newest(&mut self) -> Result<()> {
-        if !self.may_heal() {
+    pub fn heal_newest(&mut self, histories: &Histories) -> Result<()> {
+        if !self.may_heal(histories) {
             return Ok(());
         }
-        let newest = self.histories.newest().into_iter();
+        let newest = histories.newest().into_iter();
         let files: Vec<Expected> = newest.flat_map(|it| self.expected(it)).collect();
         self.seen.keep_only(&files.iter().map(|file| file.name.clone()).collect());
-        self.heal(files)
+        self.heal(files, histories)
     }
 
     /// Whether this computer holds files, and nothing that may be newer is unread.
-    fn may_heal(&self) -> bool {
-        self.source() == EpochSource::Beside && self.histories.torn_ahead().next().is_none()
+    fn may_heal(&self, histories: &Histories) -> bool {
+        self.source() == EpochSource::Beside && histories.torn_ahead().next().is_none()
     }
 
     /// Puts back all files of an epoch that is about to be published: what is gone from the folder,
@@ -95,31 +106,32 @@ impl EpochLine {
     ///
     /// # Errors
     /// Those of the stores.
-    pub(super) fn heal_all_of(&mut self, opened: &OpenedEpoch) -> Result<()> {
-        let files = self.expected(opened).into_iter().skip(1).collect();
-        if self.source() == EpochSource::Beside { self.heal(files) } else { Ok(()) }
+    pub fn heal_all_of(&mut self, opened: &OpenedEpoch, histories: &Histories) -> Result<()> {
+        match self.source() {
+            EpochSource::Folder => Ok(()),
+            EpochSource::Beside => {
+                let files = self.expected(opened).into_iter().skip(1).collect();
+                self.heal(files, histories)
+            }
+        }
     }
 
-    fn heal(&mut self, files: Vec<Expected>) -> Result<()> {
+    fn heal(&mut self, files: Vec<Expected>, histories: &Histories) -> Result<()> {
         for file in files {
             let print = self.fingerprint(&file.name);
             if self.seen.has(&file.name, print) || self.beside.len(&file.name)?.is_none() {
                 continue;
             }
-            match self.fault(&file)? {
+            match self.fault(&file, histories)? {
                 Some(fault) => drop(self.put_back(&file, &fault)?),
                 None => self.seen.note(&file.name, print),
             }
         }
-        self.seen.write(&*self.beside)
-    }
-
-    pub(super) fn fingerprint(&self, name: &str) -> Option<u64> {
-        self.link.as_ref()?.fingerprint(name)
+        self.write_seen()
     }
 
     /// What is wrong with a file; `None` if nothing is.
-    fn fault(&self, file: &Expected) -> Result<Option<Fault>> {
+    fn fault(&self, file: &Expected, histories: &Histories) -> Result<Option<Fault>> {
         let Some(has) = self.folder.len(&file.name)? else { return Ok(Some(Fault::Missing)) };
         match file.extent {
             Some((_, len)) if has < len => return Ok(Some(Fault::Cut(has, len))),
@@ -135,16 +147,8 @@ impl EpochLine {
         Ok(match found {
             None => Some(Fault::Missing),
             Some(found) if found == file.digest => None,
-            Some(found) => Some(self.older(file, found).map_or(Fault::Changed, Fault::Older)),
+            Some(found) => Some(file.older(found, histories).map_or(Fault::Changed, Fault::Older)),
         })
-    }
-
-    /// The epoch whose file of the same extent has these bytes.
-    fn older(&self, file: &Expected, found: [u8; DIGEST]) -> Option<EpochId> {
-        let (extent, _) = file.extent?;
-        let held = |it: &OpenedEpoch| it.entry.table.get(extent as usize).copied().flatten();
-        let mut held = self.histories.entries.values().filter_map(held);
-        held.find(|(_, digest)| *digest == found).map(|(id, _)| id)
     }
 
     /// The bytes of a file, if this computer holds them.
@@ -160,7 +164,6 @@ impl EpochLine {
     fn put_back(&mut self, file: &Expected, fault: &Fault) -> Result<bool> {
         let Some(bytes) = self.held(file)? else { return Ok(false) };
         put_new(&*self.folder, &file.name, &bytes)?;
-        self.histories.files.insert(file.name.clone(), bytes.len() as u64);
         self.healed.push(place(&file.name, fault));
         if file.extent.is_some() {
             self.keep(&file.name, &bytes)?;
@@ -187,11 +190,11 @@ impl EpochLine {
     ///
     /// # Errors
     /// Those of the stores.
-    pub(super) fn mend_own_of(&mut self, objects: &[&str]) -> Result<Vec<String>> {
-        let Some(on) = self.on.clone().filter(|_| self.source() == EpochSource::Beside) else {
+    pub fn mend_own_of(&mut self, on: &OpenedEpoch, objects: &[&str]) -> Result<Vec<String>> {
+        if self.source() == EpochSource::Folder {
             return Ok(Vec::new());
-        };
-        let mut files = self.expected(&on);
+        }
+        let mut files = self.expected(on);
         files.retain(|file| {
             let within = |object: &&str, extent| self.shape.of(object).contains(&extent);
             file.extent.is_some_and(|(extent, _)| objects.iter().any(|it| within(it, extent)))
@@ -211,17 +214,17 @@ impl EpochLine {
     ///
     /// # Errors
     /// Those of the stores.
-    pub(super) fn inspect(
+    pub fn inspect(
         &mut self,
+        histories: &Histories,
         only: Option<&OpenedEpoch>,
         progress: &mut dyn FnMut(u64, u64),
         damaged: &mut dyn FnMut(DamagedPlace),
     ) -> Result<u64> {
-        self.read_folder()?;
-        let heals = only.is_none() && self.may_heal();
+        let heals = only.is_none() && self.may_heal(histories);
         let (epochs, lost) = match only {
             Some(opened) => (vec![opened.clone()], Vec::new()),
-            None => self.all_needed(),
+            None => needed(histories),
         };
         let mut bad = lost;
         let mut tried = BTreeSet::new();
@@ -229,7 +232,7 @@ impl EpochLine {
         files.retain(|file| tried.insert(file.name.clone()));
         let total = files.len() as u64;
         for (at, file) in files.iter().enumerate() {
-            match self.fault(file)? {
+            match self.fault(file, histories)? {
                 Some(fault) if !heals || !self.put_back(file, &fault)? => {
                     bad.push(place(&file.name, fault));
                 }
@@ -238,32 +241,32 @@ impl EpochLine {
             }
             progress(at as u64 + 1, total);
         }
-        self.seen.write(&*self.beside)?;
+        self.write_seen()?;
         let count = bad.len() as u64;
         bad.into_iter().for_each(damaged);
         Ok(count)
     }
+}
 
-    /// The newest epochs and those that are kept; and what is known to be needed beside them, and
-    /// cannot be read.
-    fn all_needed(&self) -> (Vec<OpenedEpoch>, Vec<DamagedPlace>) {
-        let mut bad = Vec::new();
-        let mut epochs: Vec<OpenedEpoch> = self.histories.newest().into_iter().cloned().collect();
-        let kept: BTreeSet<EpochId> =
-            epochs.iter().flat_map(|it| it.entry.kept.iter().copied()).collect();
-        let torn: BTreeSet<EpochId> = self.histories.torn_ahead().collect();
-        for id in kept {
-            match self.histories.get(id) {
-                Some(opened) => epochs.push(opened.clone()),
-                None => bad.push(place(&id.entry(), "not whole: the entry of a kept history")),
-            }
+/// The newest epochs and those that are kept; and what is known to be needed beside them, and
+/// cannot be read.
+fn needed(histories: &Histories) -> (Vec<OpenedEpoch>, Vec<DamagedPlace>) {
+    let mut bad = Vec::new();
+    let mut epochs: Vec<OpenedEpoch> = histories.newest().into_iter().cloned().collect();
+    let kept: BTreeSet<EpochId> =
+        epochs.iter().flat_map(|it| it.entry.kept.iter().copied()).collect();
+    let torn: BTreeSet<EpochId> = histories.torn_ahead().collect();
+    for id in kept {
+        match histories.get(id) {
+            Some(opened) => epochs.push(opened.clone()),
+            None => bad.push(place(&id.entry(), "not whole: the entry of a kept history")),
         }
-        let why = "not whole: the entry of an epoch that may be newer";
-        bad.extend(torn.into_iter().map(|id| place(&id.entry(), why)));
-        let why = "missing in the folder, where files of its epoch are";
-        bad.extend(self.histories.without_entry().into_iter().map(|id| place(&id.entry(), why)));
-        let why = "not whole: it says where a computer stands, which says so anew";
-        bad.extend(self.histories.torn_stands().iter().map(|name| place(name, why)));
-        (epochs, bad)
     }
+    let why = "not whole: the entry of an epoch that may be newer";
+    bad.extend(torn.into_iter().map(|id| place(&id.entry(), why)));
+    let why = "missing in the folder, where files of its epoch are";
+    bad.extend(histories.without_entry().into_iter().map(|id| place(&id.entry(), why)));
+    let why = "not whole: it says where a computer stands, which says so anew";
+    bad.extend(histories.torn_stands().iter().map(|name| place(name, why)));
+    (epochs, bad)
 }

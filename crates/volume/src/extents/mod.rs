@@ -24,6 +24,7 @@
 
 mod base;
 mod checkout;
+mod copies;
 mod entry;
 mod header;
 mod health;

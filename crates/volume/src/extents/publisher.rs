@@ -8,10 +8,10 @@
 
 use super::base::{Standing, readable, whole};
 use super::checkout::Stand;
+use super::copies::{Copies, put_new};
 use super::entry::{Epoch, HeldExtent as File, OpenedEpoch};
 use super::histories::Histories;
 use super::names::{self, EpochId, Named, parse};
-use super::seen::Seen;
 use super::shape::ExtentLayout;
 use super::store::{EpochSource, ExtentStore};
 use crate::damage::DamagedPlace;
@@ -21,8 +21,8 @@ use crate::options::Beside;
 use crate::session::Vault;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
-use oblivio_crypto::{Entropy, Sealer, VolumeId, digest};
-use oblivio_store::{MemoryStore, Objects, PutMode, Store, StoreError};
+use oblivio_crypto::{Entropy, Sealer, digest};
+use oblivio_store::{MemoryStore, Objects, PutMode, Store};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -31,7 +31,6 @@ pub struct EpochLine {
     pub(super) folder: Arc<dyn Objects>,
     pub(super) beside: Arc<dyn Store>,
     pub(super) link: Option<Arc<dyn Beside>>,
-    pub(super) volume: VolumeId,
     pub(super) vault: Vault,
     pub(super) environment: Environment,
     pub(super) shape: ExtentLayout,
@@ -45,10 +44,7 @@ pub struct EpochLine {
     /// Whether an epoch was decided, and is not complete.
     stuck: bool,
     pub(super) histories: Histories,
-    /// Files of the folder that were whole when they were read.
-    pub(super) seen: Seen,
-    /// What this session found damaged and made whole.
-    pub(super) healed: Vec<DamagedPlace>,
+    pub(super) copies: Copies,
 }
 
 /// A volume about to be opened in its folder.
@@ -70,13 +66,13 @@ impl EpochLine {
         let mut randomness = environment.randomness.clone();
         let base = Standing::read(&*beside)?;
         let base = base.unwrap_or_else(|| Standing::new(ComputerId::generate(&mut randomness)));
-        let seen = Seen::read(&*beside)?;
+        let stores = (Arc::clone(&opening.store), Arc::clone(&beside));
+        let copies = Copies::new(stores, link.clone(), volume, shape.clone())?;
         let sealer = Sealer::new(opening.master.entry_root(volume), Box::new(randomness));
         let mut line = Self {
             folder: Arc::clone(&opening.store),
             beside,
             link,
-            volume,
             vault: Vault::new(volume, sealer),
             environment,
             shape,
@@ -86,8 +82,7 @@ impl EpochLine {
             attempts: 0,
             stuck: false,
             histories: Histories::default(),
-            seen,
-            healed: Vec::new(),
+            copies,
         };
         line.recover()?;
         line.read_folder()?;
@@ -136,8 +131,8 @@ impl EpochLine {
         self.sweep()
     }
 
-    /// The entry that it stands on, from the folder: its own copy is damaged. No other bytes open as
-    /// that entry.
+    /// The entry that it stands on, from the folder: its own copy is damaged. No other bytes open
+    /// as that entry.
     fn entry_from_folder(&mut self) -> Result<Option<OpenedEpoch>> {
         let Some(id) = self.base.on else { return Ok(None) };
         let bytes = readable(&*self.folder, &id.entry())?.unwrap_or_default();
@@ -146,7 +141,7 @@ impl EpochLine {
         if opened.is_some() {
             self.beside.put(&id.entry(), &bytes, PutMode::Replace)?;
             let why = "not whole beside the folder".into();
-            self.healed.push(DamagedPlace { object: id.entry(), bytes: 0..0, why });
+            self.copies.healed.push(DamagedPlace { object: id.entry(), bytes: 0..0, why });
         }
         Ok(opened)
     }
@@ -213,11 +208,6 @@ impl EpochLine {
         Ok(())
     }
 
-    /// Where files of epochs are read: without a place beside the folder, they are not kept twice.
-    pub(super) fn source(&self) -> EpochSource {
-        if self.link.is_some() { EpochSource::Beside } else { EpochSource::Folder }
-    }
-
     /// The store of the epoch that it stands on, with what this computer changed since.
     pub fn store(&self) -> Result<ExtentStore> {
         let mut changed = BTreeSet::new();
@@ -230,7 +220,7 @@ impl EpochLine {
         }
         let stores = (Arc::clone(&self.folder), Arc::clone(&self.beside));
         let (shape, overlay) = (self.shape.clone(), (self.base.overlay, changed));
-        Ok(ExtentStore::new(stores, self.source(), shape, self.table(), overlay))
+        Ok(ExtentStore::new(stores, self.copies.source(), shape, self.table(), overlay))
     }
 
     fn table(&self) -> Vec<Option<File>> {
@@ -292,8 +282,8 @@ impl EpochLine {
             let (bytes, name) = (store.bytes_of(extent)?, id.extent(extent));
             put_new(&*self.folder, &name, &bytes)?;
             self.histories.files.insert(name.clone(), bytes.len() as u64);
-            if self.source() == EpochSource::Beside {
-                self.keep(&name, &bytes)?;
+            if self.copies.source() == EpochSource::Beside {
+                self.copies.keep(&name, &bytes)?;
             }
             if let Some(file) = entry.table.get_mut(extent as usize) {
                 *file = Some((id, digest(&bytes)));
@@ -337,7 +327,7 @@ impl EpochLine {
         entry.made(id, (self.base.computer, act), date);
         let (bytes, digest) = entry.seal(&mut self.vault)?;
         let opened = OpenedEpoch { entry, digest };
-        self.heal_all_of(&opened)?;
+        self.copies.heal_all_of(&opened, &self.histories)?;
         self.stuck = true;
         self.beside.put(&id.entry(), &bytes, PutMode::Replace)?;
         self.complete(opened.clone())?;
@@ -391,17 +381,4 @@ impl EpochLine {
     pub fn keeps(&self) -> bool {
         self.link.is_some()
     }
-}
-
-/// Stores a file under a name that is only ours. One that is there already was put before a crash,
-/// or by a sync client. It has the same bytes, or was damaged and gets them back.
-pub(super) fn put_new(folder: &dyn Objects, name: &str, bytes: &[u8]) -> Result<()> {
-    match folder.put(name, bytes, PutMode::IfAbsent) {
-        Err(StoreError::Exists { .. }) => {}
-        done => return Ok(done?),
-    }
-    if readable(folder, name)?.is_none_or(|found| found != bytes) {
-        folder.put(name, bytes, PutMode::Restore)?;
-    }
-    Ok(())
 }

@@ -17,12 +17,12 @@ impl EpochLine {
     /// `StillToCome` if files of it have not arrived, `Parted` if there are several newest ones.
     pub fn choose(&mut self, which: &Which) -> Result<()> {
         self.publish_what_parted()?;
-        self.heal_newest()?;
+        self.copies.heal_newest(&self.histories)?;
         match which {
             Which::Older => self.stand_on_older()?,
             _ => self.stand_on_newest()?,
         }
-        self.seen.write(&*self.beside)?;
+        self.copies.write_seen()?;
         self.say_stand()
     }
 
@@ -71,9 +71,9 @@ impl EpochLine {
     /// Goes to an epoch if all its files are there; gives the extents of those that are not.
     fn go_to(&mut self, target: &OpenedEpoch) -> Result<Vec<u64>> {
         if self.base.on == Some(target.entry.id) {
-            return self.keep_all(&target.entry, self.source());
+            return self.copies.keep_all(&target.entry, self.copies.source());
         }
-        let missing = self.keep_all(&target.entry, self.source())?;
+        let missing = self.copies.keep_all(&target.entry, self.copies.source())?;
         if missing.is_empty() {
             self.stand_on(target.clone())?;
         }
@@ -145,7 +145,7 @@ impl EpochLine {
     /// # Errors
     /// `StillToCome`.
     pub fn expect_all(&mut self, opened: &OpenedEpoch) -> Result<()> {
-        match self.keep_all(&opened.entry, EpochSource::Folder)? {
+        match self.copies.keep_all(&opened.entry, EpochSource::Folder)? {
             missing if missing.is_empty() => Ok(()),
             missing => Err(still_to_come(&opened.entry, &missing, "that history")),
         }
@@ -159,7 +159,7 @@ impl EpochLine {
     /// As for [`Self::choose`], and those of [`Self::find`].
     pub fn choose_incomplete(&mut self, which: &Which) -> Result<(OpenedEpoch, BTreeSet<u64>)> {
         self.publish_what_parted()?;
-        self.heal_newest()?;
+        self.copies.heal_newest(&self.histories)?;
         let target = match which {
             Which::View(begins) => self.find(begins)?,
             Which::Newest | Which::Older => {
@@ -177,7 +177,7 @@ impl EpochLine {
         {
             return Err(Error::StillToCome(what));
         }
-        let lost = self.keep_all(&target.entry, EpochSource::Folder)?;
+        let lost = self.copies.keep_all(&target.entry, EpochSource::Folder)?;
         Ok((target, lost.into_iter().collect()))
     }
 }

@@ -125,7 +125,10 @@ impl ExtentVolume {
         // The epoch leads on from the one that this computer stood on: that says more than the note
         // of a state which other computers may never have seen.
         opening.options.accept_rollback |= before.is_some() && before != line.stands_on();
-        let broken = line.mend_own_of(&ALL_NEEDED)?;
+        let broken = match &line.on {
+            Some(on) => line.copies.mend_own_of(on, &ALL_NEEDED)?,
+            None => Vec::new(),
+        };
         let inner = SequentialVolume::of(opening).map_err(|error| damage_in(error, &broken))?;
         Ok(Self::over(inner, (store, line), clock, false))
     }
@@ -367,7 +370,9 @@ impl EngineVolume for ExtentVolume {
             let blocks = volume.inner.capacity_blocks();
             let only = if volume.view { volume.line.on.clone() } else { None };
             let mut files = 0;
-            let bad = volume.line.inspect(
+            volume.line.read_folder()?;
+            let bad = volume.line.copies.inspect(
+                &volume.line.histories,
                 only.as_ref(),
                 &mut |done, total| {
                     files = total;
@@ -383,7 +388,7 @@ impl EngineVolume for ExtentVolume {
 
     /// Files of the folder that this session found damaged: they are whole again.
     fn damaged(&self) -> Vec<DamagedPlace> {
-        self.line.healed.clone()
+        self.line.copies.healed.clone()
     }
 }
 
