@@ -94,6 +94,7 @@ pub fn options(folder: &Path, args: &OpenArgs, on_shown: Option<OnShown>) -> Res
         accept_rollback: args.accept_rollback,
         beside: beside(folder, args)?,
         history: history(args),
+        incomplete: args.incomplete,
         pad: args.pad,
         pace: args.pace.map(pace),
         on_shown,
@@ -226,6 +227,7 @@ pub fn refuse_what_needs_a_volume(args: &OpenArgs) -> Result<()> {
         (args.unobserved, "--unobserved"),
         (args.older, "--older"),
         (args.history.is_some(), "--history"),
+        (args.incomplete, "--incomplete"),
         (args.trace_out.is_some(), "--trace-out"),
     ];
     match given.into_iter().find(|(given, _)| *given) {

@@ -46,7 +46,8 @@ pub enum Error {
     #[error("another computer took the volume over")]
     Overtaken,
     /// A sync client has not brought all files of the newest epoch into the folder yet. Wait for
-    /// it, or say [`OpenOptions::accept_older`](crate::OpenOptions::accept_older).
+    /// it, or say [`OpenOptions::accept_older`](crate::OpenOptions::accept_older) or
+    /// [`OpenOptions::view_incomplete`](crate::OpenOptions::view_incomplete).
     #[error("still to come: {0}")]
     StillToCome(String),
     /// Two computers wrote apart from each other: each history can be looked at with

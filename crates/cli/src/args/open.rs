@@ -37,6 +37,10 @@ pub struct OpenArgs {
     /// In such a folder: look at the history of this name, and change nothing
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub history: Option<String>,
+    /// In such a folder: look at what is there although files are missing or damaged, and change
+    /// nothing. What is in those files is lost
+    #[arg(long, hide_short_help = true)]
+    pub incomplete: bool,
     /// Round the accesses of each file operation up to a power of two
     #[arg(long, hide_short_help = true)]
     pub pad: bool,
@@ -59,6 +63,18 @@ pub struct OpenArgs {
 
 impl OpenArgs {
     /// Those that mean nothing for a new volume.
-    pub const OF_A_VOLUME: [&str; 6] =
-        ["accept_rollback", "take_over", "unobserved", "older", "history", "trace_out"];
+    pub const OF_A_VOLUME: [&str; 7] = [
+        "accept_rollback",
+        "take_over",
+        "unobserved",
+        "older",
+        "history",
+        "incomplete",
+        "trace_out",
+    ];
+
+    /// Whether a volume in a folder that a sync client copies is only looked at.
+    pub fn only_looks(&self) -> bool {
+        self.incomplete || self.history.is_some()
+    }
 }

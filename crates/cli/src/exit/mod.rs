@@ -154,8 +154,10 @@ fn of_synced_folder(error: &VolumeError) -> (Code, &'static str) {
         ),
         _ => (
             Code::StillToCome,
-            "Wait until your sync client is done. To go on from what is there, say --older; if \
-             something is written then, there will be two histories.",
+            "Wait until your sync client is done; a computer that holds the files puts them back when \
+             it opens the volume. To go on from an older epoch that is whole, say --older; if \
+             something is written then, there will be two histories. To read what is there, say \
+             --incomplete.",
         ),
     }
 }

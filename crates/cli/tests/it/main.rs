@@ -38,6 +38,7 @@ mod share;
 mod shared_mounts;
 mod snapshots;
 mod sync_folder;
+mod sync_health;
 mod syncthing;
 #[cfg(all(feature = "ublk", target_os = "linux"))]
 mod ublk;

@@ -75,6 +75,12 @@ impl RingLog {
         self.next
     }
 
+    /// The offset and the bytes of the quantum with this number.
+    pub fn place_of(&self, number: u64) -> (u64, usize) {
+        let bytes = self.form.bytes();
+        (number % self.quanta * bytes as u64, bytes)
+    }
+
     /// The log's end, as this computer notes it.
     pub fn mark(&self) -> LogMark {
         self.next.into()

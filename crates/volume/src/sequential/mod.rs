@@ -47,8 +47,10 @@ mod volume;
 
 pub use info::SequentialInfo;
 pub(crate) use info::say_hidden_writes;
+pub(crate) use log::LOG_OBJECT;
 pub use options::SequentialOptions;
 pub(crate) use options::objects_of;
+pub(crate) use state::STATE_OBJECT;
 pub(crate) use times::TIMES_OBJECT;
 pub use volume::{ENGINE, SequentialVolume};
 

@@ -42,6 +42,7 @@ impl SequentialVolume {
         let judged = volume.trust.judge_commit(state.epoch, identity, table);
         judged.map_err(|error| beside_damage(error, newer_may_be_damaged, STATE_OBJECT))?;
         let end = volume.expect_log(&state)?;
+        volume.session.found_end = end.number;
         let has_times = volume.restore(&state, master)?;
         volume.session.clean = has_times && end.number == state.end;
         volume.session.replaying = true;

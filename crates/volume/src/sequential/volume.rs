@@ -72,6 +72,8 @@ pub(super) struct Session {
     pub writer: Option<ComputerId>,
     /// Whether the log names this session as its writer.
     pub writing: bool,
+    /// The end of the log that the opening found.
+    pub found_end: u64,
     /// Whether what is stored is what a session's end would leave.
     pub clean: bool,
     /// Whether the log is being replayed.
@@ -297,6 +299,12 @@ impl SequentialVolume {
         self.hand_over(computer, self.log.end().number);
         let number = self.engine().writes();
         self.log.add(&*self.store, number, QuantumEntry::Session(computer))
+    }
+
+    /// Where the log that was found would go on, if it went on: an object, an offset in it, bytes.
+    pub(crate) fn found_end_place(&self) -> (&'static str, u64, usize) {
+        let (offset, bytes) = self.log.place_of(self.session.found_end);
+        (LOG_OBJECT, offset, bytes)
     }
 
     /// Writes so far, padding included, and flushes: public counters.
