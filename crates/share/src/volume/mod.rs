@@ -17,6 +17,6 @@ mod request_queue;
 mod shared;
 mod stored;
 
-pub use folder::{Tables, private_database};
+pub use folder::{Lacking, Tables, private_database};
 pub use memory::MemoryShare;
 pub use stored::StoredShare;
