@@ -13,6 +13,7 @@ use crate::types::FileKind;
 use std::collections::btree_map::Entry as BTreeEntry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
+use std::ops::Range;
 
 /// Something that no client leaves behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,12 +56,26 @@ pub enum Problem {
     Unreachable(Owner),
     /// An inode or directory that cannot be read.
     Damaged(Owner),
+    /// Names of a directory that are lost: those of some of its blocks.
+    LostNames(Owner),
+    /// Data of a file that is lost to damage.
+    LostData {
+        /// Which inode.
+        id: Owner,
+        /// Its bytes, ascending.
+        ranges: Vec<Range<u64>>,
+    },
 }
 
 impl Problem {
     /// Whether it is only room that an ended client left.
     pub fn is_left_over(&self) -> bool {
         matches!(self, Problem::Orphan(_) | Problem::Unreachable(_))
+    }
+
+    /// Whether names are lost, perhaps.
+    fn is_of_names(&self) -> bool {
+        matches!(self, Problem::Damaged(_) | Problem::LostNames(_))
     }
 }
 
@@ -78,6 +93,14 @@ impl fmt::Display for Problem {
             Self::Orphan(id) => return write!(f, "{}: no name, and nobody holds it", hex(id)),
             Self::Unreachable(id) => return write!(f, "{}: blocks of nothing", hex(id)),
             Self::Damaged(id) => return write!(f, "{}: it cannot be read", hex(id)),
+            Self::LostNames(id) => {
+                return write!(f, "the directory {}: some of its names are lost", hex(id));
+            }
+            Self::LostData { id, ranges } => {
+                let range = |it: &Range<u64>| format!("{} to {}", it.start, it.end - 1);
+                let ranges: Vec<String> = ranges.iter().map(range).collect();
+                return write!(f, "{}: bytes {} are lost", hex(id), ranges.join(", "));
+            }
         };
         write!(f, "the name {:?} in {} {what}", String::from_utf8_lossy(name), hex(parent))
     }
@@ -112,8 +135,20 @@ impl PrivateFs {
     /// Reads all inodes and directories.
     ///
     /// # Errors
-    /// Those of the transactions.
+    /// Those of the transactions. What is lost to damage is none: it is a problem that is found.
     pub fn check(&self) -> Result<Findings> {
+        self.check_with(false)
+    }
+
+    /// Reads all inodes and directories, and all data of files.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn check_data(&self) -> Result<Findings> {
+        self.check_with(true)
+    }
+
+    fn check_with(&self, data: bool) -> Result<Findings> {
         let mut walk = Walk::default();
         self.walk(&mut walk)?;
         let orphans: BTreeSet<Owner> = self.orphans()?.into_iter().collect();
@@ -130,6 +165,9 @@ impl PrivateFs {
                 walk.problems.push(Problem::WrongLinks { id: *id, said, found });
             }
         }
+        if data {
+            self.check_all_data(&mut walk)?;
+        }
         let owners = self.transactions.owners()?;
         let found = |id: &Owner| walk.inodes.contains_key(id) || walk.names.contains_key(id);
         let known = |id: &Owner| [ORPHANS, MOVES, ROOT].contains(id) || found(id);
@@ -145,6 +183,25 @@ impl PrivateFs {
             complete: owners.is_some(),
             problems: walk.problems,
         })
+    }
+
+    fn check_all_data(&self, walk: &mut Walk) -> Result<()> {
+        let block_bytes = self.block_bytes as u64;
+        let files = walk.inodes.iter().filter(|(_, inode)| inode.kind == FileKind::File);
+        for (id, inode) in files {
+            let mut ranges: Vec<Range<u64>> = Vec::new();
+            for page in self.lost_pages(*id, inode)? {
+                let range = page * block_bytes..((page + 1) * block_bytes).min(inode.size);
+                match ranges.last_mut() {
+                    Some(last) if last.end == range.start => last.end = range.end,
+                    _ => ranges.push(range),
+                }
+            }
+            if !ranges.is_empty() {
+                walk.problems.push(Problem::LostData { id: *id, ranges });
+            }
+        }
+        Ok(())
     }
 
     fn walk(&self, walk: &mut Walk) -> Result<()> {
@@ -172,12 +229,18 @@ impl PrivateFs {
     }
 
     fn read_directory(&self, id: Owner, walk: &mut Walk) -> Result<(Inode, Vec<Dirent>)> {
-        let mut misplaced = Vec::new();
+        let (mut misplaced, mut lost) = (Vec::new(), false);
         let read = self.look_again(|attempt: &mut Attempted<'_>| {
             let inode = attempt.directory(id)?;
             let (mut entries, mut seen) = (Vec::new(), BTreeSet::new());
             for number in 0..inode.buckets {
-                let bucket = ChangedBucket::numbered(attempt, &inode, number)?;
+                let bucket = match ChangedBucket::numbered(attempt, &inode, number) {
+                    Err(Error::Lost(_)) => {
+                        lost = true;
+                        continue;
+                    }
+                    found => found?,
+                };
                 for entry in bucket.entries() {
                     let (place, _) = bucket::place(bucket::hash(id, &entry.name), inode.buckets);
                     if place != number || !seen.insert(entry.name.clone()) {
@@ -190,6 +253,7 @@ impl PrivateFs {
         });
         let misplaced = misplaced.into_iter().map(|name| Problem::Misplaced { parent: id, name });
         walk.problems.extend(misplaced);
+        walk.problems.extend(lost.then_some(Problem::LostNames(id)));
         read
     }
 
@@ -255,8 +319,11 @@ impl PrivateFs {
     /// Those of the transactions.
     pub fn repair(&self, findings: &Findings) -> Result<u64> {
         let mut repaired = self.clean_up()?;
+        // What lost names lead to is neither unreachable, nor are its links too many.
+        let lacks_names = findings.problems.iter().any(Problem::is_of_names);
         for problem in &findings.problems {
             match problem {
+                Problem::WrongLinks { .. } | Problem::Unreachable(_) if lacks_names => continue,
                 Problem::NoInode { parent, name } | Problem::WrongKind { parent, name } => {
                     self.drop_name(*parent, name)?;
                 }
@@ -267,9 +334,11 @@ impl PrivateFs {
                     self.transactions.carry_out(&[forget])?;
                 }
                 Problem::Orphan(_) => continue,
-                Problem::WrongParent(_) | Problem::Misplaced { .. } | Problem::Damaged(_) => {
-                    continue;
-                }
+                Problem::WrongParent(_)
+                | Problem::Misplaced { .. }
+                | Problem::Damaged(_)
+                | Problem::LostNames(_)
+                | Problem::LostData { .. } => continue,
             }
             repaired += 1;
         }

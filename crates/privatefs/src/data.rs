@@ -62,9 +62,33 @@ impl PrivateFs {
         let mut ahead = lock(&ahead);
         for numbers in ahead.plan(read, inode.stamp, end).chunks(TOGETHER) {
             let names: Vec<Name> = numbers.iter().map(|&page| layout::data(id, page)).collect();
-            ahead.keep(numbers.iter().copied().zip(self.contents(&names)?));
+            let mut whole = Vec::with_capacity(numbers.len());
+            for (page, content) in numbers.iter().zip(self.contents_each(&names)?) {
+                match content {
+                    Ok(content) => whole.push((*page, content)),
+                    // Nobody wants it yet.
+                    Err(_) if !read.contains(page) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            ahead.keep(whole.into_iter());
         }
         Ok(ahead.take(read))
+    }
+
+    /// The pages of a file that cannot be read.
+    pub(crate) fn lost_pages(&self, id: Owner, inode: &Inode) -> Result<Vec<u64>> {
+        let mut lost = Vec::new();
+        if inode.form != DataForm::Blocks {
+            return Ok(lost);
+        }
+        let pages: Vec<u64> = (0..inode.size.div_ceil(self.block_bytes as u64)).collect();
+        for numbers in pages.chunks(TOGETHER) {
+            let names: Vec<Name> = numbers.iter().map(|&page| layout::data(id, page)).collect();
+            let found = numbers.iter().zip(self.contents_each(&names)?);
+            lost.extend(found.filter(|(_, content)| content.is_err()).map(|(page, _)| *page));
+        }
+        Ok(lost)
     }
 
     /// Inode and pages at one point of the order of all asks, as far as one transaction reaches.

@@ -22,6 +22,8 @@ pub(super) struct Merge {
     pub sets: Vec<(TableHome, MergeSet)>,
     pub blocks: Blocks,
     pub progress: Progress,
+    /// Whether it reads a second time, because a slot was not what was sealed there.
+    pub again: bool,
 }
 
 /// The blocks of a merge.

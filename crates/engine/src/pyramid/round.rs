@@ -248,7 +248,12 @@ impl MergeJob {
         match self.phase {
             Phase::Begun => self.phase = Phase::Read,
             Phase::Read => {
-                engine.gather(self.number, &mut self.buffer)?;
+                let gathered = engine.open_gathered(self.number, &mut self.buffer)?;
+                // One writer has nobody to serve beside what is lost.
+                if let Some(spot) = gathered.damaged.first() {
+                    return Err(PyramidOram::tampered(spot.home, "a slot was changed"));
+                }
+                engine.gather(self.number, gathered.found);
                 self.buffer = Vec::new();
                 self.phase = Phase::Gathered;
             }

@@ -41,6 +41,10 @@ impl Transactions for Told {
         self.tell(self.below.carry_out_many(transactions))
     }
 
+    fn carry_out_each(&self, transactions: Vec<Vec<Ask>>) -> Result<Vec<Option<Vec<Answer>>>> {
+        self.tell(self.below.carry_out_each(transactions))
+    }
+
     fn carry_out_in(
         &self,
         session: Session,

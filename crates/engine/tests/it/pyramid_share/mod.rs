@@ -2,6 +2,7 @@
 //! of the batches, and what the server saw, as data.
 
 mod flips;
+mod lost;
 mod rules;
 mod sessions;
 mod states;
