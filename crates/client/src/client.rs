@@ -91,8 +91,8 @@ impl Client {
     ///
     /// # Errors
     /// `Store` after the timeout, or if the answer was lost: it may have been carried out, or may
-    /// be later. `Full` if it makes blocks and there is no room. `Lost` if it needs the content of a
-    /// block that is lost to damage at the server. `RolledBack` and `Tampered` if the server does
+    /// be later. `Full` if it makes blocks and there is no room. `Lost` if it needs the content of
+    /// a block that is lost to damage at the server. `RolledBack` and `Tampered` if the server does
     /// not show what was stored; then all later calls fail.
     pub fn carry_out(&self, asks: &[Ask]) -> Result<Vec<Answer>> {
         let mut all = self.carry_out_many(std::slice::from_ref(&asks.to_vec()))?;
@@ -250,6 +250,12 @@ impl Client {
     #[must_use]
     pub fn damaged(&self) -> Vec<DamagedSlot> {
         self.inner.state().damaged.iter().copied().collect()
+    }
+
+    /// How many these are.
+    #[must_use]
+    pub fn damaged_count(&self) -> u64 {
+        self.inner.state().damaged.len() as u64
     }
 
     /// Blocks that exist, as the newest answer said, and the most that may.

@@ -107,6 +107,10 @@ impl fs::Transactions for ClientFiles {
         Ok(())
     }
 
+    fn damaged(&self) -> u64 {
+        self.client.damaged_count()
+    }
+
     fn session(&self) -> Session {
         // One without its block would be taken for ended.
         let present = *self.present.lock().unwrap_or_else(PoisonError::into_inner);

@@ -278,6 +278,12 @@ pub trait Transactions: Send + Sync {
     /// others take for ended what the one before it held.
     fn session(&self) -> Session;
 
+    /// Damaged places that this client met at the server so far. What they held is lost, if they
+    /// held anything. It asks nobody.
+    fn damaged(&self) -> u64 {
+        0
+    }
+
     /// Whether an ask of that session may still be carried out.
     ///
     /// # Errors

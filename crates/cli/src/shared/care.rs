@@ -64,6 +64,7 @@ pub fn check(args: &CheckArgs, address: &ShareAddress) -> Result<()> {
     let fs = PrivateFs::new(Arc::clone(&files) as _, environment(), FsOptions::default())?;
     let found = fs.check_data();
     drop(fs);
+    let damaged = files.client().damaged();
     files.close()?;
     let found = found?;
     let is_lost = |it: &Problem| {
@@ -78,13 +79,19 @@ pub fn check(args: &CheckArgs, address: &ShareAddress) -> Result<()> {
         let clean = bad.is_empty();
         say_json(&json!({
             "clean": clean, "files": files, "directories": directories, "held": found.held,
-            "problems": problems,
+            "problems": problems, "damaged_slots": damaged.len(),
         }))?;
     } else {
         let files = count(found.files, "file");
         say(format!("{files} and {}.", count(found.directories, "directory")))?;
         for problem in &bad {
             say(format!("  {problem}"))?;
+        }
+        for slot in &damaged {
+            say(format!(
+                "  damaged at the server: tables/t-{:016x}, slot {}",
+                slot.table.0, slot.slot
+            ))?;
         }
         if found.held > 0 {
             say(format!(

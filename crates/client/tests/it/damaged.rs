@@ -181,8 +181,8 @@ fn damaged_files_are_named_and_the_others_are_read() {
     files.close().unwrap();
 }
 
-/// A sector of a disk that is lost fails, and the others are read. A part that is written into it is
-/// refused once, and whatever else waits is written.
+/// A sector of a disk that is lost fails, and the others are read. A part that is written into it
+/// is refused once, and whatever else waits is written.
 #[test]
 fn lost_blocks_of_a_disk_fail_alone_and_are_healed_by_a_write() {
     let dir = tempfile::tempdir().unwrap();

@@ -2,8 +2,8 @@
 //! that opens the volume and works. Never is an answer wrong.
 //!
 //! A client that finds it says so (`Tampered`, `RolledBack`). What does not open is nobody's: an
-//! ask of that sort is left out as if it had not come, and the client waits in vain. A slot that does
-//! not open costs the block that it held.
+//! ask of that sort is left out as if it had not come, and the client waits in vain. A slot that
+//! does not open costs the block that it held.
 
 use super::{LONG, Line, World, block, read, value, write};
 use oblivio_client::{Client, ClientOptions, Unremembered};

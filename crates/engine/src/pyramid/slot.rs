@@ -1,6 +1,6 @@
-//! The content of a slot: `owner 16 | index 8 | label 8 | stamp 8 | block`, sealed. Of a block whose
-//! content is lost, each bit of the owner is the other one: so who knows of no lost blocks finds
-//! another block there, and no content.
+//! The content of a slot: `owner 16 | index 8 | label 8 | stamp 8 | block`, sealed. Of a block
+//! whose content is lost, each bit of the owner is the other one: so who knows of no lost blocks
+//! finds another block there, and no content.
 
 use super::config::SLOT_HEAD;
 use super::ids::{Name, Stamp};

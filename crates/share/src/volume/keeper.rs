@@ -5,6 +5,15 @@ use oblivio_store::share::{
 };
 use std::collections::BTreeMap;
 
+/// What to do with a volume that lacks something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lacking {
+    /// Not to open it: what is missing may be put back.
+    Refused,
+    /// To open it without: clients lose what it held.
+    Accepted,
+}
+
 /// What stays small, and is changed as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Catalog {

@@ -17,6 +17,7 @@ mod request_queue;
 mod shared;
 mod stored;
 
-pub use folder::{Lacking, Tables, private_database};
+pub use folder::{Tables, private_database};
+pub use keeper::Lacking;
 pub use memory::MemoryShare;
 pub use stored::StoredShare;

@@ -1,6 +1,7 @@
 //! [`StoredShare`]: a shared volume in a folder, whatever ends its process.
 
-use super::folder::{self, Folder, Lacking, Tables};
+use super::folder::{self, Folder, Tables};
+use super::keeper::Lacking;
 use super::shared::Shared;
 use oblivio_store::share::{Result, Share, ShareCall, ShareClock, ShareReply};
 use std::path::Path;

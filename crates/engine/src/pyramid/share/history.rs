@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Effect: 0 keeps, 1 creates, 2 forgets. Left: 0 absent, 1 a block, 2 its owner was removed, 3 a
-//! block whose content is lost. Exists: 0 no, 1 yes, 2 yes, and its content is lost. Which are lost:
-//! a bit each, the first one the lowest. Versions that know of no lost blocks refuse these records.
+//! block whose content is lost. Exists: 0 no, 1 yes, 2 yes, and its content is lost. Which are
+//! lost: a bit each, the first one the lowest. Versions that know of no lost blocks refuse these records.
 
 use super::records::{Seq, Session};
 use crate::pyramid::history::{AskEvent, Asked, Left, MOST_LEFT, Merged, RoundIntent, Settle};

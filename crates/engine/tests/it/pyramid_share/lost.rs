@@ -2,7 +2,6 @@
 //! all else is served, and what the server sees follows from which slots are damaged.
 
 use super::*;
-use oblivio_engine::pyramid::share::AskRefusal;
 use oblivio_testkit::campaign::{scaled, seed};
 
 /// Blocks of a volume.
@@ -128,7 +127,8 @@ fn volume(seed: u64) -> (usize, usize) {
     }
     let (mut flips, mut damaged) = (0, Damage::new());
     for round in 0..12 {
-        flips += damage(&mut world, &mut rng, 1 + rng.below(6), &mut damaged);
+        let most = 1 + rng.below(6);
+        flips += damage(&mut world, &mut rng, most, &mut damaged);
         for _ in 0..rng.below(60) {
             let (id, ask) = any_single(&mut rng);
             // Where tables lie is used again: what is damaged is looked up while it is there.

@@ -10,7 +10,7 @@
 //! stays in memory, and its repeat sends the same part. Deletions wait in a thread of their own, so
 //! that nothing else waits for them.
 
-use super::Lacking;
+use super::super::keeper::Lacking;
 use super::notes::{Note, Notes, Owner};
 use super::runs::{Run, is_part};
 use oblivio_store::share::{Object, Result, ShareError};

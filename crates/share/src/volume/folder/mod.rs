@@ -12,7 +12,7 @@ mod segments;
 mod tables;
 mod torn;
 
-use super::keeper::{Catalog, Change, Keeper, Kept};
+use super::keeper::{Catalog, Change, Keeper, Kept, Lacking};
 use catalog::CatalogFile;
 use oblivio_store::StoreError;
 use oblivio_store::share::{Checkpoint, Number, Object, Result, ServerTable, ShareError};
@@ -29,15 +29,6 @@ pub(super) const SEGMENT_BYTES: u64 = 64 << 20;
 
 pub use catalog::private_database;
 pub use tables::Tables;
-
-/// What to do with a volume that lacks something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lacking {
-    /// Not to open it: what is missing may be put back.
-    Refused,
-    /// To open it without: clients lose what it held.
-    Accepted,
-}
 
 /// A folder.
 pub(super) struct Folder {
@@ -109,7 +100,8 @@ impl Folder {
         let spare = spare.map_or(known.first, |it| it.at.max(known.first));
         let (segments, has) = Segments::open(&log, known.first..needed, spare, segment_bytes)?;
         if let Some(checkpoint) = known.checkpoint.filter(|_| has.start > known.first) {
-            lacks.push(format!("the records {} to {} of its history", known.first.0, has.start.0));
+            let (from, to) = (known.first.0, has.start.0 - 1);
+            lacks.push(format!("the records {from} to {to} of its history"));
             let change = Change::Checkpoint { checkpoint, first: has.start };
             catalog.commit(&change)?;
             known.apply(&change);

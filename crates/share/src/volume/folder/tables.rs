@@ -1,7 +1,6 @@
 //! Where the tables and checkpoints of a folder are: in it, or in a store somewhere else.
 
-use super::super::keeper::Catalog;
-use super::Lacking;
+use super::super::keeper::{Catalog, Lacking};
 use super::elsewhere::{Elsewhere, PART_BYTES};
 use super::files::Files;
 use super::notes::Owner;
