@@ -106,18 +106,21 @@ fn flipped_bits_of_tables_cost_the_blocks_of_their_slots() {
     assert!(all > 0, "some slot had a block");
 }
 
+/// Of a server that lost all of its tables, what waits in the scribe's stash is read.
 #[test]
-fn a_table_that_is_missing_costs_its_blocks_and_others_are_read() {
+fn tables_that_are_missing_cost_their_blocks_and_others_are_read() {
     let dir = tempfile::tempdir().unwrap();
     let world = filled(dir.path());
-    let len = |path: &PathBuf| fs::metadata(path).unwrap().len();
-    let table = tables(dir.path()).into_iter().max_by_key(len).unwrap();
-    fs::remove_file(&table).unwrap();
+    let tables = tables(dir.path());
+    tables.iter().for_each(|table| fs::remove_file(table).unwrap());
     let clock = TestClock::default();
     let refused = StoredShare::open(dir.path(), clock.clock()).map(drop).unwrap_err().to_string();
-    assert!(refused.contains(table.file_name().unwrap().to_str().unwrap()), "{refused}");
+    for table in &tables {
+        assert!(refused.contains(table.file_name().unwrap().to_str().unwrap()), "{refused}");
+    }
     let share = StoredShare::opened(dir.path(), clock.clock(), None, Lacking::Accepted).unwrap();
     clock.pass(LEASE);
+    assert_eq!(share.lacks().len(), tables.len());
     world.line.lead(Some(Arc::new(share)));
     let (client, _) = world.client();
     let gone = lost(&client, |index| index + 2);

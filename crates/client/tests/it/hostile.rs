@@ -108,7 +108,7 @@ fn changed_bytes_of_tables_cost_their_blocks() {
     for (index, answers) in (0..).zip(&found) {
         assert!(answers.as_ref().is_err() || value(&answers.as_ref().unwrap()[0]) == index + 1);
     }
-    assert!((10..200).contains(&lost.len()), "those of tables: {}", lost.len());
+    assert!(lost.len() >= 10, "those of tables: {}", lost.len());
     assert!(client.damaged().len() >= lost.len());
     // What is lost stays so, also if the server has it again, until it is written as a whole.
     line.lie(|_, _| {});
