@@ -412,7 +412,7 @@ fn share_record_seeds() -> Vec<Vec<u8>> {
         home: TableHome(3),
         attempt: Attempt([4; 16]),
         left: vec![Some(vec![5; 64]), None],
-        asked: vec![Asked::Elsewhere, Asked::Block(vec![6; 64]), Asked::Lost],
+        asked: vec![AskedBlock::Elsewhere, AskedBlock::Block(vec![6; 64]), AskedBlock::Lost],
     };
     let events = [
         AskEvent::Intent(RoundIntent { seed: Seed([2; 32]), asks }),

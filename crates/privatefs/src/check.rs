@@ -5,10 +5,10 @@ use crate::bucket::{self, Dirent};
 use crate::client::PrivateFs;
 use crate::directory::ChangedBucket;
 use crate::error::{Error, Result};
-use crate::inode::Inode;
+use crate::inode::{DataForm, Inode};
 use crate::layout::{self, MOVES, ORPHANS, ROOT};
 use crate::listed::StampedList;
-use crate::transactions::{Ask, Owner};
+use crate::transactions::{Ask, Name, Owner, TOGETHER};
 use crate::types::FileKind;
 use std::collections::btree_map::Entry as BTreeEntry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -131,66 +131,29 @@ struct Walk {
     problems: Vec<Problem>,
 }
 
-impl PrivateFs {
-    /// Reads all inodes and directories.
-    ///
-    /// # Errors
-    /// Those of the transactions. What is lost to damage is none: it is a problem that is found.
-    pub fn check(&self) -> Result<Findings> {
-        self.check_with(false)
-    }
-
-    /// Reads all inodes and directories, and all data of files.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
-    pub fn check_data(&self) -> Result<Findings> {
-        self.check_with(true)
-    }
-
-    fn check_with(&self, data: bool) -> Result<Findings> {
-        let mut walk = Walk::default();
-        self.walk(&mut walk)?;
-        let orphans: BTreeSet<Owner> = self.orphans()?.into_iter().collect();
-        for &id in &orphans {
-            self.check_orphan(id, &mut walk)?;
-        }
-        for (id, inode) in &walk.inodes {
-            let found = match inode.kind {
-                FileKind::Directory => 2 + walk.subdirectories.get(id).copied().unwrap_or(0),
-                _ => walk.names.get(id).copied().unwrap_or(0),
-            };
-            if found != inode.nlink {
-                let said = inode.nlink;
-                walk.problems.push(Problem::WrongLinks { id: *id, said, found });
+impl Walk {
+    fn orphan(&mut self, fs: &PrivateFs, id: Owner) -> Result<()> {
+        match fs.look_again(|attempt| attempt.find_inode(id)) {
+            Ok(Some(inode)) => {
+                match inode.nlink == 0 && !fs.anybody_holds(&inode.holders)? {
+                    true => self.problems.push(Problem::Orphan(id)),
+                    false => self.held += u64::from(inode.nlink == 0),
+                }
+                self.inodes.entry(id).or_insert(inode);
             }
+            Ok(None) => self.problems.push(Problem::Orphan(id)),
+            Err(Error::Below(error)) => return Err(Error::Below(error)),
+            Err(_) => self.problems.push(Problem::Damaged(id)),
         }
-        if data {
-            self.check_all_data(&mut walk)?;
-        }
-        let owners = self.transactions.owners()?;
-        let found = |id: &Owner| walk.inodes.contains_key(id) || walk.names.contains_key(id);
-        let known = |id: &Owner| [ORPHANS, MOVES, ROOT].contains(id) || found(id);
-        for id in owners.iter().flatten().filter(|id| !known(id)) {
-            walk.problems.push(Problem::Unreachable(*id));
-        }
-        let directories = walk.inodes.values().filter(|inode| inode.kind == FileKind::Directory);
-        let directories = directories.count() as u64;
-        Ok(Findings {
-            files: walk.inodes.len() as u64 - directories,
-            directories,
-            held: walk.held,
-            complete: owners.is_some(),
-            problems: walk.problems,
-        })
+        Ok(())
     }
 
-    fn check_all_data(&self, walk: &mut Walk) -> Result<()> {
-        let block_bytes = self.block_bytes as u64;
-        let files = walk.inodes.iter().filter(|(_, inode)| inode.kind == FileKind::File);
+    fn read_data(&mut self, fs: &PrivateFs) -> Result<()> {
+        let block_bytes = fs.block_bytes as u64;
+        let files = self.inodes.iter().filter(|(_, inode)| inode.kind == FileKind::File);
         for (id, inode) in files {
             let mut ranges: Vec<Range<u64>> = Vec::new();
-            for page in self.lost_pages(*id, inode)? {
+            for page in lost_pages(fs, *id, inode)? {
                 let range = page * block_bytes..((page + 1) * block_bytes).min(inode.size);
                 match ranges.last_mut() {
                     Some(last) if last.end == range.start => last.end = range.end,
@@ -198,10 +161,80 @@ impl PrivateFs {
                 }
             }
             if !ranges.is_empty() {
-                walk.problems.push(Problem::LostData { id: *id, ranges });
+                self.problems.push(Problem::LostData { id: *id, ranges });
             }
         }
         Ok(())
+    }
+}
+
+/// The pages of a file that cannot be read.
+fn lost_pages(fs: &PrivateFs, id: Owner, inode: &Inode) -> Result<Vec<u64>> {
+    let mut lost = Vec::new();
+    if inode.form != DataForm::Blocks {
+        return Ok(lost);
+    }
+    let pages: Vec<u64> = (0..inode.size.div_ceil(fs.block_bytes as u64)).collect();
+    for numbers in pages.chunks(TOGETHER) {
+        let names: Vec<Name> = numbers.iter().map(|&page| layout::data(id, page)).collect();
+        let found = numbers.iter().zip(fs.contents_each(&names)?);
+        lost.extend(found.filter(|(_, content)| content.is_err()).map(|(page, _)| *page));
+    }
+    Ok(lost)
+}
+
+fn checked(fs: &PrivateFs, data: bool) -> Result<Findings> {
+    let mut walk = Walk::default();
+    fs.walk(&mut walk)?;
+    let orphans: BTreeSet<Owner> = fs.orphans()?.into_iter().collect();
+    for &id in &orphans {
+        walk.orphan(fs, id)?;
+    }
+    for (id, inode) in &walk.inodes {
+        let found = match inode.kind {
+            FileKind::Directory => 2 + walk.subdirectories.get(id).copied().unwrap_or(0),
+            _ => walk.names.get(id).copied().unwrap_or(0),
+        };
+        if found != inode.nlink {
+            let said = inode.nlink;
+            walk.problems.push(Problem::WrongLinks { id: *id, said, found });
+        }
+    }
+    if data {
+        walk.read_data(fs)?;
+    }
+    let owners = fs.transactions.owners()?;
+    let found = |id: &Owner| walk.inodes.contains_key(id) || walk.names.contains_key(id);
+    let known = |id: &Owner| [ORPHANS, MOVES, ROOT].contains(id) || found(id);
+    for id in owners.iter().flatten().filter(|id| !known(id)) {
+        walk.problems.push(Problem::Unreachable(*id));
+    }
+    let directories = walk.inodes.values().filter(|inode| inode.kind == FileKind::Directory);
+    let directories = directories.count() as u64;
+    Ok(Findings {
+        files: walk.inodes.len() as u64 - directories,
+        directories,
+        held: walk.held,
+        complete: owners.is_some(),
+        problems: walk.problems,
+    })
+}
+
+impl PrivateFs {
+    /// Reads all inodes and directories.
+    ///
+    /// # Errors
+    /// Those of the transactions. What is lost to damage is none: it is a problem that is found.
+    pub fn check(&self) -> Result<Findings> {
+        checked(self, false)
+    }
+
+    /// Reads all inodes and directories, and all data of files.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn check_data(&self) -> Result<Findings> {
+        checked(self, true)
     }
 
     fn walk(&self, walk: &mut Walk) -> Result<()> {
@@ -291,22 +324,6 @@ impl PrivateFs {
                 Some(1) if id != ROOT => next.push_back((parent, id)),
                 _ => walk.problems.push(Problem::WrongParent(id)),
             }
-        }
-        Ok(())
-    }
-
-    fn check_orphan(&self, id: Owner, walk: &mut Walk) -> Result<()> {
-        match self.look_again(|attempt| attempt.find_inode(id)) {
-            Ok(Some(inode)) => {
-                match inode.nlink == 0 && !self.anybody_holds(&inode.holders)? {
-                    true => walk.problems.push(Problem::Orphan(id)),
-                    false => walk.held += u64::from(inode.nlink == 0),
-                }
-                walk.inodes.entry(id).or_insert(inode);
-            }
-            Ok(None) => walk.problems.push(Problem::Orphan(id)),
-            Err(Error::Below(error)) => return Err(Error::Below(error)),
-            Err(_) => walk.problems.push(Problem::Damaged(id)),
         }
         Ok(())
     }

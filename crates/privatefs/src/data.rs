@@ -76,21 +76,6 @@ impl PrivateFs {
         Ok(ahead.take(read))
     }
 
-    /// The pages of a file that cannot be read.
-    pub(crate) fn lost_pages(&self, id: Owner, inode: &Inode) -> Result<Vec<u64>> {
-        let mut lost = Vec::new();
-        if inode.form != DataForm::Blocks {
-            return Ok(lost);
-        }
-        let pages: Vec<u64> = (0..inode.size.div_ceil(self.block_bytes as u64)).collect();
-        for numbers in pages.chunks(TOGETHER) {
-            let names: Vec<Name> = numbers.iter().map(|&page| layout::data(id, page)).collect();
-            let found = numbers.iter().zip(self.contents_each(&names)?);
-            lost.extend(found.filter(|(_, content)| content.is_err()).map(|(page, _)| *page));
-        }
-        Ok(lost)
-    }
-
     /// Inode and pages at one point of the order of all asks, as far as one transaction reaches.
     fn read_at_once(&self, id: Owner, offset: u64, len: usize) -> Result<Vec<u8>> {
         let mut data: Vec<u8> = Vec::new();

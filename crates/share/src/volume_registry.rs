@@ -6,7 +6,7 @@ use crate::devices::{Devices, KnownDevice, SecretHash, number};
 use crate::error::{Doing, Error, Result};
 use crate::identity::random;
 use crate::line::LineWriter;
-use crate::volume::{Lacking, StoredShare, Tables};
+use crate::volume::{MissingParts, StoredShare, Tables};
 use oblivio_store::share::{Share, ShareClock, ShareError};
 use oblivio_store::{Objects, StoreError};
 use serde::{Deserialize, Serialize};
@@ -137,8 +137,8 @@ impl VolumeRegistry {
                 None => None,
             };
             let lacking = match self.home.damaged.contains(name) {
-                true => Lacking::Accepted,
-                false => Lacking::Refused,
+                true => MissingParts::Accepted,
+                false => MissingParts::Refused,
             };
             let share = StoredShare::opened(&dir, clock, tables, lacking)?;
             let volume = ServedVolume { share, traffic: Default::default() };

@@ -8,7 +8,7 @@ use oblivio_client::files::ClientFiles;
 use oblivio_client::{Client, NewShared, create};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_privatefs::{FsOptions, PrivateFs, ROOT};
-use oblivio_share::{Lacking, StoredShare};
+use oblivio_share::{MissingParts, StoredShare};
 use oblivio_splitmix::SplitMix64;
 use oblivio_store::share::{LEASE, Share};
 use oblivio_testkit::share::TestClock;
@@ -118,7 +118,8 @@ fn tables_that_are_missing_cost_their_blocks_and_others_are_read() {
     for table in &tables {
         assert!(refused.contains(table.file_name().unwrap().to_str().unwrap()), "{refused}");
     }
-    let share = StoredShare::opened(dir.path(), clock.clock(), None, Lacking::Accepted).unwrap();
+    let share =
+        StoredShare::opened(dir.path(), clock.clock(), None, MissingParts::Accepted).unwrap();
     clock.pass(LEASE);
     assert_eq!(share.lacks().len(), tables.len());
     world.line.lead(Some(Arc::new(share)));

@@ -54,12 +54,12 @@ pub struct Merged {
     pub left: Vec<Option<Vec<u8>>>,
     /// For each ask of a round under way that showed its partition since its place: its block, if
     /// it is from a table that is gone now.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<AskedBlock>,
 }
 
 /// A block that was asked for while its partition's merge had it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum AskedBlock {
     /// It is from elsewhere, or removed.
     Elsewhere,
     /// Its content.

@@ -1,6 +1,6 @@
 //! A merge: a partition's tables down to some height, and blocks of the stash, become one table.
 
-use super::history::{Asked, Merged};
+use super::history::{AskedBlock, Merged};
 use super::ids::{Height, Name, Partition, Stamp, TableHome, TableSpot};
 use super::open::{Blocks, Merge, Progress};
 use super::oram::{Entry, PyramidOram, Whereabouts};
@@ -20,6 +20,42 @@ pub(super) struct Gathered {
     pub found: Vec<Held>,
     /// The slots that are not what was sealed there.
     pub damaged: Vec<TableSpot>,
+}
+
+impl Gathered {
+    /// Checks and opens what a merge read: the slots of its sets, one after the other. It gives the
+    /// blocks that it takes from them, and the slots that are not what was sealed there: what they
+    /// held is lost.
+    ///
+    /// # Errors
+    /// `State` if no such merge reads, or another number of slots.
+    pub fn open(oram: &PyramidOram, number: u64, read: &mut [u8]) -> Result<Self> {
+        let slot_bytes = oram.config.slot_bytes();
+        let reads = |merge: &&Merge| matches!(merge.progress, Progress::Reads);
+        let merge = oram.merges.get(number).filter(reads);
+        let merge = merge.ok_or(EngineError::State("no such merge is under way"))?;
+        if read.len() != merge.spots().count() * slot_bytes {
+            return Err(EngineError::State("another number of slots was read"));
+        }
+        let mut slots = read.chunks_exact_mut(slot_bytes);
+        let mut gathered = Self::default();
+        for (home, set) in &merge.sets {
+            let tables = &oram.tables[merge.partition.0 as usize];
+            let Some(table) = tables.iter().find(|table| table.home == *home) else { continue };
+            for ((slot, holds), bytes) in set.iter().zip(&mut slots) {
+                let spot = TableSpot { home: *home, slot: *slot };
+                let opened = PyramidOram::open_slot(&table.keys, spot, *holds, bytes);
+                let held = opened.unwrap_or_else(|_| {
+                    gathered.damaged.push(spot);
+                    let Holds::Block(name) = *holds else { return None };
+                    Some(Held { name, content: None })
+                });
+                // What a settled ask had since is newer.
+                gathered.found.extend(held.filter(|it| merge.blocks.coming.contains(&it.name)));
+            }
+        }
+        Ok(gathered)
+    }
 }
 
 impl PyramidOram {
@@ -77,49 +113,6 @@ impl PyramidOram {
         let set =
             |table: &Table| (table.home, table.merge_set(self.config.capacity(table.height), here));
         replaced.map(set).collect()
-    }
-
-    /// Checks and opens what a merge read: the slots of its sets, one after the other. It gives the
-    /// blocks that it takes from them, and the slots that are not what was sealed there: what they
-    /// held is lost.
-    ///
-    /// # Errors
-    /// `State` if no such merge reads, or another number of slots.
-    pub(super) fn open_gathered(&self, number: u64, read: &mut [u8]) -> Result<Gathered> {
-        let slot_bytes = self.config.slot_bytes();
-        let reads = |merge: &&Merge| matches!(merge.progress, Progress::Reads);
-        let merge = self.merges.get(number).filter(reads);
-        let merge = merge.ok_or(EngineError::State("no such merge is under way"))?;
-        if read.len() != merge.spots().count() * slot_bytes {
-            return Err(EngineError::State("another number of slots was read"));
-        }
-        let mut slots = read.chunks_exact_mut(slot_bytes);
-        let mut gathered = Gathered::default();
-        for (home, set) in &merge.sets {
-            let tables = &self.tables[merge.partition.0 as usize];
-            let Some(table) = tables.iter().find(|table| table.home == *home) else { continue };
-            for ((slot, holds), bytes) in set.iter().zip(&mut slots) {
-                let spot = TableSpot { home: *home, slot: *slot };
-                let opened = Self::open_slot(&table.keys, spot, *holds, bytes);
-                let held = opened.unwrap_or_else(|_| {
-                    gathered.damaged.push(spot);
-                    let Holds::Block(name) = *holds else { return None };
-                    Some(Held { name, content: None })
-                });
-                // What a settled ask had since is newer.
-                gathered.found.extend(held.filter(|it| merge.blocks.coming.contains(&it.name)));
-            }
-        }
-        Ok(gathered)
-    }
-
-    /// Lets a merge read again, once. False if it did.
-    pub(super) fn gather_again(&mut self, number: u64) -> bool {
-        let merge = self.merges.get_mut(number).filter(|merge| !merge.again);
-        merge.is_some_and(|merge| {
-            (merge.progress, merge.again) = (Progress::Open, true);
-            true
-        })
     }
 
     /// Takes the blocks that a merge read.
@@ -186,9 +179,9 @@ impl PyramidOram {
         };
         let left = self.left_of(&merge).map(|name| self.stash.content(name).cloned()).collect();
         let asked = |(name, mine)| match self.stash.known(name) {
-            Known::Content(content) if mine => Asked::Block(content),
-            Known::Lost if mine => Asked::Lost,
-            _ => Asked::Elsewhere,
+            Known::Content(content) if mine => AskedBlock::Block(content),
+            Known::Lost if mine => AskedBlock::Lost,
+            _ => AskedBlock::Elsewhere,
         };
         let asked = self.asked_of(&merge).map(asked).collect();
         let merged = Merged { home: merge.home, attempt: table.keys.attempt(), left, asked };
@@ -216,9 +209,9 @@ impl PyramidOram {
         for ((name, mine), asked) in asked.into_iter().zip(merged.asked) {
             let content = match asked {
                 // One of its blocks without content was removed, as the rounds before it say.
-                Asked::Elsewhere => continue,
-                Asked::Block(content) => Some(content),
-                Asked::Lost => None,
+                AskedBlock::Elsewhere => continue,
+                AskedBlock::Block(content) => Some(content),
+                AskedBlock::Lost => None,
             };
             if !mine {
                 return Err(EngineError::State("a merge had another block"));

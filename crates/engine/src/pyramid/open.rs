@@ -117,6 +117,15 @@ impl Merges {
         self.open.iter_mut().find(|merge| merge.number == number)
     }
 
+    /// Lets a merge read again, once. False if it did.
+    pub fn read_again(&mut self, number: u64) -> bool {
+        let merge = self.get_mut(number).filter(|merge| !merge.again);
+        merge.is_some_and(|merge| {
+            (merge.progress, merge.again) = (Progress::Open, true);
+            true
+        })
+    }
+
     pub fn of_partition(&self, partition: Partition) -> Option<&Merge> {
         self.open.iter().find(|merge| merge.partition == partition)
     }

@@ -93,30 +93,6 @@ impl PyramidOram {
         }
     }
 
-    /// Opens the slots of an ask one by one, when their sum is not what was stored: each must be as
-    /// it was sealed, or what it held is lost. It gives the block that was among them, if one was,
-    /// and the slots that are damaged.
-    pub(super) fn open_each<'b>(
-        name: Name,
-        shown: &Shown,
-        slots: impl Iterator<Item = &'b mut [u8]>,
-    ) -> (Option<Held>, Vec<usize>) {
-        let (mut found, mut damaged) = (None, Vec::new());
-        let spots = shown.spots.iter().zip(&shown.keys).zip(slots);
-        for (index, ((&spot, keys), bytes)) in spots.enumerate() {
-            let real = shown.source == Source::Slot(index);
-            let holds = if real { Holds::Block(name) } else { Holds::Nothing };
-            match Self::open_slot(keys, spot, holds, bytes) {
-                Ok(held) => found = held.or(found),
-                Err(_) => {
-                    damaged.push(index);
-                    found = if real { Some(Held { name, content: None }) } else { found };
-                }
-            }
-        }
-        (found, damaged)
-    }
-
     /// Drops what an earlier removal of its owner took away. It comes before anything that an ask
     /// does to its block.
     pub(super) fn age(&mut self, name: Name, shown: &Shown) {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// What to do with a volume that lacks something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lacking {
+pub enum MissingParts {
     /// Not to open it: what is missing may be put back.
     Refused,
     /// To open it without: clients lose what it held.

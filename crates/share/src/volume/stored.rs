@@ -1,7 +1,7 @@
 //! [`StoredShare`]: a shared volume in a folder, whatever ends its process.
 
 use super::folder::{self, Folder, Tables};
-use super::keeper::Lacking;
+use super::keeper::MissingParts;
 use super::shared::Shared;
 use oblivio_store::share::{Result, Share, ShareCall, ShareClock, ShareReply};
 use std::path::Path;
@@ -23,7 +23,7 @@ impl StoredShare {
     /// # Errors
     /// As for [`Self::open`].
     pub fn with_segments(dir: &Path, clock: ShareClock, segment_bytes: u64) -> Result<Self> {
-        Self::with(dir, clock, segment_bytes, None, Lacking::Refused)
+        Self::with(dir, clock, segment_bytes, None, MissingParts::Refused)
     }
 
     /// As [`Self::open`], with tables in a store somewhere else. A volume has them there from the
@@ -32,7 +32,7 @@ impl StoredShare {
     /// # Errors
     /// As for [`Self::open`]; the store is another volume's, or lacks a table.
     pub fn with_tables(dir: &Path, clock: ShareClock, tables: Tables) -> Result<Self> {
-        Self::opened(dir, clock, Some(tables), Lacking::Refused)
+        Self::opened(dir, clock, Some(tables), MissingParts::Refused)
     }
 
     /// As [`Self::open`] or [`Self::with_tables`], whatever it lacks, if that is accepted.
@@ -43,7 +43,7 @@ impl StoredShare {
         dir: &Path,
         clock: ShareClock,
         tables: Option<Tables>,
-        lacking: Lacking,
+        lacking: MissingParts,
     ) -> Result<Self> {
         Self::with(dir, clock, folder::SEGMENT_BYTES, tables, lacking)
     }
@@ -53,7 +53,7 @@ impl StoredShare {
         clock: ShareClock,
         segment_bytes: u64,
         tables: Option<Tables>,
-        lacking: Lacking,
+        lacking: MissingParts,
     ) -> Result<Self> {
         let (keeper, kept) = Folder::open(dir, segment_bytes, tables, lacking)?;
         Shared::open(keeper, kept, clock).map(Self)

@@ -2,7 +2,7 @@
 //! without that if its administrator says so.
 
 use super::server::Served;
-use oblivio_share::{Home, Lacking, RemoteShare, Server, StoredShare};
+use oblivio_share::{Home, MissingParts, RemoteShare, Server, StoredShare};
 use oblivio_store::share::{HistoryEntry, Number, ServerSpot, ServerTable, Share, ShareError};
 use oblivio_testkit::share::{Rig, SLOT, TestClock};
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ fn refused(dir: &Path, clock: &TestClock) -> String {
 }
 
 fn accepted(dir: &Path, clock: &TestClock) -> oblivio_store::share::Result<StoredShare> {
-    StoredShare::opened(dir, clock.clock(), None, Lacking::Accepted)
+    StoredShare::opened(dir, clock.clock(), None, MissingParts::Accepted)
 }
 
 fn slots(share: &StoredShare, table: u64) -> Vec<u8> {

@@ -11,10 +11,11 @@
 //!
 //! Effect: 0 keeps, 1 creates, 2 forgets. Left: 0 absent, 1 a block, 2 its owner was removed, 3 a
 //! block whose content is lost. Exists: 0 no, 1 yes, 2 yes, and its content is lost. Which are
-//! lost: a bit each, the first one the lowest. Versions that know of no lost blocks refuse these records.
+//! lost: a bit each, the first one the lowest. Versions that know of no lost blocks refuse these
+//! records.
 
 use super::records::{Seq, Session};
-use crate::pyramid::history::{AskEvent, Asked, Left, MOST_LEFT, Merged, RoundIntent, Settle};
+use crate::pyramid::history::{AskEvent, AskedBlock, Left, MOST_LEFT, Merged, RoundIntent, Settle};
 use crate::pyramid::ids::{Name, TableHome};
 use crate::pyramid::operation::Effect;
 use crate::pyramid::shown::Seed;
@@ -100,9 +101,9 @@ pub(super) fn encode_merged(merged: &Merged, block_bytes: usize) -> Result<Vec<u
     out.u64(merged.asked.len() as u64);
     for asked in &merged.asked {
         match asked {
-            Asked::Elsewhere => write_block(&mut out, 0, None, block_bytes),
-            Asked::Block(block) => write_block(&mut out, 1, Some(block), block_bytes),
-            Asked::Lost => write_block(&mut out, 2, None, block_bytes),
+            AskedBlock::Elsewhere => write_block(&mut out, 0, None, block_bytes),
+            AskedBlock::Block(block) => write_block(&mut out, 1, Some(block), block_bytes),
+            AskedBlock::Lost => write_block(&mut out, 2, None, block_bytes),
         }
     }
     Ok(bytes)
@@ -176,9 +177,9 @@ fn read_merged(input: &mut Reader<'_>, block_bytes: usize) -> Result<Merged> {
     let mut asked = Vec::new();
     for _ in 0..input.u64()? {
         asked.push(match (input.u64()?, input.bytes(block_bytes)?) {
-            (0, _) => Asked::Elsewhere,
-            (1, block) => Asked::Block(block.to_vec()),
-            (2, _) => Asked::Lost,
+            (0, _) => AskedBlock::Elsewhere,
+            (1, block) => AskedBlock::Block(block.to_vec()),
+            (2, _) => AskedBlock::Lost,
             _ => return Err(EngineError::State("neither there nor not")),
         });
     }

@@ -7,11 +7,13 @@
 //! is lost.
 
 use super::groups::Open;
-use super::records::{BatchNumber, DamagedSlot, Look};
+use super::records::{BatchNumber, DamagedSlot, SlotLook};
 use super::tables::{TableId, table_ids};
+use crate::pyramid::ids::Name;
 use crate::pyramid::oram::PyramidOram;
-use crate::pyramid::shown::{Round, Shown};
+use crate::pyramid::shown::{Round, Shown, Source};
 use crate::pyramid::slot::Held;
+use crate::pyramid::table::Holds;
 use crate::{EngineError, Result};
 
 /// What the slots of an ask hold.
@@ -60,13 +62,13 @@ impl Sums {
     }
 
     /// The slots to read one by one; none if all are known.
-    pub fn look(&self, batch: BatchNumber, round: &Round) -> Option<Look> {
+    pub fn look(&self, batch: BatchNumber, round: &Round) -> Option<SlotLook> {
         let shown: Vec<&Shown> = self.unknown(round).map(|(_, shown)| shown).collect();
         let mut tables: Vec<_> = shown.iter().flat_map(|shown| table_ids(shown)).collect();
         tables.sort_unstable();
         tables.dedup();
         let spots = shown.iter().flat_map(|shown| shown.spots.iter().copied()).collect();
-        (!shown.is_empty()).then_some(Look { batch, tables, spots })
+        (!shown.is_empty()).then_some(SlotLook { batch, tables, spots })
     }
 
     /// Takes these slots, one after the other, and returns those that are damaged. Then all asks
@@ -90,7 +92,7 @@ impl Sums {
         let mut damaged = Vec::new();
         for (at, shown) in unknown {
             let mine = slots.by_ref().take(shown.spots.len());
-            let (found, bad) = PyramidOram::open_each(opens[at].ask.name, shown, mine);
+            let (found, bad) = open_each(opens[at].ask.name, shown, mine);
             self.0[at] = Opened::Found(found);
             damaged.extend(bad.into_iter().map(|index| DamagedSlot {
                 table: TableId::of(shown.keys[index].attempt()),
@@ -107,4 +109,28 @@ impl Sums {
             Opened::Unknown => None,
         })
     }
+}
+
+/// Opens the slots of an ask one by one, when their sum is not what was stored: each must be as
+/// it was sealed, or what it held is lost. It gives the block that was among them, if one was,
+/// and the slots that are damaged.
+fn open_each<'b>(
+    name: Name,
+    shown: &Shown,
+    slots: impl Iterator<Item = &'b mut [u8]>,
+) -> (Option<Held>, Vec<usize>) {
+    let (mut found, mut damaged) = (None, Vec::new());
+    let spots = shown.spots.iter().zip(&shown.keys).zip(slots);
+    for (index, ((&spot, keys), bytes)) in spots.enumerate() {
+        let real = shown.source == Source::Slot(index);
+        let holds = if real { Holds::Block(name) } else { Holds::Nothing };
+        match PyramidOram::open_slot(keys, spot, holds, bytes) {
+            Ok(held) => found = held.or(found),
+            Err(_) => {
+                damaged.push(index);
+                found = if real { Some(Held { name, content: None }) } else { found };
+            }
+        }
+    }
+    (found, damaged)
 }

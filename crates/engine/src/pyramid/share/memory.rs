@@ -1,7 +1,7 @@
 //! A server in memory, with the list of what it saw. For tests and simulation.
 
 use super::records::{
-    AnswerRecord, AskRecord, BatchNumber, Build, Duty, Look, Save, Seq, Session, Show,
+    AnswerRecord, AskRecord, BatchNumber, Build, Duty, Save, Seq, Session, Show, SlotLook,
     StoredRecord, Switch, Tell, Term, TurnRecord,
 };
 use super::scribe::Scribe;
@@ -285,7 +285,7 @@ impl MemoryServer {
                 self.trace.push(Recorded::Turn(home, partition, height, spots));
                 self.replies.others.push_back(DutyReply::Slots(home, slots));
             }
-            Duty::Look(Look { batch, spots, .. }) => {
+            Duty::Look(SlotLook { batch, spots, .. }) => {
                 let slots = self.slots(&spots)?;
                 self.trace.push(Recorded::Look(batch, spots));
                 self.replies.others.push_back(DutyReply::Looked(batch, slots));

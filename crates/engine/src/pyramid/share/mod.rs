@@ -43,7 +43,7 @@ pub use oblivio_privatefs::{
 };
 pub use public_rules::{MOST_OF_BATCH, MOST_SESSIONS, PIECE_BYTES};
 pub use records::{
-    AnswerRecord, AskRecord, BatchNumber, Build, DamagedSlot, Duty, Look, Save, Seq, Show,
+    AnswerRecord, AskRecord, BatchNumber, Build, DamagedSlot, Duty, Save, Seq, Show, SlotLook,
     StoredRecord, Switch, Tell, Term, TurnRecord,
 };
 pub use scribe::Scribe;

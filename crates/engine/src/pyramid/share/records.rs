@@ -81,7 +81,7 @@ pub struct TurnRecord {
 /// The slots of asks of a batch whose sums are not what was stored. The server gives them back one
 /// after the other. It has shown them, and which sums are wrong follows from which slots are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct SlotLook {
     /// The batch.
     pub batch: BatchNumber,
     /// The tables that these asks show, by their places.
@@ -166,7 +166,7 @@ pub enum Duty {
     /// Give these slots to [`super::Scribe::gathered`].
     Turn(TurnRecord),
     /// Give these slots to [`super::Scribe::looked`].
-    Look(Look),
+    Look(SlotLook),
     /// Store this table; then call [`super::Scribe::built`].
     Build(Build),
     /// Use it instead of the tables that it replaces.

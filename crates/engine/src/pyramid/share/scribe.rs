@@ -257,8 +257,8 @@ impl Scribe {
     fn gather(&mut self, home: TableHome, mut slots: Vec<u8>) -> Result<()> {
         let number = self.oram.merges.at_home(home);
         let number = number.ok_or(EngineError::State("the server gave slots of another merge"))?;
-        let Gathered { found, damaged } = self.oram.open_gathered(number, &mut slots)?;
-        if !damaged.is_empty() && self.oram.gather_again(number) {
+        let Gathered { found, damaged } = Gathered::open(&self.oram, number, &mut slots)?;
+        if !damaged.is_empty() && self.oram.merges.read_again(number) {
             return Ok(());
         }
         for TableSpot { home, slot } in damaged {

@@ -10,7 +10,7 @@
 //! stays in memory, and its repeat sends the same part. Deletions wait in a thread of their own, so
 //! that nothing else waits for them.
 
-use super::super::keeper::Lacking;
+use super::super::keeper::MissingParts;
 use super::notes::{Note, Notes, Owner};
 use super::runs::{Run, is_part};
 use oblivio_store::share::{Object, Result, ShareError};
@@ -83,7 +83,7 @@ impl Elsewhere {
         store: Option<Arc<dyn Objects>>,
         (start, part_bytes): (u64, u64),
         in_use: impl Fn(Object) -> bool,
-        lacking: Lacking,
+        lacking: MissingParts,
     ) -> Result<(Self, BTreeMap<Object, u64>)> {
         let (notes, mut whole) = Notes::open(dir)?;
         let deleting = Arc::new(Deleting::default());
@@ -98,7 +98,7 @@ impl Elsewhere {
             // First: nothing is deleted from a store that is not what it was.
             let lacks = |it: &(&Object, &Note)| in_use(*it.0) && !is_whole(it.0, it.1);
             lost.extend(whole.iter().filter(lacks).map(|it| *it.0));
-            if let Some(object) = lost.first().filter(|_| lacking == Lacking::Refused) {
+            if let Some(object) = lost.first().filter(|_| lacking == MissingParts::Refused) {
                 return Err(missing(*object));
             }
             let is_torn = |it: &(&Object, &Note)| !in_use(*it.0) && !is_whole(it.0, it.1);

@@ -12,7 +12,7 @@ mod segments;
 mod tables;
 mod torn;
 
-use super::keeper::{Catalog, Change, Keeper, Kept, Lacking};
+use super::keeper::{Catalog, Change, Keeper, Kept, MissingParts};
 use catalog::CatalogFile;
 use oblivio_store::StoreError;
 use oblivio_store::share::{Checkpoint, Number, Object, Result, ServerTable, ShareError};
@@ -36,7 +36,7 @@ pub(super) struct Folder {
     segments: Segments,
     tables: Stored,
     catalog: CatalogFile,
-    lacking: Lacking,
+    lacking: MissingParts,
     /// What it was opened without.
     lacks: Vec<String>,
 }
@@ -70,7 +70,7 @@ impl Folder {
         dir: &Path,
         segment_bytes: u64,
         given: Option<Tables>,
-        lacking: Lacking,
+        lacking: MissingParts,
     ) -> Result<(Self, Kept)> {
         let (log, tables) = (dir.join("log"), dir.join("tables"));
         for dir in [&log, &tables] {
@@ -80,7 +80,7 @@ impl Folder {
         let (catalog, mut known) = CatalogFile::open(&dir.join("catalog"))?;
         let (tables, mut objects) = Stored::open(dir, &tables, &known, given, lacking)?;
         let mut lacks = lacking_tables(&known, &objects);
-        if !lacks.is_empty() && lacking == Lacking::Refused {
+        if !lacks.is_empty() && lacking == MissingParts::Refused {
             return Err(damaged(&lacks.join(", ")));
         }
         objects.extend(known.tables.iter().map(|(table, len)| (Object::Table(*table), *len)));
@@ -96,7 +96,7 @@ impl Folder {
         // Last: it may set the end of the history aside.
         let needed = known.checkpoint.map_or(known.applied, |it| it.at.max(known.applied));
         // Nobody needs the records before a state, but for answers that were not fetched.
-        let spare = known.checkpoint.filter(|_| lacking == Lacking::Accepted);
+        let spare = known.checkpoint.filter(|_| lacking == MissingParts::Accepted);
         let spare = spare.map_or(known.first, |it| it.at.max(known.first));
         let (segments, has) = Segments::open(&log, known.first..needed, spare, segment_bytes)?;
         if let Some(checkpoint) = known.checkpoint.filter(|_| has.start > known.first) {
@@ -186,7 +186,7 @@ impl Keeper for Folder {
     }
 
     fn goes_without(&self, error: &ShareError) -> bool {
-        self.lacking == Lacking::Accepted && is_gone(error)
+        self.lacking == MissingParts::Accepted && is_gone(error)
     }
 
     fn delete(&self, object: Object) -> Result<()> {

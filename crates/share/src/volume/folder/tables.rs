@@ -1,6 +1,6 @@
 //! Where the tables and checkpoints of a folder are: in it, or in a store somewhere else.
 
-use super::super::keeper::{Catalog, Lacking};
+use super::super::keeper::{Catalog, MissingParts};
 use super::elsewhere::{Elsewhere, PART_BYTES};
 use super::files::Files;
 use super::notes::Owner;
@@ -43,7 +43,7 @@ impl Stored {
         tables: &Path,
         known: &Catalog,
         given: Option<Tables>,
-        lacking: Lacking,
+        lacking: MissingParts,
     ) -> Result<(Self, BTreeMap<Object, u64>)> {
         let owner = match (Owner::find(dir)?, &given) {
             (None, None) => {
