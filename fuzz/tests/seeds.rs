@@ -10,7 +10,8 @@ use oblivio_engine::pyramid::share::{
     Answer, Ask, AskRefusal, Compare, Head, Outcome, Seq, Session,
 };
 use oblivio_engine::pyramid::{
-    AskEvent, Effect, Left, Merged, Name, Operation, RoundIntent, Seed, Settle, TableHome,
+    AskEvent, AskedBlock, Effect, Left, Merged, Name, Operation, RoundIntent, Seed, Settle,
+    TableHome,
 };
 use oblivio_store::partition::Existing;
 use oblivio_store::{
