@@ -31,7 +31,7 @@ mod tests;
 mod vault;
 mod writer;
 
-pub use ask::lens;
+pub use ask::{found, lens};
 pub use claim::{ClaimMode, Who};
 pub use entry::{COMMIT, FIRST_KIND, Mark};
 pub use history::History;

@@ -75,9 +75,8 @@ impl Source<'_> {
     pub fn fetch(&mut self, objects: &mut [(String, Wanted<'_>)]) -> Result<()> {
         let mut contradictions = 0;
         loop {
-            match self.read(objects) {
-                Err(Error::Store(StoreError::Missing { .. } | StoreError::Short { .. })) => {}
-                read => return read,
+            if self.read(objects)? {
+                return Ok(());
             }
             if !self.ask(objects)? {
                 contradictions += 1;
@@ -90,8 +89,8 @@ impl Source<'_> {
         }
     }
 
-    /// Reads once what is not known to be lacking. The store's own words come back.
-    fn read(&self, objects: &mut [(String, Wanted<'_>)]) -> Result<()> {
+    /// Reads once what is not known to be lacking; whether all of it was there.
+    fn read(&self, objects: &mut [(String, Wanted<'_>)]) -> Result<bool> {
         let mut whole: Vec<(&mut Wanted<'_>, Vec<u8>)> = Vec::new();
         let mut reads = Vec::new();
         let mut named = Vec::new();
@@ -114,11 +113,12 @@ impl Source<'_> {
         for (object, (_, buf)) in named.into_iter().zip(&mut whole) {
             reads.push(ReadAt { object, offset: 0, buf });
         }
-        if !reads.is_empty() {
-            self.store.read(&mut reads).map_err(Error::Store)?;
+        if !reads.is_empty() && !session::found(self.store.read(&mut reads))? {
+            return Ok(false);
         }
         drop(reads);
-        whole.into_iter().try_for_each(|(wanted, bytes)| wanted.fill(&bytes))
+        whole.into_iter().try_for_each(|(wanted, bytes)| wanted.fill(&bytes))?;
+        Ok(true)
     }
 
     /// Finds out which of the objects the store lacks; whether there is one that was not known.

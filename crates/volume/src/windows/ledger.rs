@@ -120,7 +120,7 @@ impl WindowLedger {
             self.past.newest = history.commit.as_ref().map(|(mark, _)| (*mark, protected));
         }
         self.commits.heals |= !history.damaged.is_empty();
-        self.damaged.clone_from(&history.damaged);
+        self.damaged.extend(history.damaged.iter().cloned());
         let left = self.take_records(history)?;
         // Whoever ended by itself left nothing.
         if !history.released || !history.records.is_empty() {
