@@ -11,7 +11,7 @@
 
 use super::ask::{found, there};
 use super::names::{self, CLAIM_COPIES, CLAIMS, SessionId};
-use super::search::{SIDE, largest};
+use super::search::largest;
 use super::vault::Vault;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
@@ -106,26 +106,14 @@ impl Claims<'_> {
     /// Those of the store.
     pub fn largest(&self, hint: u64) -> Result<u64> {
         match self.way {
-            ClaimMode::Create => {
-                let found = largest(hint, names::MOST_NUMBER, |numbers| {
-                    let claims: Vec<String> = numbers.iter().map(|&at| names::claim(at)).collect();
-                    there(self.store, &claims)
-                })?;
-                self.largest_copy(found)
-            }
+            ClaimMode::Create => largest(hint, names::MOST_NUMBER, |numbers| {
+                let both = |&at: &u64| [names::claim(at), names::claim_copy(at)];
+                let both: Vec<String> = numbers.iter().flat_map(both).collect();
+                let there = there(self.store, &both)?;
+                Ok(there.chunks(2).map(|pair| pair.contains(&true)).collect())
+            }),
             ClaimMode::Alone => {
                 Ok(self.listed()?.iter().map(|id| id.number).max().unwrap_or_default())
-            }
-        }
-    }
-
-    /// The largest number that was claimed, where `known` is the largest whose claim is there.
-    fn largest_copy(&self, mut known: u64) -> Result<u64> {
-        loop {
-            let copies: Vec<String> = (1..=SIDE).map(|at| names::claim_copy(known + at)).collect();
-            match there(self.store, &copies)?.iter().rposition(|there| *there) {
-                Some(at) => known += at as u64 + 1,
-                None => return Ok(known),
             }
         }
     }
