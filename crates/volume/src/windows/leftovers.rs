@@ -61,6 +61,8 @@ impl WindowLedger {
     /// What checkpoints up to a commit replaced and perhaps did not delete.
     fn undeleted(&self, commit: &Commit, mark: &Mark) -> Result<Vec<String>> {
         let mut names = commit.entries_up_to(mark);
+        let copies = commit.kept.entry.max(2)..mark.index;
+        names.extend(copies.map(|at| mark.session.copy(at)));
         let first = commit.number + 1 - commit.parts.len() as u64;
         for number in commit.kept.part..first {
             names.push(self.places.part(number)?.0);

@@ -85,10 +85,10 @@ impl Commit {
     }
 
     /// The entries that its session may have left up to its own at `mark`, but for the first, and
-    /// their second copies.
+    /// the second copy of its own.
     pub fn entries_up_to(&self, mark: &Mark) -> Vec<String> {
-        let entries = self.kept.entry.max(2)..=mark.index;
-        entries.flat_map(|at| [mark.session.entry(at), mark.session.copy(at)]).collect()
+        let entries = (self.kept.entry.max(2)..=mark.index).map(|at| mark.session.entry(at));
+        entries.chain([mark.session.copy(mark.index)]).collect()
     }
 
     /// As stored; its length follows from the number of sessions and parts.
