@@ -301,3 +301,39 @@ fn what_the_disk_cache_holds_is_not_lost() {
     let mut volume = open(store, 6).expect("whole");
     assert_eq!(judged(&mut volume, &model, "without"), lost);
 }
+
+/// Damage below an open volume: an inspection finds it, makes it whole, and names it.
+#[test]
+fn a_check_makes_whole_what_is_small() {
+    for steps in [120, 333] {
+        let (rest, model) = at_rest(true, steps);
+        let mut dice = SplitMix64::new(steps);
+        for kind in HARMS {
+            let store = Arc::new(rest.snapshot());
+            let mut volume = open(store.clone(), 5).expect("sound");
+            volume.verify(&mut |_, _| {}).expect("sound");
+            let looked_at = ["d-", "p-", "r-"];
+            let small = small_objects(&store).into_iter();
+            let small: Vec<String> =
+                small.filter(|name| looked_at.iter().any(|it| name.starts_with(it))).collect();
+            assert!(small.len() > 4, "{small:?}");
+            for name in &small {
+                let before = volume.damaged().len();
+                // The checkpoint before may have replaced it.
+                if store.len(name).expect("memory").is_none()
+                    || !harm(&store, name, kind, &mut dice)
+                {
+                    continue;
+                }
+                volume.verify(&mut |_, _| {}).expect("whole again");
+                let said = volume.damaged();
+                assert_eq!(said.len(), before + 1, "{name} {kind:?}: {said:?}");
+                assert_eq!(said[before].object, *name, "{kind:?}");
+                volume.verify(&mut |_, _| {}).expect("whole");
+                assert_eq!(volume.damaged().len(), before + 1, "{name} {kind:?}");
+            }
+            assert_eq!(contents(&mut volume), model, "{kind:?}");
+            volume.finish().expect("memory");
+        }
+    }
+}
