@@ -56,6 +56,20 @@ pub enum Action {
 }
 
 impl Action {
+    /// Whether it may change its block.
+    pub fn changes(&self) -> bool {
+        !matches!(self, Action::Read)
+    }
+
+    /// Whether nothing is left of what a block of this length held before.
+    pub fn replaces(&self, block_bytes: usize) -> bool {
+        match self {
+            Action::Write(_) | Action::Remove => true,
+            Action::Patch { offset: 0, bytes } => bytes.len() >= block_bytes,
+            Action::Read | Action::Patch { .. } | Action::Patches(_) => false,
+        }
+    }
+
     /// End of the furthest byte written, as an offset in the block.
     pub fn end(&self) -> usize {
         let end = |offset: usize, bytes: &[u8]| offset.saturating_add(bytes.len());

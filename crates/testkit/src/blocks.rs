@@ -1,6 +1,6 @@
-//! A block space in memory for tests: atomic commits, crashes, spontaneous commits.
+//! A block space in memory for tests: atomic commits, crashes, spontaneous commits, lost blocks.
 
-use oblivio_engine::{Action, BlockAnswer, BlockOp, BlockOutcome};
+use oblivio_engine::{Action, BlockOp, BlockOutcome, Lost};
 use oblivio_volume::{BlockSpace, Error, ROOT_BYTES, Result};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -22,6 +22,9 @@ struct Disk {
     /// Discarded and not written since; a read of one is the caller's mistake.
     unwanted: HashSet<u64>,
     committed_unwanted: HashSet<u64>,
+    /// Lost to damage, until they are replaced or removed.
+    lost: HashSet<u64>,
+    committed_lost: HashSet<u64>,
     random: u64,
     /// Operations between two spontaneous commits, on average; 0 for none.
     auto_commit: u64,
@@ -70,6 +73,7 @@ impl MemoryBlocks {
         }
         disk.root = disk.committed_root.clone();
         disk.unwanted = disk.committed_unwanted.clone();
+        disk.lost = disk.committed_lost.clone();
         disk.reserved = 0;
     }
 
@@ -99,6 +103,35 @@ impl MemoryBlocks {
     /// One above the last present block.
     pub fn end(&self) -> u64 {
         self.disk().blocks.keys().max().map_or(0, |last| last + 1)
+    }
+
+    /// Loses what these blocks hold, as damage does: they exist still, and nothing reads them.
+    pub fn lose(&self, blocks: impl IntoIterator<Item = u64>) {
+        let mut disk = self.disk();
+        for block in
+            blocks.into_iter().filter(|block| disk.blocks.contains_key(block)).collect::<Vec<_>>()
+        {
+            disk.lost.insert(block);
+            disk.committed_lost.insert(block);
+        }
+    }
+
+    /// How many blocks are lost.
+    pub fn lost(&self) -> usize {
+        self.disk().lost.len()
+    }
+
+    /// The blocks that hold these bytes, ascending: from their front on, or anywhere.
+    pub fn blocks_with(&self, bytes: &[u8], at_front: bool) -> Vec<u64> {
+        let has = |content: &[u8]| match at_front {
+            true => content.starts_with(bytes),
+            false => content.windows(bytes.len()).any(|part| part == bytes),
+        };
+        let disk = self.disk();
+        let found = disk.blocks.iter().filter(|(_, content)| has(content));
+        let mut found: Vec<u64> = found.map(|(&id, _)| id).collect();
+        found.sort_unstable();
+        found
     }
 
     /// Calls of `access` so far, and operations in them.
@@ -136,6 +169,7 @@ impl Disk {
         self.undo.clear();
         self.committed_root = self.root.clone();
         self.committed_unwanted = self.unwanted.clone();
+        self.committed_lost = self.lost.clone();
     }
 
     fn maybe_commit(&mut self) {
@@ -153,6 +187,7 @@ impl Disk {
 
     fn change(&mut self, id: u64, content: Option<Vec<u8>>) {
         self.changes += 1;
+        self.lost.remove(&id);
         let before = match content {
             Some(content) => self.blocks.insert(id, content),
             None => self.blocks.remove(&id),
@@ -160,7 +195,7 @@ impl Disk {
         self.undo.entry(id).or_insert(before);
     }
 
-    fn serve(&mut self, op: BlockOp) -> Result<BlockAnswer> {
+    fn serve(&mut self, op: BlockOp) -> Result<BlockOutcome> {
         let (id, size) = (op.id.0, self.block_bytes);
         if id >= self.reserved {
             return Err(Error::Invalid(format!("block {id} is not reserved")));
@@ -169,8 +204,11 @@ impl Disk {
             Action::Read => assert!(!self.unwanted.contains(&id), "block {id} was discarded"),
             _ => drop(self.unwanted.remove(&id)),
         }
+        if self.lost.contains(&id) && !op.action.replaces(size) {
+            return Ok(Err(Lost));
+        }
         match op.action {
-            Action::Read => return Ok(self.blocks.get(&id).cloned()),
+            Action::Read => return Ok(Ok(self.blocks.get(&id).cloned())),
             Action::Write(mut content) => {
                 if content.len() > size {
                     return Err(Error::Invalid("a write longer than a block".into()));
@@ -187,13 +225,15 @@ impl Disk {
                 self.change(id, Some(content));
             }
             Action::Patches(patches) => {
+                let mut content = self.blocks.get(&id).cloned().unwrap_or(vec![0; size]);
                 for (offset, bytes) in patches {
-                    self.serve(BlockOp { id: op.id, action: Action::Patch { offset, bytes } })?;
+                    content[offset..offset + bytes.len()].copy_from_slice(&bytes);
                 }
+                self.change(id, Some(content));
             }
             Action::Remove => self.change(id, None),
         }
-        Ok(None)
+        Ok(Ok(None))
     }
 }
 
@@ -274,7 +314,7 @@ impl BlockSpace for Mounted {
         ops.into_iter()
             .map(|op| {
                 disk.maybe_commit();
-                disk.serve(op).map(Ok)
+                disk.serve(op)
             })
             .collect()
     }

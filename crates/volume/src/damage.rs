@@ -4,6 +4,7 @@
 //! place gives nothing, and what it carried is lost.
 
 use crate::{Error, Result};
+use oblivio_store::StoreError;
 use std::fmt;
 use std::ops::Range;
 
@@ -37,10 +38,39 @@ pub struct LostBytes {
     pub ranges: Vec<Range<u64>>,
 }
 
+const METADATA: &str = "the volume's metadata";
+
 impl LostBytes {
     /// All of something.
     pub fn all(what: impl Into<String>) -> Self {
         Self { what: what.into(), ranges: Vec::new() }
+    }
+
+    /// Bytes of a file, which whoever knows its path names.
+    pub fn of_file(ranges: Vec<Range<u64>>) -> Self {
+        Self { what: "the file".into(), ranges: joined(ranges) }
+    }
+
+    /// What says where the blocks of files are, and what they are called.
+    pub(crate) fn metadata() -> Self {
+        Self::all(METADATA)
+    }
+
+    /// Whether it is the metadata of files that is lost.
+    #[must_use]
+    pub fn is_metadata(&self) -> bool {
+        self.what == METADATA
+    }
+
+    /// How many bytes of a file these are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.ranges.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// Whether it is the metadata of a file system.
+    pub fn is_metadata(&self) -> bool {
+        *self == Self::metadata()
     }
 
     /// A block of a space.
@@ -86,6 +116,28 @@ impl Inspected {
     }
 }
 
+/// The same ranges, ascending and apart.
+pub(crate) fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, last| {
+        let joins = next.start <= last.end;
+        if joins {
+            last.end = last.end.max(next.end);
+        }
+        joins
+    });
+    ranges
+}
+
+/// Whether a read that failed so may have met a damaged place, and is no outage.
+pub(crate) fn may_be_damage(error: &StoreError) -> bool {
+    match error {
+        StoreError::Short { .. } => true,
+        StoreError::Io { .. } => !error.is_offline() && !error.is_refused(),
+        _ => false,
+    }
+}
+
 /// Adds a number to ascending ranges.
 pub(crate) fn push(ranges: &mut Vec<Range<u64>>, number: u64) {
     match ranges.last_mut() {
@@ -105,5 +157,6 @@ mod tests {
         [4, 5, 6, 9].into_iter().for_each(|number| push(&mut ranges, number));
         let lost = LostBytes { what: "a file".into(), ranges };
         assert_eq!(lost.to_string(), "a file, bytes 4 to 6, 9 to 9: lost to damage");
+        assert_eq!(joined(vec![7..9, 1..3, 2..2, 9..12, 14..15]), [1..3, 7..12, 14..15]);
     }
 }

@@ -10,7 +10,6 @@ use crate::trust::Known;
 use crate::{Error, Result};
 use oblivio_crypto::{KdfParams, MasterKey, Passphrase, VolumeId};
 use oblivio_store::{AnyStore, Held, Objects, PutMode, Slots, Store};
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -119,7 +118,7 @@ impl<'a> Opening<'a> {
 }
 
 /// A volume on any engine.
-pub trait EngineVolume: BlockSpace + Any {
+pub trait EngineVolume: BlockSpace {
     /// What this computer now knows of the volume.
     fn known(&self) -> Known;
 
@@ -151,6 +150,16 @@ pub trait EngineVolume: BlockSpace + Any {
             first.get_or_insert(place);
         })?;
         inspected.expect_whole(first)
+    }
+
+    /// Stores anew all that can be read, so that no damaged place is left. What is lost stays lost
+    /// until it is written or removed. The accesses follow from public numbers.
+    ///
+    /// # Errors
+    /// `Unsupported` if the engine cannot; those of the store.
+    fn repair(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        let _ = progress;
+        Err(Error::Unsupported("volumes on this engine cannot be repaired in place".into()))
     }
 
     /// The damaged places that this session met and that have a second copy: a commit makes them

@@ -36,6 +36,8 @@ pub enum ShownKind {
     Map,
     /// Scheduled paths alone, which shrink the tree.
     Maintenance,
+    /// Scheduled paths alone, of a repair: in all as many as the tree has leaves.
+    Repair,
     /// A record of written bytes in the journal.
     Sync,
     /// A part of the buckets that the next commit would flush, ahead of it.

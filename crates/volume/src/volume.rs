@@ -34,6 +34,11 @@ impl Volume {
         Self { engine: volume, header: None }
     }
 
+    /// The volume that a file system or a disk was on.
+    pub fn in_blocks(blocks: Box<dyn BlockSpace>) -> Option<Box<Self>> {
+        (blocks as Box<dyn Any>).downcast().ok()
+    }
+
     /// What this computer now knows of the volume.
     pub fn known(&self) -> Known {
         self.engine.known()
@@ -78,6 +83,16 @@ impl Volume {
             damaged(place);
         }
         Ok(found)
+    }
+
+    /// Stores anew all that can be read, so that no damaged place is left. What is lost stays lost
+    /// until it is written or removed.
+    ///
+    /// # Errors
+    /// `Unsupported` if the engine cannot; those of the store.
+    pub fn repair(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        self.heal();
+        self.engine.repair(progress)
     }
 
     /// The damaged places that this session met and that have a second copy: a commit makes them

@@ -28,6 +28,7 @@ mod prompts;
 mod refusals;
 #[cfg(feature = "online")]
 mod remotes;
+mod repair;
 mod round_trip;
 mod secrets;
 #[cfg(feature = "sftp")]

@@ -7,7 +7,7 @@
 
 use super::access_time_map::{AccessTimeMap, Accessed};
 use super::ids::{Flush, Generation, GenerationBucket, GenerationSlot, Turn};
-use super::merge_buffer::{LeafEntry, MergeBuffer, Origin, Pick};
+use super::merge_buffer::{LeafRead, MergeBuffer, Origin, Pick, lost};
 use super::schedule::{BlockHome, Schedule};
 use super::time_pages::Times;
 use super::write_queue::WriteQueue;
@@ -24,6 +24,8 @@ pub struct Planned<T> {
     pub bucket: GenerationBucket,
     /// Its slots; `None` gets a fake.
     pub slots: Vec<Option<Pick<T>>>,
+    /// Whether blocks between them may be missing, after damage.
+    pub gaps: bool,
 }
 
 /// Where to look for a block.
@@ -37,6 +39,8 @@ pub enum Candidates<'a, P> {
     Nowhere,
     /// This page of the access time map has the answer.
     InPage(BlockId),
+    /// Nobody knows: the page of the access time map that had the answer is lost to damage.
+    Lost,
 }
 
 /// The state of the placement. `T` opens a stored block; `P` is a queued block's content.
@@ -51,7 +55,7 @@ pub struct Placement<T, P> {
     /// The merges into level 1, 2, ..., and the last level.
     merges: Vec<MergeBuffer<T>>,
     /// The previous sweep's leaf of the due bucket of the last level.
-    settled: Option<Vec<Option<LeafEntry<T>>>>,
+    settled: Option<LeafRead<T>>,
 }
 
 impl<T: Copy, P> Placement<T, P> {
@@ -171,6 +175,7 @@ impl<T: Copy, P> Placement<T, P> {
     pub(super) fn find_known(&self, block: BlockId, known: Accessed) -> Candidates<'_, P> {
         let home = match known {
             Accessed::Never => return Candidates::Nowhere,
+            Accessed::Unknown => return Candidates::Lost,
             Accessed::At(time) => self.schedule.home(time, self.now()),
             Accessed::Settled => match self.schedule.swept(0, self.flush) {
                 Some(sweep) => BlockHome::Stored(sweep),
@@ -227,12 +232,12 @@ impl<T: Copy, P> Placement<T, P> {
         (merged, swept)
     }
 
-    /// Takes in a wanted leaf, in the order of [`Self::wanted`].
-    pub fn supply(&mut self, bucket: GenerationBucket, entries: &[Option<LeafEntry<T>>]) {
+    /// Takes in a wanted leaf, in the order of [`Self::wanted`]. More are wanted after damaged ones.
+    pub fn supply(&mut self, bucket: GenerationBucket, leaf: LeafRead<T>) {
         let level = bucket.generation.level;
         match self.merges.get_mut(level.0 as usize) {
-            Some(merge) => merge.supply(bucket, entries),
-            None => self.settled = Some(entries.to_vec()),
+            Some(merge) => merge.supply(bucket, &leaf),
+            None => self.settled = Some(leaf),
         }
     }
 
@@ -245,16 +250,25 @@ impl<T: Copy, P> Placement<T, P> {
     fn plan_bucket(&mut self, bucket: GenerationBucket) -> Planned<T> {
         let level = bucket.generation.level;
         let count = self.schedule.bucket_blocks(level);
-        let slots = if level == Level(0) {
+        if level == Level(0) {
             let queued = |(block, present)| Pick { block, present, origin: Origin::Queue };
-            (0..count).map(|_| self.queue.drain_next().map(queued)).collect()
-        } else if level == self.schedule.last() {
-            self.plan_last(bucket, count)
-        } else {
-            let merge = &mut self.merges[level.0 as usize - 1];
-            (0..count).map(|_| merge.take_next()).collect()
+            let slots = (0..count).map(|_| self.queue.drain_next().map(queued)).collect();
+            return Planned { bucket, slots, gaps: false };
+        }
+        if level == self.schedule.last() {
+            return Planned { bucket, slots: self.plan_last(bucket, count), gaps: false };
+        }
+        let now = self.now();
+        let Self { schedule, times, merges, .. } = self;
+        let merge = &mut merges[level.0 as usize - 1];
+        let mut gaps = merge.has_gap();
+        let mut next = || {
+            let pick = merge.take_next(|block, from| times.may_be_in(block, from, schedule, now));
+            gaps |= merge.has_gap();
+            pick
         };
-        Planned { bucket, slots }
+        let slots = (0..count).map(|_| next()).collect();
+        Planned { bucket, slots, gaps }
     }
 
     /// Marks the addresses in the last level that have their turn as settled, so that access times
@@ -268,19 +282,31 @@ impl<T: Copy, P> Placement<T, P> {
     }
 
     /// Last level writes (§6.1): at its turn an address gets its newest block, or keeps its old
-    /// one.
+    /// one. If that was listed in a damaged leaf, it is lost, unless it never existed.
     fn plan_last(&mut self, bucket: GenerationBucket, count: u64) -> Vec<Option<Pick<T>>> {
         self.settle(bucket, count);
         let before = self.swept_before(bucket).map(|before| before.generation);
-        let settled = self.settled.take().unwrap_or_default();
-        let merge = &mut self.merges[bucket.generation.level.0 as usize - 1];
+        let (settled, now) = (self.settled.take(), self.now());
+        let Self { schedule, times, merges, .. } = self;
+        let merge = &mut merges[bucket.generation.level.0 as usize - 1];
+        let addresses = schedule.addresses();
         let slot = |at: u64| {
-            let index = bucket.index * count + at;
-            merge.take_at(BlockId(index)).or_else(|| {
-                let entry = (*settled.get(at as usize)?)?;
-                let slot = GenerationSlot { generation: before?, index };
-                let origin = Origin::Slot(slot, entry.sealed);
-                Some(Pick { block: entry.block, present: entry.present, origin })
+            let block = BlockId(bucket.index * count + at);
+            let may_have = |block, from| times.may_be_in(block, from, schedule, now);
+            if block.0 >= addresses {
+                return None;
+            }
+            merge.take_at(block, may_have).or_else(|| {
+                let settled = settled.as_ref()?;
+                if settled.entries.is_empty() {
+                    let never = times.get(block, now) == Ok(Accessed::Never);
+                    return (!never).then(|| lost(block));
+                }
+                let entry = (*settled.entries.get(at as usize)?)?;
+                let slot = GenerationSlot { generation: before?, index: block.0 };
+                let origin =
+                    if entry.lost { Origin::Lost } else { Origin::Slot(slot, entry.sealed) };
+                Some(Pick { block, present: entry.present, origin })
             })
         };
         (0..count).map(slot).collect()

@@ -101,8 +101,8 @@ pub struct Backend {
     /// Whether damage was met, ever: a block may be an old one until its label says otherwise, and
     /// one that is missing is lost.
     pub(super) met_damage: bool,
-    /// Buckets that are not what was written, and why; with repeats.
-    damage: Vec<(BucketId, &'static str)>,
+    /// Whether a round met damage since somebody asked.
+    damaged_now: bool,
     volume: VolumeId,
     sealer: Sealer,
     round: Round,
@@ -182,7 +182,7 @@ impl Backend {
             meters: Meters::default(),
             changes: DeltaChanges::default(),
             met_damage: false,
-            damage: Vec::new(),
+            damaged_now: false,
             volume,
             sealer,
             round: Round::default(),
@@ -311,9 +311,9 @@ impl Backend {
         self.meters
     }
 
-    /// The damaged buckets that were met since the last call, and what is wrong with them.
-    pub fn take_damage(&mut self) -> Vec<(BucketId, &'static str)> {
-        std::mem::take(&mut self.damage)
+    /// Whether a round met a damaged bucket since the last call.
+    pub fn take_damage(&mut self) -> bool {
+        std::mem::take(&mut self.damaged_now)
     }
 
     /// Changes the number of cached buckets; must follow a flush. The slots of removed blocks are

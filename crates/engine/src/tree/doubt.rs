@@ -29,6 +29,17 @@ pub enum BucketProof {
     None,
 }
 
+impl BucketProof {
+    /// What is wrong with the bucket itself.
+    pub fn why_not(self) -> Option<&'static str> {
+        match self {
+            Self::Newest | Self::Own => None,
+            Self::Old => Some("it is not the version written last"),
+            Self::None => Some("its seal does not open"),
+        }
+    }
+}
+
 /// The labels that blocks must have, as far as memory has the whole of their map.
 pub struct CurrentLabels<'a> {
     pub(super) prf: &'a Prf,

@@ -18,7 +18,7 @@ use super::pmmac::Pmmac;
 use super::position_map::CountChange;
 use super::verifier::Verifier;
 use super::window_records::WindowState;
-use crate::{Address, BlockOp, BucketId, EngineError, Label, Level, Result};
+use crate::{Address, BlockOp, EngineError, Label, Level, Result};
 use oblivio_crypto::{Entropy, Prf};
 use std::collections::BTreeMap;
 
@@ -168,8 +168,8 @@ impl TreeOram {
         Ok(())
     }
 
-    /// The damaged buckets that were met since the last call, and what is wrong with each.
-    pub fn take_damage(&mut self) -> Vec<(BucketId, &'static str)> {
+    /// Whether a batch or a round of maintenance met a damaged bucket since the last call.
+    pub fn take_damage(&mut self) -> bool {
         self.tree.take_damage()
     }
 

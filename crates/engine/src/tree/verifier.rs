@@ -59,7 +59,6 @@ impl<'a> Verifier<'a> {
             return Ok(Some("it has another length"));
         }
         let proof = tree.prove(bucket, expected, sealed)?;
-        let why = tree.take_damage().last().map(|(_, why)| *why);
         if proof == BucketProof::Newest {
             for (side, tag) in tree.geometry.child_tags(sealed).into_iter().enumerate() {
                 if tag != Tag::default() {
@@ -68,7 +67,7 @@ impl<'a> Verifier<'a> {
             }
         }
         self.find_blocks(bucket, proof, sealed);
-        Ok(why)
+        Ok(proof.why_not())
     }
 
     /// Notes the blocks of an opened bucket that are the newest versions of themselves.

@@ -108,7 +108,7 @@ impl<S: Scheme> Waiting<S> {
     }
 }
 
-impl<S: Scheme> BlockSpace for Waiting<S> {
+impl<S: Scheme + 'static> BlockSpace for Waiting<S> {
     oblivio_volume::lacks!(resizing, deferring, padding, idling, ending);
 
     fn block_bytes(&self) -> usize {

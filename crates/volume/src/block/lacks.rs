@@ -30,7 +30,7 @@ macro_rules! lacks {
     };
     (@ deferring) => {
         fn defer(&mut self, ops: Vec<oblivio_engine::BlockOp>) -> $crate::Result<()> {
-            self.access_each(ops).map(drop)
+            self.access(ops).map(drop)
         }
         fn discard(&mut self, _: &[u64]) -> $crate::Result<()> {
             Ok(())

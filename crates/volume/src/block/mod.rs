@@ -5,6 +5,7 @@ mod lacks;
 use crate::damage::LostBytes;
 use crate::{Error, Result};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, BlockOutcome, Lost};
+use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 ///
 /// Each space answers everything: what it has not, it says with [`lacks!`](crate::lacks). So one
 /// that wraps another cannot forget a part of it.
-pub trait BlockSpace: Send {
+pub trait BlockSpace: Any + Send {
     /// Bytes in a block.
     fn block_bytes(&self) -> usize;
 
@@ -67,7 +68,9 @@ pub trait BlockSpace: Send {
     /// out later, together with others.
     ///
     /// # Errors
-    /// Those of [`Self::access`].
+    /// Those of [`Self::access`]. `Lost` names a block of which a part was to be written, if it is
+    /// known to be lost by now. If that turns out only later, the write is lost with the block: it
+    /// stays lost, and reads say so, until it is replaced or removed.
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()>;
 
     /// The bytes that the last commit (or [`Self::set_root`]) stored beside the blocks: at most

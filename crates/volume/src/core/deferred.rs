@@ -87,8 +87,8 @@ impl Deferred {
         let Some(pending) = self.blocks.get(&id) else { return outcome };
         let mut block = match pending.base {
             Base::Absent => return Ok(None),
-            Base::Zeros => Vec::new(),
-            Base::Stored => outcome?.unwrap_or_default(),
+            _ if pending.replaces(block_bytes) => Vec::new(),
+            _ => outcome?.unwrap_or_default(),
         };
         block.resize(block_bytes, 0);
         match pending.base {
@@ -110,6 +110,11 @@ impl Deferred {
     /// Whether a block has deferred writes.
     pub fn waits(&self, id: u64) -> bool {
         self.blocks.contains_key(&id)
+    }
+
+    /// Whether the deferred writes of a block leave nothing of what is stored.
+    pub fn replaces(&self, id: u64, block_bytes: usize) -> bool {
+        self.blocks.get(&id).is_some_and(|pending| pending.replaces(block_bytes))
     }
 
     /// Whether a block will exist after its deferred writes; `None` if it has none.
@@ -157,6 +162,10 @@ impl Pending {
 
     fn end(&self) -> usize {
         self.start + self.data.len()
+    }
+
+    fn replaces(&self, block_bytes: usize) -> bool {
+        self.base != Base::Stored || self.written.covers(0, block_bytes)
     }
 
     fn part(&self, start: usize, end: usize) -> &[u8] {

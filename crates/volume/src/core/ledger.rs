@@ -1,5 +1,6 @@
 //! The parts of a volume: its ledger, what waits for it, and the policy.
 
+use super::lost::LostBlocks;
 use super::waiting::Waiting;
 use crate::block::Least;
 use crate::latch::Latch;
@@ -116,6 +117,7 @@ pub struct Core<L: Ledger> {
     pub(crate) options: OpenOptions,
     /// Batches that were shown again.
     pub(crate) replayed: u64,
+    pub(crate) lost: LostBlocks,
     latch: Latch,
     /// Whether the session has ended in order.
     ended: bool,
@@ -138,8 +140,9 @@ impl<L: Ledger> Core<L> {
         (memory_bytes, options): (usize, OpenOptions),
     ) -> Self {
         let waiting = Waiting::after(ledger.root(), options.pad && options.pace.is_none());
-        let latch = Latch::default();
-        Self { ledger, waiting, account, memory_bytes, options, replayed: 0, latch, ended: false }
+        let (lost, latch) = (LostBlocks::default(), Latch::default());
+        let (replayed, ended) = (0, false);
+        Self { ledger, waiting, account, memory_bytes, options, replayed, lost, latch, ended }
     }
 
     /// Runs `work` unless an earlier failure closed this handle; a failure closes it.
@@ -176,7 +179,8 @@ impl<L: Ledger> Core<L>
 where
     Self: Policy,
 {
-    /// Carries out all deferred writes, the oldest first.
+    /// Carries out all deferred writes, the oldest first. Those of parts of lost blocks change
+    /// nothing: the blocks stay lost, and are known to be so.
     pub(crate) fn drain(&mut self) -> Result<()> {
         while !self.waiting.deferred.is_empty() {
             let ops = self.waiting.deferred.drain(self.batch_limit());

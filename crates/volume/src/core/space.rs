@@ -4,6 +4,7 @@ use super::ledger::{Core, LEAST_BLOCKS, Ledger, Policy};
 use super::shown::runs;
 use crate::Result;
 use crate::block::{BlockReader, BlockSpace, Least, ROOT_BYTES, refuse_misfits};
+use crate::damage::LostBytes;
 use oblivio_engine::{BlockId, BlockOp, BlockOutcome};
 use std::ops::Range;
 use std::sync::Arc;
@@ -59,7 +60,9 @@ where
 
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
         refuse_misfits(&ops, self.ledger.engine().capacity(), self.block_bytes())?;
-        self.guarded(|volume| volume.accept(ops))
+        let lost = self.written_in_part(&ops);
+        self.guarded(|volume| volume.accept(ops))?;
+        lost.map_or(Ok(()), |id| Err(LostBytes::block(id).into()))
     }
 
     fn root(&self) -> &[u8] {

@@ -4,6 +4,7 @@ use super::chunk_map::MOST_RUNS;
 use super::ops::read_op;
 use super::padding::END_DISCARDS;
 use super::pool::Pool;
+use crate::damage::LostBytes;
 use crate::ranges::Ranges;
 use crate::{Error, Least, Result};
 
@@ -29,10 +30,17 @@ impl Pool {
         let file = &self.metadata;
         let chunks = file.map.blocks().take(most.min(file.budget / 2));
         let parts: Vec<_> = chunks.map(|(chunk, _)| (chunk, 0, self.block_bytes)).collect();
-        self.metadata_fetch(&parts)
+        match self.metadata_fetch(&parts) {
+            // Whoever needs the lost ones hears of it then.
+            Err(Error::Lost(_)) => Ok(()),
+            fetched => fetched,
+        }
     }
 
     /// Fetches all these parts with one access.
+    ///
+    /// # Errors
+    /// `Lost` if one is; the others are fetched.
     fn metadata_fetch(&mut self, parts: &[(u64, usize, usize)]) -> Result<()> {
         let file = &self.metadata;
         let missing: Vec<(u64, u64)> = parts
@@ -43,9 +51,14 @@ impl Pool {
             })
             .filter_map(|&(chunk, _, _)| Some((chunk, file.map.written(chunk)?)))
             .collect();
-        let answers = self.access(missing.iter().map(|&(_, id)| read_op(id)).collect())?;
-        let size = self.block_bytes;
-        for ((chunk, _), answer) in missing.into_iter().zip(answers) {
+        let ops = missing.iter().map(|&(_, id)| read_op(id)).collect();
+        let outcomes = self.access_each(ops)?;
+        let (size, mut lost) = (self.block_bytes, false);
+        for ((chunk, _), outcome) in missing.into_iter().zip(outcomes) {
+            let Ok(answer) = outcome else {
+                lost = true;
+                continue;
+            };
             let mut data = answer.unwrap_or_default();
             data.resize(size, 0);
             match self.metadata.cache.get_mut(&chunk) {
@@ -59,7 +72,15 @@ impl Pool {
                 None => self.metadata.insert(chunk, data, Ranges::whole(size), false),
             }
         }
-        Ok(())
+        if lost { Err(LostBytes::metadata().into()) } else { Ok(()) }
+    }
+
+    /// The blocks of the file that hold something.
+    pub(super) fn metadata_ids(&mut self) -> Result<Vec<u64>> {
+        let mut ids: Vec<u64> = self.metadata.block_ids().collect();
+        let blocks = self.blocks()?;
+        ids.retain(|&id| blocks.exists(id));
+        Ok(ids)
     }
 
     pub(super) fn metadata_write(&mut self, offset: u64, data: &[u8]) -> Result<()> {
@@ -117,7 +138,7 @@ impl Pool {
             .filter(|chunk| file.cache.get(chunk).is_some_and(|entry| entry.dirty))
             .collect();
         let ops = dirty.iter().filter_map(|&chunk| file.store_op(chunk)).collect();
-        self.access(ops)?;
+        self.access(ops).map_err(of_metadata)?;
         for chunk in dirty {
             if let Some(entry) = self.metadata.cache.get_mut(&chunk) {
                 entry.dirty = false;
@@ -216,5 +237,13 @@ impl Pool {
             len += 1;
         }
         (len > 0).then_some((start, len))
+    }
+}
+
+/// What a lost block of the metadata file means.
+fn of_metadata(error: Error) -> Error {
+    match error {
+        Error::Lost(_) => LostBytes::metadata().into(),
+        other => other,
     }
 }

@@ -9,13 +9,16 @@
 
 mod allocator;
 mod api;
+mod around;
 mod backend;
 mod cache;
 mod check;
+mod check_lost;
 mod chunk_map;
 mod data;
 mod directory;
 mod handles;
+mod holes;
 mod inode;
 mod merging;
 mod metadata_file;
@@ -41,6 +44,7 @@ mod types;
 mod xattr;
 
 pub use api::FileSystem;
+pub use around::ReadAround;
 pub(crate) use metadata_file::is_root;
 pub use types::{
     Attr, CheckReport, DirEntry, FileKind, Handle, Ino, LINK_BYTES, MAX_FILE, NAME_BYTES, NewNode,

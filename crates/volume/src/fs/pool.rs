@@ -2,8 +2,9 @@
 
 use super::allocator::Allocator;
 use super::metadata_file::MetadataFile;
+use crate::damage::LostBytes;
 use crate::{BlockSpace, Error, Least, Result};
-use oblivio_engine::{Action, BlockAnswer, BlockOp};
+use oblivio_engine::{BlockAnswer, BlockOp, BlockOutcome};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The block space with its allocator and the metadata file in it.
@@ -69,23 +70,34 @@ impl Pool {
     }
 
     /// One call to the block space, none for an empty list. Writes alone may be deferred.
+    ///
+    /// # Errors
+    /// `Lost` names a lost block.
     pub(super) fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+        if !ops.is_empty() && ops.iter().all(|op| op.action.changes()) {
+            let count = ops.len();
+            self.blocks()?.defer(ops)?;
+            return Ok(vec![None; count]);
+        }
+        let ids: Vec<u64> = ops.iter().map(|op| op.id.0).collect();
+        let outcomes = self.access_each(ops)?.into_iter().zip(ids);
+        outcomes.map(|(outcome, id)| outcome.map_err(|_| LostBytes::block(id).into())).collect()
+    }
+
+    /// The same for operations that can be lost one by one; none is deferred.
+    pub(super) fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         if ops.is_empty() {
             return Ok(Vec::new());
         }
         let count = ops.len();
-        if ops.iter().all(|op| op.action != Action::Read) {
-            self.blocks()?.defer(ops)?;
-            return Ok(vec![None; count]);
-        }
-        let answers = self.blocks()?.access(ops)?;
-        if answers.len() != count {
+        let outcomes = self.blocks()?.access_each(ops)?;
+        if outcomes.len() != count {
             return Err(Error::Tampered(format!(
                 "{count} operations got {} answers",
-                answers.len()
+                outcomes.len()
             )));
         }
-        Ok(answers)
+        Ok(outcomes)
     }
 
     /// Takes `count` blocks, or none.

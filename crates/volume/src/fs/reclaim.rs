@@ -111,6 +111,7 @@ impl State {
         self.cache = DataCache::new(blocks / self.block_bytes);
         self.tails = Tails::new(blocks);
         self.open_packs.clear();
+        self.lost_packs.clear();
         (self.progress.operations, self.progress.accepted, self.progress.pending) = (0, 0, false);
         self.open_again()?;
         self.counters = self.meta.counters()?;

@@ -13,7 +13,7 @@ use super::types::{FileKind, Handle, Ino, NewNode, ROOT_INO, Timestamp};
 use crate::latch::Latch;
 use crate::{BlockSpace, Error, Result};
 use redb::ReadableTable;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// The smallest block that metadata fits in.
 const MIN_BLOCK_BYTES: usize = 512;
@@ -51,6 +51,8 @@ pub(super) struct State {
     pub(super) counters: Counters,
     pub(super) cache: DataCache,
     pub(super) tails: Tails,
+    /// Shared blocks that were found lost and are not written since.
+    pub(super) lost_packs: HashSet<u64>,
     /// Bytes left in the packs being filled.
     pub(super) open_packs: BTreeMap<u64, usize>,
     pub(super) block_bytes: usize,
@@ -184,6 +186,7 @@ impl State {
             counters: Counters::default(),
             cache: DataCache::new(budget / 8 / block_bytes),
             tails: Tails::new(budget / 8),
+            lost_packs: HashSet::new(),
             open_packs: BTreeMap::new(),
             block_bytes,
             handles: Handles::default(),
@@ -207,18 +210,19 @@ impl State {
     }
 
     /// Checks how an operation ended. An error of the database makes the state useless; the block
-    /// space gave the true reason. If that was want of space, and the next commit holds only this
-    /// operation, it undoes the operation.
+    /// space gave the true reason. If that was want of space or lost metadata, and the next commit
+    /// holds only this operation, it undoes the operation.
     pub(super) fn settle<T>(&mut self, result: Result<T>) -> Result<T> {
         if !matches!(result, Err(Error::Closed(_))) {
             return result;
         }
         let cause = self.pool.lock().failure.take();
-        let refused = matches!(cause, Some(Error::Full(_))) && self.progress.accepted == 0;
-        if refused && self.go_back().is_ok() {
-            return Err(self.pool.lock().full());
+        let alone = self.progress.accepted == 0;
+        match cause {
+            Some(Error::Full(_)) if alone && self.go_back().is_ok() => Err(self.pool.lock().full()),
+            Some(Error::Lost(lost)) if alone && self.go_back().is_ok() => Err(lost.into()),
+            cause => self.latch.closed_by(cause.map_or(result, Err)),
         }
-        self.latch.closed_by(cause.map_or(result, Err))
     }
 
     /// Ends an operation. If metadata could run out of blocks, it commits at once: a failure then

@@ -9,7 +9,7 @@ use super::disk::{Disk, ranges};
 use crate::block::{BlockReader, TakeBlock};
 use crate::latch::Latch;
 use crate::{Error, Result};
-use oblivio_engine::sequential::{ReadBatch, Sequential, SequentialConfig};
+use oblivio_engine::sequential::{DamagedExtent, ReadBatch, Sequential, SequentialConfig};
 use oblivio_engine::{BlockId, Job, advance, carry_out};
 use oblivio_store::{Hint, Slots};
 use std::ops::Range;
@@ -77,7 +77,7 @@ impl Shared {
         self.latch.judged(result)
     }
 
-    /// Reads many blocks; `take` gets each with its number in the list.
+    /// Reads many blocks; `take` gets each with its number in the list. A lost one fails by itself.
     pub fn read_blocks(&self, blocks: &[BlockId], take: &mut TakeBlock<'_>) -> Result<()> {
         let together = self.together();
         // A failed prefetch is ignored: the read itself reports it.
@@ -85,7 +85,7 @@ impl Shared {
         for (chunk, blocks) in blocks.chunks(together).enumerate() {
             let batch = self.read_batch(blocks)?;
             for (at, answer) in batch.answers().enumerate() {
-                take(chunk * together + at, Ok(answer));
+                take(chunk * together + at, answer);
             }
             let mut buffers = self.buffers();
             if buffers.len() < BUFFERS {
@@ -93,6 +93,17 @@ impl Shared {
             }
         }
         Ok(())
+    }
+
+    /// Reads blocks to see whether they can be read: those that are lost, and the damaged parts of
+    /// the disk, with repeats.
+    pub fn inspect(&self, blocks: &[BlockId]) -> Result<(Vec<BlockId>, Vec<DamagedExtent>)> {
+        let batch = self.read_batch(blocks)?;
+        let outcomes = blocks.iter().zip(batch.answers());
+        let lost = outcomes.filter(|(_, outcome)| outcome.is_err()).map(|(block, _)| *block);
+        let found = (lost.collect(), batch.damage().to_vec());
+        self.buffers().push(batch.into_buffer());
+        Ok(found)
     }
 
     /// Which of these blocks exist, from the map alone: it does not read the blocks.

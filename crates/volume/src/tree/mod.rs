@@ -14,6 +14,7 @@ mod pacer;
 mod pacing;
 pub(crate) mod padding;
 mod policy;
+mod repeats;
 mod room;
 mod shown;
 mod size;

@@ -9,12 +9,14 @@
 mod size_class;
 
 use crate::damage::DamagedPlace;
+use crate::tree::repeats::Repeats;
 use crate::{Error, Result};
 use oblivio_engine::tree::{Shape, TreeOram, buckets_in};
 use oblivio_engine::{BucketId, Extent, Read, Write};
-use oblivio_store::{Hint, ReadAt, Slots, WriteAt};
+use oblivio_store::{Hint, ReadAt, Slots, StoreError, WriteAt};
 use size_class::SizeClass;
 pub use size_class::{Interval, PAGE};
+use std::slice;
 
 /// The object that holds the slots.
 pub const SLAB_OBJECT: &str = "slab";
@@ -22,6 +24,9 @@ pub const SLAB_OBJECT: &str = "slab";
 pub const SECTOR: usize = 512;
 /// "Not stored" in the slot table.
 const NOWHERE: u32 = u32::MAX;
+
+/// The most buckets that are tried to tell an outage from damage.
+const MOST_TRIED: usize = 8;
 
 /// The slot of each bucket, by heap index, while a stored state is loaded.
 #[derive(Default)]
@@ -66,13 +71,15 @@ pub struct Slab {
     /// Buckets written since the last commit, with repeats.
     changed: Vec<u64>,
     interval: Interval,
+    repeats: Repeats,
 }
 
 impl Slab {
     /// An empty slab for buckets of `bucket_bytes`, each at a multiple of `align`.
     pub fn new(bucket_bytes: usize, align: usize) -> Self {
         let shelves = vec![SizeClass::new(SLAB_OBJECT, bucket_bytes, align)];
-        Self { slots: Vec::new(), shelves, changed: Vec::new(), interval: Interval::default() }
+        let (interval, repeats) = (Interval::default(), Repeats::default());
+        Self { slots: Vec::new(), shelves, changed: Vec::new(), interval, repeats }
     }
 
     /// An empty slab for this engine's buckets.
@@ -86,6 +93,11 @@ impl Slab {
             }
         }
         slab
+    }
+
+    /// Whether the layer below may repeat reads; others of the same disk follow it.
+    pub fn repeats(&self) -> &Repeats {
+        &self.repeats
     }
 
     /// Allows the store to round a bucket's write up to the end of its slot: nothing is there.
@@ -282,7 +294,8 @@ impl Slab {
         self.shelves.iter().map(SizeClass::idle_bytes).sum()
     }
 
-    /// Reads buckets.
+    /// Reads buckets. One that the disk cannot read while it reads others, or that lies beyond the
+    /// end of its object, is zeros, which no seal opens.
     ///
     /// # Errors
     /// Those of the store; `Tampered` for a bucket that was never stored.
@@ -293,7 +306,44 @@ impl Slab {
             let (shelf, slot) = self.find(BucketId(extent.offset)).ok_or_else(missing)?;
             reads.push(ReadAt { object: shelf.object, offset: shelf.offset(slot), buf });
         }
-        Ok(store.read(&mut reads)?)
+        match self.repeats.forbidden(|| store.read(&mut reads)) {
+            Err(StoreError::Io { .. } | StoreError::Short { .. }) => {
+                self.read_around(store, &mut reads)
+            }
+            read => Ok(read?),
+        }
+    }
+
+    /// Reads each by itself. Where none can be read, and no other bucket either, it is an outage.
+    fn read_around(&self, store: &dyn Slots, reads: &mut [ReadAt<'_>]) -> Result<()> {
+        let (mut lost, mut answered) = (Vec::new(), false);
+        for (index, read) in reads.iter_mut().enumerate() {
+            match self.repeats.forbidden(|| store.read(slice::from_mut(read))) {
+                Ok(()) => answered = true,
+                Err(StoreError::Io { .. }) => lost.push(index),
+                Err(StoreError::Short { .. }) => {
+                    answered = true;
+                    lost.push(index);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if !answered && !self.reads_any(store) {
+            return Ok(store.read(reads)?);
+        }
+        lost.into_iter().for_each(|index| reads[index].buf.fill(0));
+        Ok(())
+    }
+
+    /// Whether any of some buckets can be read.
+    fn reads_any(&self, store: &dyn Slots) -> bool {
+        let step = (self.slots.len() / MOST_TRIED).max(1);
+        self.stored().step_by(step).any(|bucket| {
+            let Some((object, offset)) = self.place(bucket) else { return false };
+            let mut sector = [0; SECTOR];
+            let mut read = [ReadAt { object, offset, buf: &mut sector }];
+            self.repeats.forbidden(|| store.read(&mut read)).is_ok()
+        })
     }
 
     /// Reads buckets, each by itself.

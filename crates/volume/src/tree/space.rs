@@ -121,7 +121,7 @@ impl Policy for TreeVolume {
 
     /// Serves operations as one batch, with its records and its sweep.
     fn serve_batch(&mut self, mut ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
-        let wanted = ops.len();
+        let wanted: Vec<u64> = ops.iter().map(|op| op.id.0).collect();
         self.grow_for(&ops)?;
         self.fill_batch(&mut ops);
         self.account.accesses += ops.len() as u64;
@@ -131,7 +131,8 @@ impl Policy for TreeVolume {
         self.sync_tick()?;
         self.run(&mut batch, ShownKind::Batch)?;
         let mut answers = batch.into_outcomes();
-        answers.truncate(wanted);
+        answers.truncate(wanted.len());
+        self.note_lost(&wanted, &answers);
         self.sweep(SWEEP_BATCH)?;
         Ok(answers)
     }
@@ -229,8 +230,13 @@ impl Policy for TreeVolume {
 
     fn replay_intent(&mut self, intent: &Intent) -> Result<()> {
         let mut job = self.ledger.engine.begin_replay(intent)?;
-        let maintains = intent.ids.is_empty();
-        self.run(&mut job, if maintains { ShownKind::Maintenance } else { ShownKind::Batch })
+        // A tree that does not shrink is swept by a repair only.
+        let kind = match intent.ids.is_empty() {
+            true if self.ledger.engine.shrink_left() == 0 => ShownKind::Repair,
+            true => ShownKind::Maintenance,
+            false => ShownKind::Batch,
+        };
+        self.run(&mut job, kind)
     }
 
     fn end_replay(&mut self) -> Result<()> {

@@ -154,6 +154,7 @@ impl TreeVolume {
         opening.store.hint(Hint::Keep(most_kept(memory_bytes)));
         let ledger = TreeLedger::new(&opening, engine, trust);
         ledger.slab.tell_slots(&*opening.store);
+        ledger.slab.repeats().tell(&*opening.store);
         let options = opening.options;
         let pacer = options.pace.map(|pace| Pacer::new(pace, &*options.environment.clock));
         Ok(Self::over(ledger, TreeAccount::new(pacer), (memory_bytes, options)))
@@ -268,6 +269,11 @@ impl EngineVolume for TreeVolume {
             damaged(place);
         }
         Ok(found)
+    }
+
+    /// Each bucket has its turn in a whole period of the schedule.
+    fn repair(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        self.guarded(|volume| volume.evict_all(progress))
     }
 
     fn damaged(&self) -> Vec<DamagedPlace> {

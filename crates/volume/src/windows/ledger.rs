@@ -174,26 +174,20 @@ impl WindowLedger {
         self.trust.logged(LogMark { end: self.log.records, tag: mark.tag }, newest)
     }
 
-    /// Carries out a job of the engine.
+    /// Carries out a job of the engine. If it met damage, the disk cache forgets what it got just
+    /// now: the store may have what it should another time.
     pub fn run(&mut self, job: &mut TreeJob) -> Result<()> {
         let (store, cache) = (&*self.store, self.cache.as_mut());
         let (session, places) = (&mut self.session, &mut self.places);
+        places.cached.clear();
         let mut objects = WindowObjects { store, session, places, cache };
         let done = carry_out(job, &mut self.engine, &mut objects);
-        self.forget_damaged();
-        done
-    }
-
-    /// The disk cache forgets objects of which it gave damaged buckets, or got them just now: the
-    /// store may have what it should another time.
-    fn forget_damaged(&mut self) {
-        let buckets = self.engine.take_damage().into_iter();
-        let objects = buckets.filter_map(|(bucket, _)| self.places.object_with(bucket));
-        let of_store: Vec<String> =
-            objects.filter(|object| self.places.lacking.left(object).is_none()).collect();
-        if let Some(cache) = &mut self.cache {
-            cache.forget(of_store.iter());
+        if self.engine.take_damage()
+            && let Some(cache) = &mut self.cache
+        {
+            cache.forget(self.places.cached.iter());
         }
+        done
     }
 
     /// Carries out a window.

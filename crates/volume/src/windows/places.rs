@@ -105,6 +105,8 @@ pub(super) struct Places {
     pub shown: Vec<u64>,
     /// What the store lacks of them.
     pub lacking: Lacking,
+    /// Those of which the last job put buckets into the disk cache.
+    pub cached: Vec<String>,
 }
 
 impl Places {
@@ -118,6 +120,7 @@ impl Places {
             replaced: Vec::new(),
             shown: Vec::new(),
             lacking: Lacking::default(),
+            cached: Vec::new(),
         }
     }
 
@@ -265,12 +268,13 @@ impl Carrier for WindowObjects<'_> {
         let (store, session) = (self.store, &mut *self.session);
         Source { store, session, lacking, turns }.fetch(&mut cached)?;
         if let Some(cache) = self.cache.as_deref_mut() {
-            let lacking = &self.places.lacking;
-            let whole = |it: &&(String, Wanted<'_>)| lacking.left(&it.0).is_none();
-            for (object, wanted) in cached[..count].iter().filter(whole) {
+            cached.truncate(count);
+            cached.retain(|(object, _)| self.places.lacking.left(object).is_none());
+            for (object, wanted) in cached {
                 let buckets: Vec<(u64, &[u8])> =
                     wanted.buckets.iter().map(|(index, buf)| (*index, &**buf)).collect();
-                cache.add(object, turns, &buckets);
+                cache.add(&object, turns, &buckets);
+                self.places.cached.push(object);
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ use crate::Result;
 use crate::core::{LEAST_SYNC, Ledger as _, Policy, SYNC_BYTES};
 use crate::records::writes::WriteEntry;
 use oblivio_engine::tree::Intent;
-use oblivio_engine::{Action, BlockId, BlockOp, BlockOutcome};
+use oblivio_engine::{Action, BlockId, BlockOp, BlockOutcome, Lost};
 use std::time::Duration;
 
 impl WindowVolume {
@@ -77,7 +77,7 @@ impl Policy for WindowVolume {
     fn serve_batch(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         self.grow_for(&ops)?;
         self.settle_in_time()?;
-        let wanted = ops.len();
+        let wanted: Vec<u64> = ops.iter().map(|op| op.id.0).collect();
         let mut batch = self.ledger.engine.begin_batch(ops)?;
         if self.ledger.log.unsettled == 0 {
             self.account.sent = self.now();
@@ -86,7 +86,8 @@ impl Policy for WindowVolume {
         self.ledger.run(&mut batch)?;
         self.report_batch(false);
         let mut answers = batch.into_outcomes();
-        answers.truncate(wanted);
+        answers.truncate(wanted.len());
+        self.note_lost(&wanted, &answers);
         self.windows_due()?;
         Ok(answers)
     }
@@ -99,8 +100,9 @@ impl Policy for WindowVolume {
                 continue;
             }
             self.read(&std::mem::take(&mut reads), &mut answers)?;
+            let lost = self.written_in_part(std::slice::from_ref(&op));
             self.take(op)?;
-            answers.push(Ok(None));
+            answers.push(lost.map_or(Ok(None), |_| Err(Lost)));
         }
         self.read(&reads, &mut answers)?;
         Ok(answers)

@@ -225,27 +225,6 @@ impl WindowVolume {
         self.checkpoint(false)
     }
 
-    /// Makes the volume whole with all that can be proved: each bucket is written anew, and all of
-    /// the memory. For that every window comes once, ahead of its turn. What is lost stays lost.
-    /// `progress` gets the windows done, and how many there are: that follows from the size alone.
-    ///
-    /// Gives what an inspection then finds.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn repair(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<Inspected> {
-        let windows = self.windows_to_whole();
-        for done in 0..windows {
-            self.guarded(Self::window_ahead)?;
-            progress(done + 1, windows);
-        }
-        self.guarded(|volume| {
-            volume.checkpoint(true)?;
-            volume.flush()
-        })?;
-        self.inspect(&mut |_, _| {}, &mut |_| {})
-    }
-
     /// After as many windows every bucket was written anew, and every part of the memory.
     fn windows_to_whole(&self) -> u64 {
         let (engine, rule) = (&self.ledger.engine, self.ledger.places.rule);
@@ -292,6 +271,19 @@ impl EngineVolume for WindowVolume {
             found.damaged += small.len() as u64;
             small.into_iter().for_each(damaged);
             Ok(found)
+        })
+    }
+
+    /// Each bucket, and each part of the memory, is written in as many windows, ahead of their turn.
+    fn repair(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        let windows = self.windows_to_whole();
+        for done in 0..windows {
+            self.guarded(Self::window_ahead)?;
+            progress(done + 1, windows);
+        }
+        self.guarded(|volume| {
+            volume.checkpoint(true)?;
+            volume.flush()
         })
     }
 

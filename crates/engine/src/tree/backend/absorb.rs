@@ -11,9 +11,6 @@ use crate::{Address, BucketId, EngineError, Label, Result};
 use oblivio_crypto::{Tag, tag_of};
 use std::ops::Range;
 
-/// Why a bucket proves nothing by itself: its parent was damaged.
-const UNPROVED: &str = "the bucket above, which proved it, was damaged";
-
 impl Backend {
     /// Checks and opens the read buckets and gathers their blocks. What is damaged gives nothing.
     /// `labels` are those that blocks must have, if anybody knows.
@@ -132,19 +129,17 @@ impl Backend {
     ) -> Result<BucketProof> {
         let newest = !self.geometry.tag_tree || tag_of(bytes) == Some(expected);
         let opens = self.sealer.open(&self.place(bucket), bytes).is_ok();
-        let (proof, reason) = match (newest, opens) {
-            (true, true) => return Ok(BucketProof::Newest),
-            (false, true) if expected == Tag::default() => (BucketProof::Own, UNPROVED),
-            (false, true) => (BucketProof::Old, "it is not the version written last"),
-            (_, false) => (BucketProof::None, "its seal does not open"),
+        let proof = match (newest, opens) {
+            (true, true) => BucketProof::Newest,
+            (false, true) if expected == Tag::default() => BucketProof::Own,
+            (false, true) => BucketProof::Old,
+            (_, false) => BucketProof::None,
         };
-        if self.is_strict() {
+        if let Some(reason) = proof.why_not().filter(|_| self.is_strict()) {
             return Err(EngineError::Tampered { bucket, reason });
         }
-        self.met_damage = true;
-        if proof != BucketProof::Own {
-            self.damage.push((bucket, reason));
-        }
+        self.met_damage |= proof != BucketProof::Newest;
+        self.damaged_now |= proof.why_not().is_some();
         Ok(proof)
     }
 

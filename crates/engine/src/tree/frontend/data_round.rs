@@ -163,7 +163,8 @@ impl TreeOram {
                 }
                 return (Ok(None), Presence::Absent);
             }
-            (Action::Write(_), _) | (_, Presence::Absent | Presence::Found) => {}
+            (_, Presence::Absent | Presence::Found) => {}
+            (_, Presence::Lost) if action.replaces(tree.geometry.block_bytes) => {}
             // The rest of the block would be made up.
             (_, Presence::Lost) => return (Err(Lost), presence),
         }

@@ -5,6 +5,7 @@ mod full;
 mod holes;
 mod links;
 mod looking;
+mod lost;
 mod names;
 mod old;
 mod preallocation;

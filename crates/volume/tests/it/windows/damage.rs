@@ -6,7 +6,9 @@ use oblivio_engine::Lost;
 use oblivio_store::{Held, MemoryStore, Objects, PutMode, ReadAt};
 use oblivio_testkit::SplitMix64;
 use oblivio_volume::windows::{WindowOptions, WindowVolume};
-use oblivio_volume::{BlockSpace, CacheOptions, Environment, Error, OpenOptions, Volume};
+use oblivio_volume::{
+    BlockSpace, CacheOptions, Environment, Error, Inspected, OpenOptions, Volume,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -172,6 +174,12 @@ fn judged(volume: &mut impl BlockSpace, model: &[Option<u8>], what: &str) -> BTr
     lost
 }
 
+/// Repairs a volume; what is found then.
+fn repaired(volume: &mut Volume) -> Inspected {
+    volume.repair(&mut |_, _| {}).expect("it is repaired");
+    volume.inspect(&mut |_, _| {}, &mut |_| {}).expect("it goes on")
+}
+
 fn ids(ranges: &[std::ops::Range<u64>]) -> BTreeSet<u64> {
     ranges.iter().cloned().flatten().collect()
 }
@@ -220,8 +228,7 @@ fn an_object_of_buckets_costs_its_own_blocks() {
                 volume.defer(vec![write(id, 7)]).expect("memory");
                 model[id as usize] = Some(7);
             }
-            let windows = volume.windows().expect("its engine");
-            let whole = windows.repair(&mut |_, _| {}).expect("it is repaired");
+            let whole = repaired(&mut volume);
             assert_eq!((whole.damaged, &whole.lost[..]), (0, &[][..]), "{what}");
             assert!(judged(&mut volume, &model, what).is_empty(), "{what}");
             volume.verify(&mut |_, _| {}).expect("whole");
@@ -250,8 +257,7 @@ fn much_damage_costs_what_it_hit() {
         let what = &format!("seed {seed}");
         let mut volume = open(store.clone(), 5).expect("it opens");
         let before = judged(&mut volume, &model, what);
-        let windows = volume.windows().expect("its engine");
-        let repaired = windows.repair(&mut |_, _| {}).expect("it is repaired");
+        let repaired = repaired(&mut volume);
         assert_eq!(repaired.damaged, 0, "{what}");
         assert_eq!(ids(&repaired.lost), before, "{what}");
         volume.finish().expect("it ends");
@@ -293,8 +299,7 @@ fn what_the_disk_cache_holds_is_not_lost() {
     let lost = judged(&mut volume, &model, "cached");
     let written = model.iter().flatten().count();
     assert!(lost.len() * 4 < written, "{} of {written} are lost", lost.len());
-    let windows = volume.windows().expect("its engine");
-    assert_eq!(windows.repair(&mut |_, _| {}).expect("it is repaired").damaged, 0);
+    assert_eq!(repaired(&mut volume).damaged, 0);
     volume.finish().expect("memory");
     drop(volume);
     // The store has it again, for a computer without the cache.

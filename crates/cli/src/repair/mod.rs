@@ -1,0 +1,236 @@
+//! `repair`: makes a damaged volume one that is whole, with everything in it that can be proved.
+
+mod backup;
+
+use crate::args::RepairArgs;
+use crate::exit::{Code, fault, usage};
+use crate::human::{self, say, say_json};
+use crate::open;
+use crate::progress::Progress;
+use crate::recorder::Recorder;
+use crate::unobserved::refuse_changes;
+use anyhow::{Context, Result};
+use backup::Backup;
+use oblivio_volume::disk::{self, Disk};
+use oblivio_volume::fs::CheckReport;
+use oblivio_volume::{BlockSpace, DamagedPlace, LostBytes, Volume};
+use serde_json::json;
+use std::io::{self, BufRead, IsTerminal, Write};
+
+/// Damaged places that are named one by one.
+const MOST_NAMED: usize = 100;
+
+/// Runs the command.
+pub fn run(args: &RepairArgs) -> Result<()> {
+    refuse_changes(&args.open)?;
+    let recorder = Recorder::of(&args.open)?;
+    let done = repair(args, recorder.as_ref());
+    Recorder::finish_after(recorder, done)
+}
+
+/// What is wrong with the stored parts.
+#[derive(Default)]
+struct Parts {
+    /// The first of the damaged places.
+    named: Vec<String>,
+    damaged: u64,
+    /// How many of them have a second copy, and are whole again.
+    healed: u64,
+    /// Lost bytes of a disk.
+    of_disk: Vec<LostBytes>,
+}
+
+fn repair(args: &RepairArgs, recorder: Option<&Recorder>) -> Result<()> {
+    let (mut volume, publisher) = open::volume(&args.volume, &args.open, recorder)?;
+    let parts = inspect(args, &mut volume)?;
+    if disk::size_in(volume.root())?.is_some() {
+        return repair_disk(args, volume, &parts);
+    }
+    let session = open::file_system((volume, publisher), 0)?;
+    let mut progress = Progress::steps(args.open.quiet, "blocks");
+    let found = session.fs.check_with(true, &mut |done, all| progress.at(done, all))?;
+    drop(progress);
+    tell(args, &parts, &found.lost)?;
+    if parts.damaged == 0 && found.is_clean() {
+        session.fs.into_blocks()?;
+        return nothing(args, &parts);
+    }
+    if let Some(lost) = found.lost.iter().find(|lost| lost.is_metadata()) {
+        return Err(fault(
+            Code::Lost,
+            lost.to_string(),
+            "Both copies of it are damaged, so there is nothing to repair it from. Bring back what \
+             can be read with `oblivio get -r`, and restore the rest from a backup.",
+        ));
+    }
+    if !goes_on(args, found.lost.is_empty())? {
+        session.fs.into_blocks()?;
+        return not_done(args, &parts, &found.lost);
+    }
+    let taken = match &args.from {
+        Some(folder) => Backup::open(folder, &args.open)?.restore(&session.fs, &found.lost)?,
+        None => backup::Taken::default(),
+    };
+    session.fs.repair(args.zeros, &mut |_, _| {})?;
+    session.fs.commit()?;
+    rewrite(args, volume_in(session.fs.into_blocks()?)?)?;
+    summary(args, &parts, &found, &taken)
+}
+
+/// Reads everything that is stored.
+fn inspect(args: &RepairArgs, volume: &mut Volume) -> Result<Parts> {
+    let unit = volume.info()?.verified;
+    let mut progress = Progress::steps(args.open.quiet, &format!("{unit}s"));
+    let told = volume.damaged();
+    let mut parts = Parts::default();
+    let mut note = |place: DamagedPlace| {
+        parts.damaged += 1;
+        if parts.named.len() < MOST_NAMED {
+            parts.named.push(place.to_string());
+        }
+    };
+    let found = volume.inspect(&mut |done, all| progress.at(done, all), &mut note)?;
+    drop(progress);
+    open::tell_damage(volume, &told);
+    parts.healed = volume.damaged().len() as u64;
+    if disk::size_in(volume.root())?.is_some() && !found.lost.is_empty() {
+        parts.of_disk = vec![Disk::lost_bytes(&*volume, &found.lost)?];
+    }
+    Ok(parts)
+}
+
+/// A disk has no names: its lost bytes are read as errors until they are written.
+fn repair_disk(args: &RepairArgs, volume: Volume, parts: &Parts) -> Result<()> {
+    if args.from.is_some() {
+        return Err(usage("--from takes files, and this is a disk", "Leave it out."));
+    }
+    tell(args, parts, &parts.of_disk)?;
+    if parts.damaged == 0 && (parts.of_disk.is_empty() || !args.zeros) {
+        drop(volume);
+        return nothing(args, parts);
+    }
+    if !goes_on(args, parts.of_disk.is_empty())? {
+        drop(volume);
+        return not_done(args, parts, &parts.of_disk);
+    }
+    let mut disk = Disk::open(Box::new(volume))?;
+    for range in parts.of_disk.iter().filter(|_| args.zeros).flat_map(|lost| &lost.ranges) {
+        disk.write_zeroes(range.start, range.end - range.start, true)?;
+    }
+    rewrite(args, volume_in(disk.into_blocks()?)?)?;
+    let found = CheckReport { lost: parts.of_disk.clone(), ..CheckReport::default() };
+    summary(args, parts, &found, &backup::Taken::default())
+}
+
+fn volume_in(blocks: Box<dyn BlockSpace>) -> Result<Box<Volume>> {
+    Volume::in_blocks(blocks).context("the volume below the files")
+}
+
+/// Stores anew all that can be read.
+fn rewrite(args: &RepairArgs, mut volume: Box<Volume>) -> Result<()> {
+    let mut progress = Progress::steps(args.open.quiet, "steps");
+    volume.repair(&mut |done, all| progress.at(done, all))?;
+    Ok(volume.finish()?)
+}
+
+fn tell(args: &RepairArgs, parts: &Parts, lost: &[LostBytes]) -> Result<()> {
+    if args.json {
+        return Ok(());
+    }
+    for place in &parts.named {
+        say(format!("damaged: {place}"))?;
+    }
+    let more = parts.damaged - parts.named.len() as u64;
+    if more > 0 {
+        say(format!("and {}", human::count(more, "more damaged place")))?;
+    }
+    lost.iter().try_for_each(|lost| say(human::plain(&lost.to_string())))?;
+    if lost.is_empty() && parts.damaged > 0 {
+        say("No file is lost, nor a part of one.")?;
+    }
+    Ok(())
+}
+
+/// Whether the person at the terminal wants it, if something is lost. A script says `--yes`.
+fn goes_on(args: &RepairArgs, nothing_lost: bool) -> Result<bool> {
+    if args.dry_run {
+        return Ok(false);
+    }
+    if args.yes || nothing_lost {
+        return Ok(true);
+    }
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Err(usage(
+            "what is lost stays lost after a repair",
+            "Look at it with --dry-run, then say --yes.",
+        ));
+    }
+    eprint!("What is named above stays lost. Go on? [y/N]: ");
+    io::stderr().flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn nothing(args: &RepairArgs, parts: &Parts) -> Result<()> {
+    match (args.json, args.open.quiet) {
+        (true, _) => say_json(&json!({ "repaired": false, "damaged": 0, "healed": parts.healed,
+                                       "lost": [] })),
+        (_, true) => Ok(()),
+        _ => say("Nothing to repair."),
+    }
+}
+
+fn not_done(args: &RepairArgs, parts: &Parts, lost: &[LostBytes]) -> Result<()> {
+    if args.json {
+        say_json(&json!({ "repaired": false, "damaged": parts.damaged, "lost": listed(lost) }))?;
+    }
+    let what = format!("{}; nothing was changed", human::count(parts.damaged, "damaged place"));
+    Err(fault(Code::Tampered, what, "`oblivio repair` without --dry-run makes the volume whole."))
+}
+
+fn listed(lost: &[LostBytes]) -> Vec<serde_json::Value> {
+    let ranges = |lost: &LostBytes| {
+        let ends = lost.ranges.iter().map(|range| [range.start, range.end]);
+        ends.collect::<Vec<_>>()
+    };
+    lost.iter().map(|lost| json!({ "path": lost.what, "ranges": ranges(lost) })).collect()
+}
+
+fn summary(
+    args: &RepairArgs,
+    parts: &Parts,
+    found: &CheckReport,
+    taken: &backup::Taken,
+) -> Result<()> {
+    let Parts { damaged, healed, .. } = *parts;
+    if args.json {
+        return say_json(&json!({
+            "repaired": true,
+            "damaged": damaged,
+            "healed": healed,
+            "lost": listed(&found.lost),
+            "restored": taken.restored,
+            "older": taken.older,
+            "zeros": args.zeros,
+        }));
+    }
+    if args.open.quiet {
+        return Ok(());
+    }
+    taken.tell()?;
+    let left = found.lost.len() as u64 - taken.restored.len() as u64;
+    let what = match (left, args.zeros) {
+        (0, _) => "Nothing is lost".to_owned(),
+        (n, true) => format!("{} zeros where bytes were lost", has(n)),
+        (n, false) => {
+            format!("{} bytes that cannot be read until they are written", has(n))
+        }
+    };
+    say(format!("Repaired: {}. {what}.", human::count(damaged, "damaged place")))
+}
+
+fn has(files: u64) -> String {
+    let verb = if files == 1 { "has" } else { "have" };
+    format!("{} {verb}", human::count(files, "file"))
+}
