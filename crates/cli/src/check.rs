@@ -1,6 +1,6 @@
 //! `check`: is everything as it was written? It goes on at damage, and says what it means.
 
-mod tell;
+pub mod tell;
 
 use crate::args::CheckArgs;
 use crate::exit::{Code, fault};
@@ -97,19 +97,27 @@ impl Contents {
             Contents::Disk(_, lost) => lost,
         }
     }
+
+    /// What an earlier repair left.
+    fn holes(&self) -> &[LostBytes] {
+        match self {
+            Contents::Files(report) => &report.holes,
+            Contents::Disk(..) => &[],
+        }
+    }
 }
 
 /// The units that were read and authenticated one by one.
-struct Read {
+pub struct Read {
     count: u64,
     /// The name of a unit.
     unit: &'static str,
     /// Places that were damaged and have a second copy.
-    healed: Vec<String>,
+    pub healed: Vec<String>,
     /// How many others are damaged.
-    damaged: u64,
+    pub damaged: u64,
     /// The first of them.
-    places: Vec<String>,
+    pub places: Vec<String>,
 }
 
 /// All buckets first: blocks of no file are checked too.
@@ -129,8 +137,9 @@ fn look_through(
     let info = volume.info()?;
     let (read, lost) = inspect(&mut volume, info.verified, quiet)?;
     if let Some(size) = disk::size_in(volume.root())? {
+        let lost = of_disk(&volume, &lost)?;
         Disk::open(Box::new(volume))?.into_blocks()?;
-        return Ok((read, Contents::Disk(size, of_disk(&lost, info.block_bytes as u64, size))));
+        return Ok((read, Contents::Disk(size, lost)));
     }
     let session = match open::file_system((volume, publisher), 0) {
         Ok(session) => session,
@@ -152,7 +161,7 @@ fn look_through(
 }
 
 /// Reads all that is stored; gives also the blocks that are lost.
-fn inspect(
+pub fn inspect(
     volume: &mut Volume,
     unit: &'static str,
     quiet: bool,
@@ -173,9 +182,7 @@ fn inspect(
 }
 
 /// The bytes of a disk in these blocks.
-fn of_disk(blocks: &[Range<u64>], block_bytes: u64, size: u64) -> Vec<LostBytes> {
-    let bytes = |run: &Range<u64>| run.start * block_bytes..(run.end * block_bytes).min(size);
-    let ranges: Vec<_> = blocks.iter().map(bytes).filter(|range| !range.is_empty()).collect();
-    let lost = LostBytes { what: "the disk".into(), ranges };
-    if lost.ranges.is_empty() { Vec::new() } else { vec![lost] }
+pub fn of_disk(volume: &Volume, blocks: &[Range<u64>]) -> Result<Vec<LostBytes>> {
+    let lost = Disk::lost_bytes(volume, blocks)?;
+    Ok(if lost.ranges.is_empty() { Vec::new() } else { vec![lost] })
 }

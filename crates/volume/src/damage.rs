@@ -68,11 +68,6 @@ impl LostBytes {
         self.ranges.iter().map(|range| range.end - range.start).sum()
     }
 
-    /// Whether it is the metadata of a file system.
-    pub fn is_metadata(&self) -> bool {
-        *self == Self::metadata()
-    }
-
     /// A block of a space.
     pub(crate) fn block(id: u64) -> Self {
         Self::all(format!("block {id}"))

@@ -8,8 +8,8 @@ use anyhow::{Error, Result};
 use oblivio_volume::LostBytes;
 use serde_json::json;
 
-/// Says what was read, each damaged place, and what that means.
-pub fn in_words(read: &Read, contents: &Contents) -> Result<()> {
+/// Names the damaged places, or the first of them.
+pub fn places(read: &Read) -> Result<()> {
     for place in &read.places {
         say(human::plain(&format!("damaged: {place}")))?;
     }
@@ -17,11 +17,20 @@ pub fn in_words(read: &Read, contents: &Contents) -> Result<()> {
     if unnamed > 0 {
         say(format!("and {}", human::count(unnamed, "more damaged place")))?;
     }
+    Ok(())
+}
+
+/// Says what was read, each damaged place, and what that means.
+pub(super) fn in_words(read: &Read, contents: &Contents) -> Result<()> {
+    places(read)?;
     for problem in contents.problems() {
         say(human::plain(problem))?;
     }
     for lost in contents.lost() {
         say(LostFile::of(&lost.what, lost).line())?;
+    }
+    for hole in contents.holes() {
+        say(format!("since a repair, {}", LostFile::of(&hole.what, hole).line()))?;
     }
     let clean = if read.healed.is_empty() { "clean" } else { "whole again" };
     let all_well =
@@ -46,7 +55,7 @@ pub fn in_words(read: &Read, contents: &Contents) -> Result<()> {
 }
 
 /// The same as one value. Of damaged places it names the first ones.
-pub fn as_json(found: &Result<(Read, Contents)>) -> Result<()> {
+pub(super) fn as_json(found: &Result<(Read, Contents)>) -> Result<()> {
     let (read, contents) = match found {
         Ok(found) => found,
         // Damage that prevents reading the volume is a finding, too.
@@ -65,7 +74,8 @@ pub fn as_json(found: &Result<(Read, Contents)>) -> Result<()> {
         "places": read.places,
         "healed": read.healed,
         "problems": problems,
-        "lost": lost.iter().map(|lost| LostFile::of(&lost.what, lost)).collect::<Vec<_>>(),
+        "lost": files(lost),
+        "holes": files(contents.holes()),
         "lost_bytes": lost.iter().map(LostBytes::count).sum::<u64>(),
     });
     match contents {
@@ -77,6 +87,11 @@ pub fn as_json(found: &Result<(Read, Contents)>) -> Result<()> {
         }
     }
     say_json(&said)
+}
+
+/// These files as they stand in JSON.
+pub fn files(lost: &[LostBytes]) -> Vec<LostFile> {
+    lost.iter().map(|lost| LostFile::of(&lost.what, lost)).collect()
 }
 
 fn is_damage(error: &Error) -> bool {

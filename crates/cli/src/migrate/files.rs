@@ -49,7 +49,7 @@ pub fn run(
     if done.kept > 0 {
         what += &format!(" ({} of an earlier try were there)", done.kept);
     }
-    tell(args, &what, from, &to)?;
+    tell(args, &what, (from, done.lost.is_empty()), &to)?;
     let mut lost = LostFiles::default();
     for damaged in done.lost {
         lost.take(damaged.what.clone(), Error::Lost(damaged).into())?;

@@ -3,6 +3,7 @@
 mod backup;
 
 use crate::args::RepairArgs;
+use crate::check::{self, Read, tell};
 use crate::exit::{Code, fault, usage};
 use crate::human::{self, say, say_json};
 use crate::open;
@@ -13,12 +14,9 @@ use anyhow::{Context, Result};
 use backup::Backup;
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::CheckReport;
-use oblivio_volume::{BlockSpace, DamagedPlace, LostBytes, Volume};
+use oblivio_volume::{BlockSpace, LostBytes, Volume};
 use serde_json::json;
 use std::io::{self, BufRead, IsTerminal, Write};
-
-/// Damaged places that are named one by one.
-const MOST_NAMED: usize = 100;
 
 /// Runs the command.
 pub fn run(args: &RepairArgs) -> Result<()> {
@@ -28,29 +26,19 @@ pub fn run(args: &RepairArgs) -> Result<()> {
     Recorder::finish_after(recorder, done)
 }
 
-/// What is wrong with the stored parts.
-#[derive(Default)]
-struct Parts {
-    /// The first of the damaged places.
-    named: Vec<String>,
-    damaged: u64,
-    /// How many of them have a second copy, and are whole again.
-    healed: u64,
-    /// Lost bytes of a disk.
-    of_disk: Vec<LostBytes>,
-}
-
 fn repair(args: &RepairArgs, recorder: Option<&Recorder>) -> Result<()> {
     let (mut volume, publisher) = open::volume(&args.volume, &args.open, recorder)?;
-    let parts = inspect(args, &mut volume)?;
+    let unit = volume.info()?.verified;
+    let (parts, lost) = check::inspect(&mut volume, unit, args.open.quiet)?;
     if disk::size_in(volume.root())?.is_some() {
-        return repair_disk(args, volume, &parts);
+        let lost = check::of_disk(&volume, &lost)?;
+        return repair_disk(args, volume, &parts, lost);
     }
     let session = open::file_system((volume, publisher), 0)?;
     let mut progress = Progress::steps(args.open.quiet, "blocks");
     let found = session.fs.check_with(true, &mut |done, all| progress.at(done, all))?;
     drop(progress);
-    tell(args, &parts, &found.lost)?;
+    show(args, &parts, &found.lost)?;
     if parts.damaged == 0 && found.is_clean() {
         session.fs.into_blocks()?;
         return nothing(args, &parts);
@@ -77,48 +65,31 @@ fn repair(args: &RepairArgs, recorder: Option<&Recorder>) -> Result<()> {
     summary(args, &parts, &found, &taken)
 }
 
-/// Reads everything that is stored.
-fn inspect(args: &RepairArgs, volume: &mut Volume) -> Result<Parts> {
-    let unit = volume.info()?.verified;
-    let mut progress = Progress::steps(args.open.quiet, &format!("{unit}s"));
-    let told = volume.damaged();
-    let mut parts = Parts::default();
-    let mut note = |place: DamagedPlace| {
-        parts.damaged += 1;
-        if parts.named.len() < MOST_NAMED {
-            parts.named.push(place.to_string());
-        }
-    };
-    let found = volume.inspect(&mut |done, all| progress.at(done, all), &mut note)?;
-    drop(progress);
-    open::tell_damage(volume, &told);
-    parts.healed = volume.damaged().len() as u64;
-    if disk::size_in(volume.root())?.is_some() && !found.lost.is_empty() {
-        parts.of_disk = vec![Disk::lost_bytes(&*volume, &found.lost)?];
-    }
-    Ok(parts)
-}
-
 /// A disk has no names: its lost bytes are read as errors until they are written.
-fn repair_disk(args: &RepairArgs, volume: Volume, parts: &Parts) -> Result<()> {
+fn repair_disk(
+    args: &RepairArgs,
+    volume: Volume,
+    parts: &Read,
+    lost: Vec<LostBytes>,
+) -> Result<()> {
     if args.from.is_some() {
         return Err(usage("--from takes files, and this is a disk", "Leave it out."));
     }
-    tell(args, parts, &parts.of_disk)?;
-    if parts.damaged == 0 && (parts.of_disk.is_empty() || !args.zeros) {
+    show(args, parts, &lost)?;
+    if parts.damaged == 0 && (lost.is_empty() || !args.zeros) {
         drop(volume);
         return nothing(args, parts);
     }
-    if !goes_on(args, parts.of_disk.is_empty())? {
+    if !goes_on(args, lost.is_empty())? {
         drop(volume);
-        return not_done(args, parts, &parts.of_disk);
+        return not_done(args, parts, &lost);
     }
     let mut disk = Disk::open(Box::new(volume))?;
-    for range in parts.of_disk.iter().filter(|_| args.zeros).flat_map(|lost| &lost.ranges) {
+    for range in lost.iter().filter(|_| args.zeros).flat_map(|lost| &lost.ranges) {
         disk.write_zeroes(range.start, range.end - range.start, true)?;
     }
     rewrite(args, volume_in(disk.into_blocks()?)?)?;
-    let found = CheckReport { lost: parts.of_disk.clone(), ..CheckReport::default() };
+    let found = CheckReport { lost: lost, ..CheckReport::default() };
     summary(args, parts, &found, &backup::Taken::default())
 }
 
@@ -133,18 +104,14 @@ fn rewrite(args: &RepairArgs, mut volume: Box<Volume>) -> Result<()> {
     Ok(volume.finish()?)
 }
 
-fn tell(args: &RepairArgs, parts: &Parts, lost: &[LostBytes]) -> Result<()> {
+fn show(args: &RepairArgs, parts: &Read, lost: &[LostBytes]) -> Result<()> {
     if args.json {
         return Ok(());
     }
-    for place in &parts.named {
-        say(format!("damaged: {place}"))?;
+    tell::places(parts)?;
+    for lost in tell::files(lost) {
+        say(lost.line())?;
     }
-    let more = parts.damaged - parts.named.len() as u64;
-    if more > 0 {
-        say(format!("and {}", human::count(more, "more damaged place")))?;
-    }
-    lost.iter().try_for_each(|lost| say(human::plain(&lost.to_string())))?;
     if lost.is_empty() && parts.damaged > 0 {
         say("No file is lost, nor a part of one.")?;
     }
@@ -172,44 +139,40 @@ fn goes_on(args: &RepairArgs, nothing_lost: bool) -> Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn nothing(args: &RepairArgs, parts: &Parts) -> Result<()> {
+fn nothing(args: &RepairArgs, parts: &Read) -> Result<()> {
     match (args.json, args.open.quiet) {
-        (true, _) => say_json(&json!({ "repaired": false, "damaged": 0, "healed": parts.healed,
-                                       "lost": [] })),
+        (true, _) => {
+            say_json(&json!({ "repaired": false, "damaged": 0, "healed": parts.healed.len(),
+                                       "lost": [] }))
+        }
         (_, true) => Ok(()),
         _ => say("Nothing to repair."),
     }
 }
 
-fn not_done(args: &RepairArgs, parts: &Parts, lost: &[LostBytes]) -> Result<()> {
+fn not_done(args: &RepairArgs, parts: &Read, lost: &[LostBytes]) -> Result<()> {
     if args.json {
-        say_json(&json!({ "repaired": false, "damaged": parts.damaged, "lost": listed(lost) }))?;
+        say_json(
+            &json!({ "repaired": false, "damaged": parts.damaged, "lost": tell::files(lost) }),
+        )?;
     }
     let what = format!("{}; nothing was changed", human::count(parts.damaged, "damaged place"));
     Err(fault(Code::Tampered, what, "`oblivio repair` without --dry-run makes the volume whole."))
 }
 
-fn listed(lost: &[LostBytes]) -> Vec<serde_json::Value> {
-    let ranges = |lost: &LostBytes| {
-        let ends = lost.ranges.iter().map(|range| [range.start, range.end]);
-        ends.collect::<Vec<_>>()
-    };
-    lost.iter().map(|lost| json!({ "path": lost.what, "ranges": ranges(lost) })).collect()
-}
-
 fn summary(
     args: &RepairArgs,
-    parts: &Parts,
+    parts: &Read,
     found: &CheckReport,
     taken: &backup::Taken,
 ) -> Result<()> {
-    let Parts { damaged, healed, .. } = *parts;
+    let (damaged, healed) = (parts.damaged, parts.healed.len());
     if args.json {
         return say_json(&json!({
             "repaired": true,
             "damaged": damaged,
             "healed": healed,
-            "lost": listed(&found.lost),
+            "lost": tell::files(&found.lost),
             "restored": taken.restored,
             "older": taken.older,
             "zeros": args.zeros,

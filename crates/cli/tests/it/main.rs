@@ -7,6 +7,7 @@ mod watching;
 
 #[cfg(all(feature = "online", target_os = "linux"))]
 mod canaries;
+mod damaged;
 mod fixtures;
 mod full;
 mod kills;

@@ -24,6 +24,8 @@ enum Phase {
     Pages { batch: ReadBatch },
     /// Reading the map leaves of the generations to merge.
     Leaves { wanted: Vec<GenerationBucket>, walk: MapWalk, extents: Vec<Extent>, bytes: Vec<u8> },
+    /// Reading pages of access times that say what a damaged leaf may have listed.
+    Times { batch: ReadBatch },
     /// Reading the blocks to merge.
     Blocks { plan: Vec<Planned<SealedAt>>, reads: BlockReads },
     /// Sealing the blocks to write; the likely reads of the next flushes.
@@ -38,7 +40,7 @@ enum Phase {
 impl Flushing {
     fn as_step(&mut self) -> Step<'_> {
         match &mut self.0 {
-            Phase::Pages { batch } => batch.as_step(),
+            Phase::Pages { batch } | Phase::Times { batch } => batch.as_step(),
             Phase::Leaves { extents, bytes, .. } => read(extents, bytes),
             Phase::Blocks { reads, .. } => reads.as_step(),
             Phase::Sealing { expected, .. } => Step::Work { expected },
@@ -69,7 +71,7 @@ impl Job for Flushing {
 
     fn parts(&mut self, count: usize) -> Vec<WorkPart<'_>> {
         match &mut self.0 {
-            Phase::Pages { batch } => batch.parts(count),
+            Phase::Pages { batch } | Phase::Times { batch } => batch.parts(count),
             Phase::Blocks { reads, .. } => reads.parts(count),
             Phase::Sealing { sealing, .. } => sealing.parts(count),
             _ => Vec::new(),
@@ -163,14 +165,26 @@ impl Sequential {
                 if !self.placement.wanted().is_empty() {
                     return self.begin_leaves(bytes);
                 }
-                let plan = self.placement.plan();
-                self.placement.expect_merged()?;
-                let reads =
-                    BlockReads::new(&self.vault, stored(&plan), std::mem::take(&mut self.spare));
-                if reads.is_empty() {
-                    return self.begin_sealing(&plan, reads.opened()?);
+                let pages = self.placement.pages_wanted();
+                if pages.is_empty() {
+                    return self.begin_blocks();
                 }
-                Ok(Phase::Blocks { plan, reads })
+                self.advance(Phase::Times { batch: ReadBatch::new(pages.into_iter().collect()) })
+            }
+            Phase::Times { mut batch } => {
+                self.advance_batch(&mut batch)?;
+                if !batch.is_done() {
+                    return Ok(Phase::Times { batch });
+                }
+                let none = || vec![0; self.config.block_bytes];
+                for (page, content) in
+                    self.placement.pages_wanted().into_iter().zip(batch.into_answers())
+                {
+                    let content =
+                        content.map_or_else(|_| self.lost_page(), |it| it.unwrap_or_else(none));
+                    self.placement.supply_page(page, content);
+                }
+                self.begin_blocks()
             }
             Phase::Blocks { plan, reads } => self.begin_sealing(&plan, reads.opened()?),
             Phase::Sealing { sealing, .. } => {
@@ -190,6 +204,17 @@ impl Sequential {
                 Ok(Phase::Over)
             }
         }
+    }
+
+    /// Plans the flush and reads its blocks.
+    fn begin_blocks(&mut self) -> Result<Phase> {
+        let plan = self.placement.plan();
+        self.placement.expect_merged()?;
+        let reads = BlockReads::new(&self.vault, stored(&plan), std::mem::take(&mut self.spare));
+        if reads.is_empty() {
+            return self.begin_sealing(&plan, reads.opened()?);
+        }
+        Ok(Phase::Blocks { plan, reads })
     }
 
     /// Assembles everything that the flush writes, for sealing.

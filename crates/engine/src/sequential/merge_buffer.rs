@@ -187,6 +187,12 @@ impl<T: Copy> MergeBuffer<T> {
         self.sources.iter().any(|source| source.taken.gap)
     }
 
+    /// Whether blocks may be missing there, or behind a block that is read ahead.
+    pub fn meets_gap(&self) -> bool {
+        let ahead = |source: &Source<T>| source.ahead.iter().any(|ahead| ahead.then.gap);
+        self.has_gap() || self.sources.iter().any(ahead)
+    }
+
     /// The leaves that must be supplied before `count` blocks can be taken.
     pub fn wanted(&self, count: u64) -> impl Iterator<Item = GenerationBucket> + use<'_, T> {
         self.sources.iter().flat_map(move |source| {

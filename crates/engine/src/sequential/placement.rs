@@ -5,13 +5,16 @@
 //! takes them, [`Placement::plan`] fills each slot of each scheduled bucket, and
 //! [`Placement::done`] counts the flush.
 
+mod plan;
+
 use super::access_time_map::{AccessTimeMap, Accessed};
 use super::ids::{Flush, Generation, GenerationBucket, GenerationSlot, Turn};
-use super::merge_buffer::{LeafRead, MergeBuffer, Origin, Pick, lost};
+use super::merge_buffer::{LeafRead, MergeBuffer, Pick};
 use super::schedule::{BlockHome, Schedule};
 use super::time_pages::Times;
 use super::write_queue::WriteQueue;
 use crate::{BlockId, EngineError, Level, Result};
+use std::collections::BTreeMap;
 
 /// Buckets to prefetch from each merged generation. Each generation's blocks are in order, so a
 /// flush uses up about one bucket of all of them.
@@ -56,6 +59,8 @@ pub struct Placement<T, P> {
     merges: Vec<MergeBuffer<T>>,
     /// The previous sweep's leaf of the due bucket of the last level.
     settled: Option<LeafRead<T>>,
+    /// Pages of access times, for addresses of that bucket that a gap may have had.
+    pages: BTreeMap<BlockId, Vec<u8>>,
 }
 
 impl<T: Copy, P> Placement<T, P> {
@@ -74,8 +79,9 @@ impl<T: Copy, P> Placement<T, P> {
         taken: &[Vec<u64>],
     ) -> Self {
         let (queue, times) = (WriteQueue::default(), Times::new(schedule.pages(), times));
+        let (merges, settled, pages) = (Vec::new(), None, BTreeMap::new());
         let mut placement =
-            Self { schedule, flush, writes: 0, queue, times, merges: Vec::new(), settled: None };
+            Self { schedule, flush, writes: 0, queue, times, merges, settled, pages };
         for (merge, level) in placement.schedule.levels().skip(1).enumerate() {
             let begun = placement.merge_of(level, taken.get(merge));
             placement.merges.push(begun);
@@ -241,77 +247,6 @@ impl<T: Copy, P> Placement<T, P> {
         }
     }
 
-    /// The content of every slot of every scheduled bucket, from the top level down.
-    pub fn plan(&mut self) -> Vec<Planned<T>> {
-        let buckets: Vec<GenerationBucket> = self.schedule.buckets(self.flush).collect();
-        buckets.into_iter().map(|bucket| self.plan_bucket(bucket)).collect()
-    }
-
-    fn plan_bucket(&mut self, bucket: GenerationBucket) -> Planned<T> {
-        let level = bucket.generation.level;
-        let count = self.schedule.bucket_blocks(level);
-        if level == Level(0) {
-            let queued = |(block, present)| Pick { block, present, origin: Origin::Queue };
-            let slots = (0..count).map(|_| self.queue.drain_next().map(queued)).collect();
-            return Planned { bucket, slots, gaps: false };
-        }
-        if level == self.schedule.last() {
-            return Planned { bucket, slots: self.plan_last(bucket, count), gaps: false };
-        }
-        let now = self.now();
-        let Self { schedule, times, merges, .. } = self;
-        let merge = &mut merges[level.0 as usize - 1];
-        let mut gaps = merge.has_gap();
-        let mut next = || {
-            let pick = merge.take_next(|block, from| times.may_be_in(block, from, schedule, now));
-            gaps |= merge.has_gap();
-            pick
-        };
-        let slots = (0..count).map(|_| next()).collect();
-        Planned { bucket, slots, gaps }
-    }
-
-    /// Marks the addresses in the last level that have their turn as settled, so that access times
-    /// can be short.
-    fn settle(&mut self, bucket: GenerationBucket, count: u64) {
-        let now = self.now();
-        let end = ((bucket.index + 1) * count).min(self.schedule.addresses());
-        for block in (bucket.index * count..end).map(BlockId) {
-            self.times.settle(block, &self.schedule, now);
-        }
-    }
-
-    /// Last level writes (§6.1): at its turn an address gets its newest block, or keeps its old
-    /// one. If that was listed in a damaged leaf, it is lost, unless it never existed.
-    fn plan_last(&mut self, bucket: GenerationBucket, count: u64) -> Vec<Option<Pick<T>>> {
-        self.settle(bucket, count);
-        let before = self.swept_before(bucket).map(|before| before.generation);
-        let (settled, now) = (self.settled.take(), self.now());
-        let Self { schedule, times, merges, .. } = self;
-        let merge = &mut merges[bucket.generation.level.0 as usize - 1];
-        let addresses = schedule.addresses();
-        let slot = |at: u64| {
-            let block = BlockId(bucket.index * count + at);
-            let may_have = |block, from| times.may_be_in(block, from, schedule, now);
-            if block.0 >= addresses {
-                return None;
-            }
-            merge.take_at(block, may_have).or_else(|| {
-                let settled = settled.as_ref()?;
-                if settled.entries.is_empty() {
-                    let never = times.get(block, now) == Ok(Accessed::Never);
-                    return (!never).then(|| lost(block));
-                }
-                let entry = (*settled.entries.get(at as usize)?)?;
-                let slot = GenerationSlot { generation: before?, index: block.0 };
-                let origin =
-                    if entry.lost { Origin::Lost } else { Origin::Slot(slot, entry.sealed) };
-                Some(Pick { block, present: entry.present, origin })
-            })
-        };
-        (0..count).map(slot).collect()
-    }
-
     /// Checks that a merge is empty when the planned flush ends its generation.
     ///
     /// # Errors
@@ -334,6 +269,7 @@ impl<T: Copy, P> Placement<T, P> {
         let ends = self.schedule.ends_turn(self.flush);
         self.flush.0 += 1;
         self.writes = 0;
+        self.pages.clear();
         if !ends {
             return;
         }

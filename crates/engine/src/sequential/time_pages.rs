@@ -94,18 +94,21 @@ impl Times {
         vec![0xff; bytes]
     }
 
-    /// Whether the newest copy of a block may be in this generation, which is being merged.
+    /// Whether the newest copy of a block may be in this generation, which is being merged, by what
+    /// memory and these pages know.
     pub(super) fn may_be_in(
         &self,
         block: BlockId,
         generation: Generation,
-        schedule: &Schedule,
-        now: Turn,
+        (schedule, now): (&Schedule, Turn),
+        pages: &BTreeMap<BlockId, Vec<u8>>,
     ) -> bool {
-        match self.get(block, now) {
-            Ok(Accessed::At(time)) => schedule.generation(generation.level, time) == generation,
-            Ok(Accessed::Never | Accessed::Settled) => false,
-            Ok(Accessed::Unknown) | Err(_) => true,
+        let known = self.get(block, now);
+        let in_page = |page| pages.get(&page).map(|content| self.in_page(content, block, now));
+        match known.map_or_else(in_page, Some) {
+            Some(Accessed::At(time)) => schedule.generation(generation.level, time) == generation,
+            Some(Accessed::Never | Accessed::Settled) => false,
+            Some(Accessed::Unknown) | None => true,
         }
     }
 

@@ -41,14 +41,18 @@ impl SequentialVolume {
     fn write_one_state(&mut self, times: Option<[u8; 32]>) -> Result<()> {
         let epoch = self.newest.current.0 + 1;
         let computers = self.computers(epoch);
+        let (engine, met_damage) = {
+            let engine = self.engine();
+            (engine.state()?, engine.met_damage())
+        };
         let state = State {
             epoch,
             log: self.newest.turns[0],
             end: self.log.end().number,
             times,
             root: self.root.clone(),
-            engine: self.engine().state()?,
-            met_damage: self.engine().met_damage(),
+            engine,
+            met_damage,
             computers,
         };
         self.trust.refuse_overtaken()?;

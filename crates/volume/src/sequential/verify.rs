@@ -30,7 +30,9 @@ impl SequentialVolume {
             }
             progress(end, blocks);
         }
-        for place in self.states.inspect(&*self.store, self.newest.current.0)? {
+        let states = self.states.inspect(&*self.store, self.newest.current.0)?;
+        let log = self.log.inspect(&*self.store, self.newest.turns[0])?;
+        for place in states.into_iter().chain(log) {
             inspected.damaged += 1;
             damaged(place);
         }
