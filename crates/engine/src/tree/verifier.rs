@@ -4,7 +4,7 @@ use super::bitset::BitSet;
 use super::doubt::{BucketProof, CurrentLabels};
 use super::frontend::TreeOram;
 use crate::{BlockId, BucketId, Result};
-use oblivio_crypto::Tag;
+use oblivio_crypto::{Tag, tag_of};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -40,6 +40,12 @@ impl<'a> Verifier<'a> {
             found.set(id, true);
         }
         Self { engine, expected, found }
+    }
+
+    /// Whether these bytes are those of a bucket that were written last. It does not count as checked
+    /// by that.
+    pub fn expects(&self, bucket: BucketId, sealed: &[u8]) -> bool {
+        self.expected.get(&bucket).is_some_and(|tag| tag_of(sealed) == Some(*tag))
     }
 
     /// Checks one stored bucket; says what is wrong with it.

@@ -51,7 +51,7 @@ pub trait Ledger: Send + 'static {
     fn judged<T>(&mut self, result: Result<T>) -> Result<T>
     where
         Self: Sized;
-    /// Ends the session after a failure, so that nobody waits for it.
+    /// Ends the session after a failure, so that nobody waits for it; once.
     fn give_up(&mut self);
 }
 
@@ -119,6 +119,17 @@ pub struct Core<L: Ledger> {
     pub(crate) replayed: u64,
     pub(crate) lost: LostBlocks,
     latch: Latch,
+    /// Whether the session has ended in order.
+    ended: bool,
+}
+
+/// A command that fails somewhere else drops the volume as it is.
+impl<L: Ledger> Drop for Core<L> {
+    fn drop(&mut self) {
+        if !self.ended && !self.latch.is_closed() {
+            self.ledger.give_up();
+        }
+    }
 }
 
 impl<L: Ledger> Core<L> {
@@ -130,15 +141,28 @@ impl<L: Ledger> Core<L> {
     ) -> Self {
         let waiting = Waiting::after(ledger.root(), options.pad && options.pace.is_none());
         let (lost, latch) = (LostBlocks::default(), Latch::default());
-        Self { ledger, waiting, account, memory_bytes, options, replayed: 0, lost, latch }
+        let (replayed, ended) = (0, false);
+        Self { ledger, waiting, account, memory_bytes, options, replayed, lost, latch, ended }
     }
 
     /// Runs `work` unless an earlier failure closed this handle; a failure closes it.
     pub(crate) fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.latch.expect_open()?;
+        self.ended = false;
         let result = work(self);
         let result = self.ledger.judged(result);
-        self.latch.judged(result)
+        let result = self.latch.judged(result);
+        // Whoever waits for the volume need not wait for a handle that does nothing more. A store
+        // that failed is asked for nothing.
+        if self.latch.is_closed() && !matches!(&result, Err(Error::Store(_))) {
+            self.ledger.give_up();
+        }
+        result
+    }
+
+    /// Notes whether the session has ended in order, and nothing was done since.
+    pub(crate) fn note_ended(&mut self, ended: bool) {
+        self.ended = ended;
     }
 
     /// As [`LostBlocks::note`].

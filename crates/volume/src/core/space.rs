@@ -83,7 +83,9 @@ where
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.guarded(Self::close)
+        self.guarded(Self::close)?;
+        self.note_ended(true);
+        Ok(())
     }
 
     fn give_up(&mut self) {

@@ -188,7 +188,7 @@ impl Policy for WindowVolume {
         }
         self.account.replaying = false;
         // At once, or sessions that are lost soon would leave more and more behind.
-        self.checkpoint()?;
+        self.checkpoint(true)?;
         self.flush()
     }
 }
