@@ -277,16 +277,20 @@ fn names() -> (MemoryBlocks, FileSystem, Vec<u64>) {
         put(&fs, ROOT_INO, &format!("file number {number:04}"), b"content").unwrap();
     }
     fs.into_blocks().unwrap();
-    let blocks = disk.blocks_with(b"file number 4500", false);
+    let mut blocks: Vec<u64> = (5..NAMES)
+        .step_by(500)
+        .flat_map(|number| disk.blocks_with(format!("file number {number:04}").as_bytes(), false))
+        .collect();
+    blocks.sort_unstable();
+    blocks.dedup();
     let fs = FileSystem::open(disk.boxed()).unwrap();
     (disk, fs, blocks)
 }
 
-const NAMES: u64 = 6_000;
+const NAMES: u64 = 3_000;
 
 #[test]
-fn lost_metadata_is_named_and_all_that_does_not_need_it_is_read() {
-    let mut some = 0;
+fn lost_metadata_is_said_at_the_opening_or_by_what_needs_it() {
     for candidate in 0..names().2.len() {
         let (disk, fs, blocks) = names();
         drop(fs);
@@ -317,10 +321,8 @@ fn lost_metadata_is_named_and_all_that_does_not_need_it_is_read() {
         }
         assert_eq!(lost + read, NAMES);
         assert!(lost < NAMES / 20, "{lost} of {NAMES} for one block");
-        some += usize::from(lost > 0);
         let report = fs.check_with(true, &mut |_, _| {}).unwrap();
         assert_eq!(report.lost, [metadata]);
         assert!(!report.is_clean());
     }
-    assert!(some > 0, "one of them has names that are in use");
 }
