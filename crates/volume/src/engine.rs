@@ -177,24 +177,6 @@ pub trait EngineVolume: BlockSpace {
     }
 }
 
-/// The inspection of a volume that stops at the first damaged place.
-///
-/// # Errors
-/// Those of `verified` that are not damage.
-pub(crate) fn inspected(
-    verified: Result<u64>,
-    damaged: &mut dyn FnMut(DamagedPlace),
-) -> Result<Inspected> {
-    match verified {
-        Ok(count) => Ok(Inspected { count, ..Inspected::default() }),
-        Err(Error::Tampered(why)) => {
-            damaged(DamagedPlace { object: "the volume".into(), bytes: 0..0, why });
-            Ok(Inspected { damaged: 1, ..Inspected::default() })
-        }
-        Err(error) => Err(error),
-    }
-}
-
 /// Makes a volume in an empty store: its header comes last, and before it there is no volume.
 ///
 /// # Errors
