@@ -1,5 +1,6 @@
 //! `check`: is everything as it was written? It goes on at damage, and says what it means.
 
+mod found;
 mod rate;
 pub mod tell;
 
@@ -11,6 +12,8 @@ use crate::open;
 use crate::progress::Progress;
 use crate::recorder::Recorder;
 use anyhow::Result;
+use found::Contents;
+pub use found::PartsRead;
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::CheckReport;
 use oblivio_volume::{BlockSpace, LostBytes, Volume, VolumeInfo};
@@ -36,7 +39,7 @@ pub fn run(args: &CheckArgs) -> Result<()> {
     judge(&read, &contents)
 }
 
-fn judge(read: &Read, contents: &Contents) -> Result<()> {
+fn judge(read: &PartsRead, contents: &Contents) -> Result<()> {
     let (healed, lost) = (read.healed.len() as u64, contents.lost());
     let problems = contents.problems().len() as u64;
     let places = human::count(read.damaged, "damaged place");
@@ -78,52 +81,8 @@ fn in_sum(lost: &[LostBytes]) -> String {
     }
 }
 
-/// What was found behind the buckets.
-enum Contents {
-    Files(CheckReport),
-    /// A disk of this many bytes; only its user can judge the content.
-    Disk(u64, Vec<LostBytes>),
-}
-
-impl Contents {
-    fn problems(&self) -> &[String] {
-        match self {
-            Contents::Files(report) => &report.problems,
-            Contents::Disk(..) => &[],
-        }
-    }
-
-    fn lost(&self) -> &[LostBytes] {
-        match self {
-            Contents::Files(report) => &report.lost,
-            Contents::Disk(_, lost) => lost,
-        }
-    }
-
-    /// What an earlier repair left.
-    fn holes(&self) -> &[LostBytes] {
-        match self {
-            Contents::Files(report) => &report.holes,
-            Contents::Disk(..) => &[],
-        }
-    }
-}
-
-/// The units that were read and authenticated one by one.
-pub struct Read {
-    count: u64,
-    /// The name of a unit.
-    unit: &'static str,
-    /// Places that were damaged and have a second copy.
-    pub healed: Vec<String>,
-    /// How many others are damaged.
-    pub damaged: u64,
-    /// The first of them.
-    pub places: Vec<String>,
-}
-
 /// All buckets first: blocks of no file are checked too.
-fn look(args: &CheckArgs) -> Result<(Read, Contents)> {
+fn look(args: &CheckArgs) -> Result<(PartsRead, Contents)> {
     let quiet = args.open.quiet;
     let recorder = Recorder::of(&args.open)?;
     let looked = look_through(args, quiet, recorder.as_ref());
@@ -134,7 +93,7 @@ fn look_through(
     args: &CheckArgs,
     quiet: bool,
     recorder: Option<&Recorder>,
-) -> Result<(Read, Contents)> {
+) -> Result<(PartsRead, Contents)> {
     let (mut volume, publisher) = open::volume(&args.volume, &args.open, recorder)?;
     let (read, lost) = inspect(&mut volume, args.limit_rate, quiet)?;
     if let Some(size) = disk::size_in(volume.root())? {
@@ -166,7 +125,7 @@ pub fn inspect(
     volume: &mut Volume,
     limit: Option<u64>,
     quiet: bool,
-) -> Result<(Read, Vec<Range<u64>>)> {
+) -> Result<(PartsRead, Vec<Range<u64>>)> {
     let VolumeInfo { verified: unit, bytes_stored, .. } = volume.info()?;
     let rate = Rate::new(limit, bytes_stored);
     let mut progress = Progress::steps(quiet, &format!("{unit}s"));
@@ -184,7 +143,7 @@ pub fn inspect(
     drop(progress);
     open::tell_damage(volume, &told);
     let healed = volume.damaged().iter().map(ToString::to_string).collect();
-    let read = Read { count: found.count, unit, healed, damaged: found.damaged, places };
+    let read = PartsRead { count: found.count, unit, healed, damaged: found.damaged, places };
     Ok((read, found.lost))
 }
 

@@ -6,7 +6,7 @@ use crate::exit::{Failures, usage};
 use crate::files::{self, Changed};
 use crate::get::{Holes, each_piece};
 use crate::inside::{self, TargetName, VolumePath, entries, in_words_of};
-use crate::lost::LostFiles;
+use crate::lost::DamagedFiles;
 use crate::progress::Progress;
 use crate::staging::Staging;
 use crate::tree::{check_paths, refuse_into_itself, sources_and_places};
@@ -46,7 +46,7 @@ struct Copy<'f> {
     links: HashMap<Ino, Ino>,
     /// Directories whose times are set last.
     directories: Vec<(Ino, SetAttr)>,
-    lost: LostFiles,
+    lost: DamagedFiles,
     copied: u64,
 }
 
@@ -54,7 +54,7 @@ impl<'f> Copy<'f> {
     fn new((fs, publisher): Changed<'f>, progress: Progress) -> Result<Self> {
         let (links, directories) = (HashMap::new(), Vec::new());
         let (committer, staging) = (Committer::new(fs), Staging::new(fs)?);
-        let (lost, copied) = (LostFiles::default(), 0);
+        let (lost, copied) = (DamagedFiles::default(), 0);
         Ok(Self { fs, publisher, committer, staging, progress, links, directories, lost, copied })
     }
 

@@ -47,9 +47,9 @@ pub fn lost_in(error: &Error) -> Option<&LostBytes> {
 
 /// The damaged files that a command met.
 #[derive(Debug, Default)]
-pub struct LostFiles(Vec<LostFile>);
+pub struct DamagedFiles(Vec<LostFile>);
 
-impl LostFiles {
+impl DamagedFiles {
     /// Takes an error that says that something of this file is lost, and names the file.
     ///
     /// # Errors

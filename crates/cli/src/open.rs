@@ -200,7 +200,7 @@ pub fn volume_over(
     Ok((volume, publisher))
 }
 
-/// Says what was damaged, but for what was told already, whatever else the command says: a disk
+/// Says what was damaged, but for what was said already, whatever else the command says: a disk
 /// that fails begins so.
 pub fn tell_damage(volume: &Volume, told: &[DamagedPlace]) {
     for place in volume.damaged().iter().filter(|place| !told.contains(place)) {

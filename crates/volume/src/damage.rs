@@ -1,9 +1,8 @@
 //! Damage: what is stored and is not what was written, and what was lost with it.
 //!
-//! Whoever has the store may damage it. So nothing here is trusted more than before: a damaged
+//! The store may damage what it holds. So nothing here is trusted more than before: a damaged
 //! place gives nothing, and what it carried is lost.
 
-use crate::{Error, Result};
 use oblivio_store::StoreError;
 use std::fmt;
 use std::ops::Range;
@@ -46,7 +45,7 @@ impl LostBytes {
         Self { what: what.into(), ranges: Vec::new() }
     }
 
-    /// Bytes of a file, which whoever knows its path names.
+    /// Bytes of a file, without its path.
     pub fn of_file(ranges: Vec<Range<u64>>) -> Self {
         Self { what: "the file".into(), ranges: joined(ranges) }
     }
@@ -95,20 +94,6 @@ pub struct Inspected {
     pub damaged: u64,
     /// The blocks that exist and are lost, ascending.
     pub lost: Vec<Range<u64>>,
-}
-
-impl Inspected {
-    /// The count, if nothing is damaged; else the first place that is.
-    ///
-    /// # Errors
-    /// `Tampered`, or `Lost`.
-    pub(crate) fn expect_whole(self, first: Option<DamagedPlace>) -> Result<u64> {
-        match (first, self.lost.first()) {
-            (Some(place), _) => Err(Error::Tampered(place.to_string())),
-            (None, Some(lost)) => Err(LostBytes::block(lost.start).into()),
-            (None, None) => Ok(self.count),
-        }
-    }
 }
 
 /// The same ranges, ascending and apart.

@@ -14,6 +14,7 @@ mod root;
 mod shape;
 
 pub use reader::DiskReader;
+pub use shape::RangeAnswer;
 
 use crate::block::{BlockSpace, Least};
 use crate::damage::{LostBytes, push};
@@ -44,9 +45,6 @@ pub struct DiskExtent {
     /// Whether it takes space; an absent part reads as zeros.
     pub exists: bool,
 }
-
-/// What a disk holds in a range, or what is lost of it to damage.
-pub type RangeAnswer = std::result::Result<Vec<u8>, LostBytes>;
 
 /// A disk on a volume.
 pub struct Disk {

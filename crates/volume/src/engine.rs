@@ -2,7 +2,7 @@
 
 use crate::block::BlockSpace;
 use crate::creation::{Cost, FixedObjects, NewOptions};
-use crate::damage::{DamagedPlace, Inspected};
+use crate::damage::{DamagedPlace, Inspected, LostBytes};
 use crate::header::{Header, HeaderCopies, Parameters, expect_empty};
 use crate::options::OpenOptions;
 use crate::report::EngineReport;
@@ -149,7 +149,7 @@ pub trait EngineVolume: BlockSpace {
         let inspected = self.inspect(progress, &mut |place| {
             first.get_or_insert(place);
         })?;
-        inspected.expect_whole(first)
+        expect_whole(&inspected, first)
     }
 
     /// Stores anew all that can be read, so that no damaged place is left. What is lost stays lost
@@ -174,6 +174,18 @@ pub trait EngineVolume: BlockSpace {
     /// Those of an access.
     fn made(&mut self) -> Result<()> {
         Ok(())
+    }
+}
+
+/// The count of an inspection, if nothing is damaged; else the first place that is.
+///
+/// # Errors
+/// `Tampered`, or `Lost`.
+pub(crate) fn expect_whole(found: &Inspected, first: Option<DamagedPlace>) -> Result<u64> {
+    match (first, found.lost.first()) {
+        (Some(place), _) => Err(Error::Tampered(place.to_string())),
+        (None, Some(lost)) => Err(LostBytes::block(lost.start).into()),
+        (None, None) => Ok(found.count),
     }
 }
 

@@ -3,7 +3,9 @@
 use crate::Result;
 use crate::block::{BlockReader, BlockSpace, Least};
 use crate::damage::{DamagedPlace, Inspected};
-use crate::engine::{EngineEntry, EngineVolume, Opening, PublicHeader, VolumeInfo, load};
+use crate::engine::{
+    EngineEntry, EngineVolume, Opening, PublicHeader, VolumeInfo, expect_whole, load,
+};
 use crate::header::{HeaderCopies, HeaderKeeper};
 use crate::options::OpenOptions;
 use crate::trust::Known;
@@ -63,7 +65,7 @@ impl Volume {
         let inspected = self.inspect(progress, &mut |place| {
             first.get_or_insert(place);
         })?;
-        inspected.expect_whole(first)
+        expect_whole(&inspected, first)
     }
 
     /// As [`Self::verify`], but it goes on at damage, and `damaged` gets each place that is not

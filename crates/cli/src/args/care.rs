@@ -37,7 +37,7 @@ with 5 when something is not.")]
 pub struct CheckArgs {
     /// The volume's folder
     pub volume: PathBuf,
-    /// Read at most so much of the stored parts a second, as in 20M: a disk in use stays quick
+    /// Read at most 20M, say, of the stored parts a second: a disk in use stays quick
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub limit_rate: Option<u64>,
     /// As JSON

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Waits, so that no more than so many bytes a second are read.
+/// Waits, so that no more bytes a second are read than the limit.
 pub struct Rate {
     begun: Instant,
     /// Bytes a second; no limit without it.
@@ -18,7 +18,7 @@ impl Rate {
         Self { begun: Instant::now(), limit, all }
     }
 
-    /// Waits until so many of these steps may be done.
+    /// Waits until these steps may be done.
     pub fn wait(&self, done: u64, steps: u64) {
         if let Some(time) = self.least(done, steps) {
             thread::sleep(time.saturating_sub(self.begun.elapsed()));

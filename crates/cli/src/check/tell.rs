@@ -1,6 +1,6 @@
 //! What `check` says: for people, and for programs.
 
-use super::{Contents, Read};
+use super::found::{Contents, PartsRead};
 use crate::exit::{Code, judge, line};
 use crate::human::{self, say, say_json};
 use crate::lost::LostFile;
@@ -9,7 +9,7 @@ use oblivio_volume::LostBytes;
 use serde_json::json;
 
 /// Names the damaged places, or the first of them.
-pub fn places(read: &Read) -> Result<()> {
+pub fn places(read: &PartsRead) -> Result<()> {
     for place in &read.places {
         say(human::plain(&format!("damaged: {place}")))?;
     }
@@ -21,7 +21,7 @@ pub fn places(read: &Read) -> Result<()> {
 }
 
 /// Says what was read, each damaged place, and what that means.
-pub(super) fn in_words(read: &Read, contents: &Contents) -> Result<()> {
+pub fn in_words(read: &PartsRead, contents: &Contents) -> Result<()> {
     places(read)?;
     for problem in contents.problems() {
         say(human::plain(problem))?;
@@ -55,7 +55,7 @@ pub(super) fn in_words(read: &Read, contents: &Contents) -> Result<()> {
 }
 
 /// The same as one value. Of damaged places it names the first ones.
-pub(super) fn as_json(found: &Result<(Read, Contents)>) -> Result<()> {
+pub fn as_json(found: &Result<(PartsRead, Contents)>) -> Result<()> {
     let (read, contents) = match found {
         Ok(found) => found,
         // Damage that prevents reading the volume is a finding, too.

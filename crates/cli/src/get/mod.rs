@@ -9,7 +9,7 @@ use crate::exit::{Failures, usage};
 use crate::files::{self, Looked};
 use crate::human;
 use crate::inside::{self, VolumePath};
-use crate::lost::LostFiles;
+use crate::lost::DamagedFiles;
 use crate::progress::{self, Progress};
 use crate::put::{Summary, in_words};
 use anyhow::{Context, Result};
@@ -44,7 +44,7 @@ pub fn run(args: &GetArgs) -> Result<()> {
 pub fn cat(args: &CatArgs) -> Result<()> {
     let paths = inside::parse_all(&args.remote)?;
     files::look(&args.volume, &args.open, |files| {
-        let (mut failures, mut lost) = (Failures::default(), LostFiles::default());
+        let (mut failures, mut lost) = (Failures::default(), DamagedFiles::default());
         let mut done = 0;
         for path in &paths {
             let shown = to_stdout(files, path, args.open.quiet);
@@ -105,7 +105,7 @@ fn get(args: &GetArgs, files: Looked<'_>, path: &VolumePath) -> Result<Summary> 
     }
     let ended = lost.finish(summary.files, "were written");
     failures.finish(summary.files + summary.directories + summary.symlinks).or_else(|failed| {
-        // Both were told one by one; that something is lost counts for more.
+        // Both were named one by one; that something is lost counts for more.
         if ended.is_err() { Ok(()) } else { Err(failed) }
     })?;
     ended?;

@@ -5,7 +5,7 @@ use super::pieces::{Holes, each_piece};
 use crate::exit::{Code, Failures, fault};
 use crate::human;
 use crate::inside::entries;
-use crate::lost::{LostFiles, lost_in};
+use crate::lost::{DamagedFiles, lost_in};
 use crate::progress::Progress;
 use crate::put::Summary;
 use anyhow::{Context, Result};
@@ -42,7 +42,7 @@ pub struct Get<'f> {
     links: HashMap<Ino, PathBuf>,
     temporaries: u64,
     failures: Failures,
-    lost: LostFiles,
+    lost: DamagedFiles,
     summary: Summary,
 }
 
@@ -64,7 +64,7 @@ impl<'f> Get<'f> {
             links: HashMap::new(),
             temporaries: 0,
             failures: Failures::default(),
-            lost: LostFiles::default(),
+            lost: DamagedFiles::default(),
             summary: Summary::default(),
         }
     }
@@ -187,8 +187,8 @@ impl<'f> Get<'f> {
         written.and(damage.map_or(Ok(()), Err))
     }
 
-    /// Makes something under a temporary name and moves it to the name that `make` gives, which thus always holds
-    /// something whole.
+    /// Makes something under a temporary name and moves it to the name that `make` gives, which
+    /// thus always holds something whole.
     fn in_place<'n>(
         &mut self,
         folder: &Folder,
@@ -219,7 +219,7 @@ impl<'f> Get<'f> {
         }
     }
 
-    pub fn finish(mut self) -> (Summary, Failures, LostFiles) {
+    pub fn finish(mut self) -> (Summary, Failures, DamagedFiles) {
         self.summary.failed = self.failures.count() + self.lost.count();
         self.summary.lost = self.lost.files().to_vec();
         (self.summary, self.failures, self.lost)

@@ -6,7 +6,7 @@ use super::target::{AT_ITS_END, FilesTo, refuse_disk};
 use crate::args::{MigrateArgs, OpenArgs};
 use crate::exit::{Code, fault};
 use crate::human::{count, size};
-use crate::lost::LostFiles;
+use crate::lost::DamagedFiles;
 use crate::open;
 use crate::progress::Progress;
 use anyhow::Result;
@@ -50,7 +50,7 @@ pub fn run(
         what += &format!(" ({} of an earlier try were there)", done.kept);
     }
     tell(args, &what, (from, done.lost.is_empty()), &to)?;
-    let mut lost = LostFiles::default();
+    let mut lost = DamagedFiles::default();
     for damaged in done.lost {
         lost.take(damaged.what.clone(), Error::Lost(damaged).into())?;
     }

@@ -15,14 +15,14 @@ const PIECE: u64 = 1 << 20;
 
 /// What came from a backup.
 #[derive(Default)]
-pub struct Taken {
+pub struct FromBackup {
     /// Files that are the same there, by size and times: their lost bytes are back.
     pub restored: Vec<String>,
     /// The older versions that lie beside the others now, by their new names.
     pub older: Vec<String>,
 }
 
-impl Taken {
+impl FromBackup {
     /// Says it.
     pub fn tell(&self) -> Result<()> {
         for path in &self.restored {
@@ -47,8 +47,8 @@ impl Backup {
 
     /// Brings back what is lost, where it has the same file. Where it has another version of it,
     /// that one is put beside it, as `NAME.older`.
-    pub fn restore(self, fs: &FileSystem, lost: &[LostBytes]) -> Result<Taken> {
-        let mut taken = Taken::default();
+    pub fn restore(self, fs: &FileSystem, lost: &[LostBytes]) -> Result<FromBackup> {
+        let mut taken = FromBackup::default();
         for lost in lost {
             let Ok(path) = inside::parse(std::ffi::OsStr::new(&lost.what)) else { continue };
             let (Some(now), Some(then)) =

@@ -3,7 +3,7 @@
 mod backup;
 
 use crate::args::RepairArgs;
-use crate::check::{self, Read, tell};
+use crate::check::{self, PartsRead, tell};
 use crate::exit::{Code, fault, usage};
 use crate::human::{self, say, say_json};
 use crate::open;
@@ -56,7 +56,7 @@ fn repair(args: &RepairArgs, recorder: Option<&Recorder>) -> Result<()> {
     }
     let taken = match &args.from {
         Some(folder) => Backup::open(folder, &args.open)?.restore(&session.fs, &found.lost)?,
-        None => backup::Taken::default(),
+        None => backup::FromBackup::default(),
     };
     session.fs.repair(args.zeros, &mut |_, _| {})?;
     session.fs.commit()?;
@@ -68,7 +68,7 @@ fn repair(args: &RepairArgs, recorder: Option<&Recorder>) -> Result<()> {
 fn repair_disk(
     args: &RepairArgs,
     volume: Volume,
-    parts: &Read,
+    parts: &PartsRead,
     lost: Vec<LostBytes>,
 ) -> Result<()> {
     if args.from.is_some() {
@@ -89,7 +89,7 @@ fn repair_disk(
     }
     rewrite(args, volume_in(disk.into_blocks()?)?)?;
     let found = CheckReport { lost: lost, ..CheckReport::default() };
-    summary(args, parts, &found, &backup::Taken::default())
+    summary(args, parts, &found, &backup::FromBackup::default())
 }
 
 fn volume_in(blocks: Box<dyn BlockSpace>) -> Result<Box<Volume>> {
@@ -103,7 +103,7 @@ fn rewrite(args: &RepairArgs, mut volume: Box<Volume>) -> Result<()> {
     Ok(volume.finish()?)
 }
 
-fn show(args: &RepairArgs, parts: &Read, lost: &[LostBytes]) -> Result<()> {
+fn show(args: &RepairArgs, parts: &PartsRead, lost: &[LostBytes]) -> Result<()> {
     if args.json {
         return Ok(());
     }
@@ -138,7 +138,7 @@ fn goes_on(args: &RepairArgs, nothing_lost: bool) -> Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn nothing(args: &RepairArgs, parts: &Read) -> Result<()> {
+fn nothing(args: &RepairArgs, parts: &PartsRead) -> Result<()> {
     match (args.json, args.open.quiet) {
         (true, _) => {
             say_json(&json!({ "repaired": false, "damaged": 0, "healed": parts.healed.len(),
@@ -149,7 +149,7 @@ fn nothing(args: &RepairArgs, parts: &Read) -> Result<()> {
     }
 }
 
-fn not_done(args: &RepairArgs, parts: &Read, lost: &[LostBytes]) -> Result<()> {
+fn not_done(args: &RepairArgs, parts: &PartsRead, lost: &[LostBytes]) -> Result<()> {
     if args.json {
         say_json(
             &json!({ "repaired": false, "damaged": parts.damaged, "lost": tell::files(lost) }),
@@ -163,9 +163,9 @@ fn not_done(args: &RepairArgs, parts: &Read, lost: &[LostBytes]) -> Result<()> {
 
 fn summary(
     args: &RepairArgs,
-    parts: &Read,
+    parts: &PartsRead,
     found: &CheckReport,
-    taken: &backup::Taken,
+    taken: &backup::FromBackup,
 ) -> Result<()> {
     let (damaged, healed) = (parts.damaged, parts.healed.len());
     if args.json {

@@ -25,7 +25,7 @@ fn stored(scratch: &Scratch) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// A copy of the volume with so many flipped bits in its buckets.
+/// A copy of the volume with flipped bits in its buckets.
 fn flipped(scratch: &Scratch, name: &str, flips: u64, dice: &mut Dice) {
     copy_dir(&scratch.path("v"), &scratch.path(name));
     let slab = scratch.path(name).join("slab");

@@ -1,5 +1,5 @@
-//! A damaged volume is repaired: what is whole stays, what is lost is named, and an older copy gives
-//! what it has.
+//! A damaged volume is repaired: what is whole stays, what is lost is named, and an older copy
+//! gives what it has.
 
 use crate::common::{Scratch, copy_dir, json, noise};
 use oblivio_testkit::Dice;

@@ -238,7 +238,8 @@ impl<T: Copy, P> Placement<T, P> {
         (merged, swept)
     }
 
-    /// Takes in a wanted leaf, in the order of [`Self::wanted`]. More are wanted after damaged ones.
+    /// Takes in a wanted leaf, in the order of [`Self::wanted`]. More are wanted after damaged
+    /// ones.
     pub fn supply(&mut self, bucket: GenerationBucket, leaf: LeafRead<T>) {
         let level = bucket.generation.level;
         match self.merges.get_mut(level.0 as usize) {

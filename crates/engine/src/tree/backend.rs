@@ -73,6 +73,9 @@ pub struct Marks {
     /// Data blocks with wanted content. The tree drops other blocks where that costs nothing: on a
     /// path being rewritten, or at an access that asks for the block.
     pub live: BitSet<BlockId>,
+    /// Whether damage was met, ever: a block may be an old one until its label says otherwise, and
+    /// one that is missing is lost.
+    pub met_damage: bool,
 }
 
 /// The schedule's turns.
@@ -98,9 +101,6 @@ pub struct Backend {
     pub(super) root_tag: Tag,
     pub(super) meters: Meters,
     pub(super) changes: DeltaChanges,
-    /// Whether damage was met, ever: a block may be an old one until its label says otherwise, and
-    /// one that is missing is lost.
-    pub(super) met_damage: bool,
     /// Whether a round met damage since somebody asked.
     damaged_now: bool,
     volume: VolumeId,
@@ -181,7 +181,6 @@ impl Backend {
             root_tag: Tag::default(),
             meters: Meters::default(),
             changes: DeltaChanges::default(),
-            met_damage: false,
             damaged_now: false,
             volume,
             sealer,
@@ -341,8 +340,8 @@ impl Backend {
         Place { volume: self.volume, kind: Kind::Bucket, index: bucket.0, version: 0 }
     }
 
-    /// Whether one damaged bucket ends everything: where only some of a bucket's blocks are checked,
-    /// as in comparisons with the tag tree.
+    /// Whether one damaged bucket ends everything: where only some of a bucket's blocks are
+    /// checked, as in comparisons with the tag tree.
     fn is_strict(&self) -> bool {
         !self.geometry.tag_tree || self.geometry.pmmac
     }

@@ -184,7 +184,7 @@ impl TreeOram {
     /// The numbers at the start of every state and delta.
     pub(super) fn write_scalars(&self, out: &mut Writer<'_>) {
         let tree = &self.tree;
-        let damage = if tree.met_damage { MET_DAMAGE } else { 0 };
+        let damage = if tree.marks.met_damage { MET_DAMAGE } else { 0 };
         out.u64(self.state_version() | damage);
         out.words(&[
             self.size.blocks,
@@ -204,7 +204,7 @@ impl TreeOram {
     pub(super) fn read_scalars(&mut self, input: &mut Reader<'_>) -> Result<u64> {
         let word = input.u64()?;
         let version = word & !MET_DAMAGE;
-        self.tree.met_damage = word != version;
+        self.tree.marks.met_damage = word != version;
         let known = match version {
             FIRST_VERSION => !self.config.pmmac && self.state_version() == VERSION,
             _ => version == self.state_version(),

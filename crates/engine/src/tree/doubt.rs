@@ -2,14 +2,13 @@
 //!
 //! A bucket is proved by its tag in its parent. Where the parent was damaged, nothing says which
 //! version of the bucket is the newest. But each access gives its block a label that no block had
-//! before, and the map has the count behind it. So a block in a bucket that opens under its own seal
-//! is the newest version if, and only if, its label is that of its current count: an older version
-//! has an older label. What an old bucket held is not proved by this: a block that it should hold
-//! and does not is lost.
+//! before, and the map has the count behind it. So a block in a bucket that opens under its own
+//! seal is the newest version if, and only if, its label is that of its current count: an older
+//! version has an older label. What an old bucket held is not proved by this: a block that it
+//! should hold and does not is lost.
 //!
 //! The tree looks at labels once it met damage; before that no block can be an old one.
 
-use super::frontend::TreeOram;
 use super::geometry::SlotHeader;
 use super::position_map::{CountChange, MapFormat};
 use crate::{Address, Label};
@@ -65,18 +64,5 @@ impl CurrentLabels<'_> {
     /// Whether all data blocks can be judged.
     pub fn judge_data(&self) -> bool {
         self.level == 0
-    }
-}
-
-impl TreeOram {
-    /// The labels that blocks must have.
-    pub(super) fn current_labels(&self) -> CurrentLabels<'_> {
-        CurrentLabels {
-            prf: &self.prf,
-            format: self.config.map_format,
-            on_chip: &self.on_chip,
-            pending: &self.pending,
-            level: self.levels - 1,
-        }
     }
 }

@@ -16,7 +16,6 @@ use super::keys::TreeKeys;
 use super::plb::Plb;
 use super::pmmac::Pmmac;
 use super::position_map::CountChange;
-use super::verifier::Verifier;
 use super::window_records::WindowState;
 use crate::{Address, BlockOp, EngineError, Label, Level, Result};
 use oblivio_crypto::{Entropy, Prf};
@@ -171,11 +170,6 @@ impl TreeOram {
     /// Whether a batch or a round of maintenance met a damaged bucket since the last call.
     pub fn take_damage(&mut self) -> bool {
         self.tree.take_damage()
-    }
-
-    /// Checks stored buckets. Everything in memory must be flushed first.
-    pub fn verifier(&mut self) -> Verifier<'_> {
-        Verifier::new(self)
     }
 
     /// The number of buckets in `bytes` bytes, at least one.

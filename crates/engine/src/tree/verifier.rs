@@ -1,4 +1,5 @@
-//! Checks stored buckets without an access: every tag from the root down, and which blocks are there.
+//! Checks stored buckets without an access: every tag from the root down, and which blocks are
+//! there.
 
 use super::bitset::BitSet;
 use super::doubt::{BucketProof, CurrentLabels};
@@ -42,8 +43,8 @@ impl<'a> Verifier<'a> {
         Self { engine, expected, found }
     }
 
-    /// Whether these bytes are those of a bucket that were written last. It does not count as checked
-    /// by that.
+    /// Whether these bytes are those of a bucket that were written last. It does not count as
+    /// checked by that.
     pub fn expects(&self, bucket: BucketId, sealed: &[u8]) -> bool {
         self.expected.get(&bucket).is_some_and(|tag| tag_of(sealed) == Some(*tag))
     }
@@ -96,7 +97,7 @@ impl<'a> Verifier<'a> {
         self.expected.retain(|_, tag| *tag != Tag::default());
         let buckets = self.expected.into_keys().collect();
         let (live, mut blocks) = (&self.engine.tree.marks.live, Vec::<Range<u64>>::new());
-        let exact = self.engine.tree.met_damage;
+        let exact = self.engine.tree.marks.met_damage;
         for id in (0..self.engine.size.blocks).filter(|_| exact) {
             if !live.get(BlockId(id)) || self.found.get(BlockId(id)) {
                 continue;
@@ -111,6 +112,22 @@ impl<'a> Verifier<'a> {
 }
 
 impl TreeOram {
+    /// Checks stored buckets. Everything in memory must be flushed first.
+    pub fn verifier(&mut self) -> Verifier<'_> {
+        Verifier::new(self)
+    }
+
+    /// The labels that blocks must have.
+    pub(super) fn current_labels(&self) -> CurrentLabels<'_> {
+        CurrentLabels {
+            prf: &self.prf,
+            format: self.config.map_format,
+            on_chip: &self.on_chip,
+            pending: &self.pending,
+            level: self.levels - 1,
+        }
+    }
+
     /// The tags of the buckets right below the pool.
     fn pool_tags(&self) -> impl Iterator<Item = (BucketId, Tag)> {
         let cache = &self.tree.cache;

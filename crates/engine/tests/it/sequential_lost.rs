@@ -159,7 +159,8 @@ fn what_is_lost_stays_lost_until_it_is_written() {
     assert!(kept > 0 && late < hit && met > rounds / 4);
 }
 
-/// A rebuild cannot know what a damaged leaf listed. More may be lost then, and nothing older shows.
+/// A rebuild cannot know what a damaged leaf listed. More may be lost then, and nothing older
+/// shows.
 #[test]
 fn no_older_copy_shows_after_a_rebuild_or_with_pages() {
     let (first, rounds) = (seed(1), scaled(60));

@@ -13,7 +13,7 @@ const MOST_NAMED: usize = 1000;
 struct Told {
     below: Arc<dyn Transactions>,
     failing: AtomicBool,
-    /// Damaged places that were told.
+    /// Damaged places that were named.
     damaged: AtomicU64,
     /// Lost blocks that were named.
     lost: Mutex<BTreeSet<String>>,
@@ -26,7 +26,7 @@ pub fn told(below: Arc<dyn Transactions>) -> Arc<dyn Transactions> {
 }
 
 impl Told {
-    /// Whoever has the server may try out what damage does: each damaged place is told.
+    /// The server may try out what damage does: each damaged place is named.
     fn tell_damage(&self) {
         let damaged = self.below.damaged();
         if self.damaged.swap(damaged, Ordering::Relaxed) < damaged {

@@ -1,7 +1,6 @@
 //! Reading a disk from any thread.
 
-use super::RangeAnswer;
-use super::shape::Shape;
+use super::shape::{RangeAnswer, Shape};
 use crate::block::BlockReader;
 use crate::damage::push;
 use crate::{Error, Result};

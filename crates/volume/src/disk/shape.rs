@@ -4,6 +4,9 @@ use crate::damage::LostBytes;
 use crate::{Error, Result};
 use std::ops::Range;
 
+/// What a disk holds in a range, or what is lost of it to damage.
+pub type RangeAnswer = std::result::Result<Vec<u8>, LostBytes>;
+
 /// A disk's size and its block size, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {

@@ -47,7 +47,7 @@ impl Expected {
 #[derive(Debug)]
 enum Fault {
     Missing,
-    /// So many bytes are there, of so many.
+    /// The bytes that are there, of all.
     Cut(u64, u64),
     Changed,
     /// It is the file of an older epoch.

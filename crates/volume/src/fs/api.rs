@@ -266,8 +266,9 @@ impl FileSystem {
     /// whole is lost no more.
     ///
     /// # Errors
-    /// `Lost` if a block is lost to damage of which it writes a part; of the rest of the range, some
-    /// may be written then. `Full`, `TooLarge`, `Invalid` for a closed handle, and the block space's own.
+    /// `Lost` if a block is lost to damage of which it writes a part; of the rest of the range,
+    /// some may be written then. `Full`, `TooLarge`, `Invalid` for a closed handle, and the block
+    /// space's own.
     pub fn write(&self, handle: Handle, offset: u64, data: &[u8]) -> Result<()> {
         self.run(|state| state.write(handle, offset, data))
     }

@@ -40,12 +40,12 @@ impl ReadAround {
     }
 }
 
-/// Bytes of a file are lost; whoever knows its path says it.
+/// Bytes of a file are lost; a caller that knows its path says it.
 pub(super) fn of_file(ranges: Vec<Range<u64>>) -> Error {
     LostBytes::of_file(ranges).into()
 }
 
-/// The same for whoever met a lost block of a file: in place of the block it names these bytes.
+/// The same for a caller that met a lost block of a file: it names these bytes, not the block.
 pub(super) fn named(error: Error, ranges: impl FnOnce() -> Vec<Range<u64>>) -> Error {
     match error {
         Error::Lost(_) => of_file(ranges()),

@@ -87,10 +87,10 @@ impl State {
     fn plan_merge(&self) -> Result<Vec<Target>> {
         let most = (ROUND_BYTES / self.block_bytes).clamp(2, ROUND_PACKS);
         let mut packs = Vec::new();
-        for id in self.meta.emptiest_packs(most + self.lost_packs.len())? {
+        for id in self.meta.emptiest_packs(most + self.packs.lost.len())? {
             packs.push((id, self.meta.pack(id)?));
         }
-        packs.retain(|(_, pack)| !self.lost_packs.contains(&pack.block));
+        packs.retain(|(_, pack)| !self.packs.lost.contains(&pack.block));
         packs.truncate(most);
         packs.sort_by_key(|(id, pack)| (pack.used(), *id));
         let mut targets: Vec<Target> = Vec::new();
@@ -136,11 +136,11 @@ impl State {
                 Ok(None) => {}
                 Err(_) => {
                     self.cache.insert_lost(block);
-                    self.lost_packs.insert(block);
+                    self.packs.lost.insert(block);
                 }
             }
         }
-        let lost = |pack: &Pack| self.lost_packs.contains(&pack.block);
+        let lost = |pack: &Pack| self.packs.lost.contains(&pack.block);
         targets.retain(|target| {
             !lost(&target.before) && !target.from.iter().any(|(_, pack)| lost(pack))
         });
@@ -172,7 +172,7 @@ impl State {
             self.pack_forget(source, &source_pack)?;
         }
         self.progress.operations += 1;
-        self.open_packs.remove(&id);
+        self.packs.open.remove(&id);
         self.cache.insert(pack.block, content, true);
         self.meta.put_pack(id, Some(&before), &pack, self.block_bytes)
     }

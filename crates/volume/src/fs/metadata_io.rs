@@ -31,7 +31,7 @@ impl Pool {
         let chunks = file.map.chunks().take(most.min(file.budget / 2));
         let parts: Vec<_> = chunks.map(|(chunk, _)| (chunk, 0, self.block_bytes)).collect();
         match self.metadata_fetch(&parts) {
-            // Whoever needs the lost ones hears of it then.
+            // A read of the lost ones fails then.
             Err(Error::Lost(_)) => Ok(()),
             fetched => fetched,
         }

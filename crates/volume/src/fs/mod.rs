@@ -1,11 +1,11 @@
 //! Files and directories over oblivious blocks.
 //!
 //! Metadata lives in an embedded database (`tables`) inside a virtual byte file made of oblivious
-//! blocks (`metadata_file`, `chunk_map`), each with a second copy (`twins`). File data is cut into segments of a block each (`data`,
-//! `segments`), with holes and space set aside among them (`punch`, `preallocate`). Tails and small
-//! files share blocks (`packing`). A commit of the [`BlockSpace`](crate::BlockSpace) below makes
-//! all of it durable at once. `allocator`, `metadata_file` and `packing` deal with changes to
-//! blocks between commits.
+//! blocks (`metadata_file`, `chunk_map`), each with a second copy (`twins`). File data is cut into
+//! segments of a block each (`data`, `segments`), with holes and space set aside among them
+//! (`punch`, `preallocate`). Tails and small files share blocks (`packing`). A commit of the
+//! [`BlockSpace`](crate::BlockSpace) below makes all of it durable at once. `allocator`,
+//! `metadata_file` and `packing` deal with changes to blocks between commits.
 
 mod allocator;
 mod api;

@@ -161,20 +161,20 @@ impl State {
         if self.owed.pads {
             return self.pack_in_memory(len);
         }
-        let open = self.open_packs.iter();
+        let open = self.packs.open.iter();
         let best = open
             .filter(|&(_, &free)| free >= len)
             .min_by_key(|&(id, free)| (*free, *id))
             .map(|(id, _)| *id);
         match best {
             Some(id) => Ok(Some(id)),
-            None => self.meta.roomy_pack(len, &self.lost_packs),
+            None => self.meta.roomy_pack(len, &self.packs.lost),
         }
     }
 
     /// As [`Self::pack_with_room`] without a read: reads must not depend on the packing.
     fn pack_in_memory(&self, len: usize) -> Result<Option<u64>> {
-        let open = self.open_packs.iter().filter(|&(_, &free)| free >= len);
+        let open = self.packs.open.iter().filter(|&(_, &free)| free >= len);
         let mut open: Vec<(usize, u64)> = open.map(|(&id, &free)| (free, id)).collect();
         open.sort_unstable();
         for (_, id) in open {
@@ -209,7 +209,7 @@ impl State {
             false => self.pack_content(&before)?,
         };
         let Some(mut content) = content else {
-            self.open_packs.remove(&id);
+            self.packs.open.remove(&id);
             return Ok(false);
         };
         pack.block = self.pack_fresh_block(before.block)?;
@@ -236,16 +236,16 @@ impl State {
 
     /// A copy of a pack's block, from the cache or the volume; `None` if it is lost.
     pub(super) fn pack_content(&mut self, pack: &Pack) -> Result<Option<Vec<u8>>> {
-        if !self.lost_packs.contains(&pack.block) {
+        if !self.packs.lost.contains(&pack.block) {
             self.load_blocks(&[pack.block])?;
         }
         match self.cache.get(pack.block) {
             Some(Some(content)) => return Ok(Some(content.to_vec())),
             // A reader met it.
-            Some(None) => drop(self.lost_packs.insert(pack.block)),
+            Some(None) => drop(self.packs.lost.insert(pack.block)),
             None => {}
         }
-        match self.lost_packs.contains(&pack.block) {
+        match self.packs.lost.contains(&pack.block) {
             true => Ok(None),
             false => Err(Error::Tampered(format!("block {} is missing", pack.block))),
         }
@@ -262,7 +262,7 @@ impl State {
         for (block, outcome) in missing.into_iter().zip(outcomes) {
             let Ok(answer) = outcome else {
                 self.cache.insert_lost(block);
-                self.lost_packs.insert(block);
+                self.packs.lost.insert(block);
                 continue;
             };
             let content = answer
@@ -304,7 +304,7 @@ impl State {
     pub(super) fn pack_forget(&mut self, id: u64, pack: &Pack) -> Result<()> {
         self.meta.open(PACKS)?.remove(id)?;
         self.meta.note_room(id, Some(pack), None, self.block_bytes)?;
-        self.open_packs.remove(&id);
+        self.packs.open.remove(&id);
         self.cache.remove(pack.block);
         self.pool.lock().allocator.release(pack.block);
         Ok(())
@@ -322,7 +322,7 @@ impl State {
 
     fn pack_record(&mut self, id: u64, before: &Pack, after: &Pack) -> Result<()> {
         self.meta.put_pack(id, Some(before), after, self.block_bytes)?;
-        if let Some(free) = self.open_packs.get_mut(&id) {
+        if let Some(free) = self.packs.open.get_mut(&id) {
             *free = after.free(self.block_bytes);
         }
         Ok(())
@@ -331,13 +331,13 @@ impl State {
     /// Notes the space left in a pack being filled; of too many, the fullest goes.
     fn pack_note_open(&mut self, id: u64, pack: &Pack) {
         let free = pack.free(self.block_bytes);
-        self.open_packs.insert(id, free);
+        self.packs.open.insert(id, free);
         if free == 0 {
-            self.open_packs.remove(&id);
-        } else if self.open_packs.len() > MAX_OPEN {
-            let fullest = self.open_packs.iter().min_by_key(|&(_, free)| *free);
+            self.packs.open.remove(&id);
+        } else if self.packs.open.len() > MAX_OPEN {
+            let fullest = self.packs.open.iter().min_by_key(|&(_, free)| *free);
             if let Some(fullest) = fullest.map(|(id, _)| *id) {
-                self.open_packs.remove(&fullest);
+                self.packs.open.remove(&fullest);
             }
         }
     }
@@ -356,7 +356,7 @@ impl State {
     pub(super) fn write_cached(&mut self, blocks: &[u64]) -> Result<()> {
         let written = self.cache.to_write(blocks);
         written.iter().for_each(|(block, _)| {
-            self.lost_packs.remove(block);
+            self.packs.lost.remove(block);
         });
         let ops = written.into_iter().map(|(block, data)| write_op(block, data)).collect();
         self.pool.lock().access(ops)?;

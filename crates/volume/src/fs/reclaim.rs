@@ -111,8 +111,8 @@ impl State {
         let blocks = self.pool.lock().blocks()?.cache_budget() / 8;
         self.cache = DataCache::new(blocks / self.block_bytes);
         self.tails = Tails::new(blocks);
-        self.open_packs.clear();
-        self.lost_packs.clear();
+        self.packs.open.clear();
+        self.packs.lost.clear();
         (self.progress.operations, self.progress.accepted, self.progress.pending) = (0, 0, false);
         self.open_again()?;
         self.counters = self.meta.counters()?;

@@ -9,7 +9,6 @@ use super::padding_account::Owed;
 use super::pool::{Pool, SharedPool};
 use super::tables::{ALLOCATION, Counters, Meta, ORPHANS};
 use super::tails::Tails;
-use super::twin_times::Quiet;
 use super::types::{FileKind, Handle, Ino, NewNode, ROOT_INO, Timestamp};
 use crate::latch::Latch;
 use crate::{BlockSpace, Error, Result};
@@ -44,6 +43,24 @@ pub(super) struct Cleaning {
     pub mergeable: bool,
     /// Whether removals of this session may have made some.
     pub unmerged: bool,
+    /// Since when the metadata stays as it is.
+    pub quiet: Quiet,
+}
+
+/// Since when the metadata stays as it is.
+#[derive(Default)]
+pub(super) struct Quiet {
+    pub since: Option<Timestamp>,
+    pub changes: u64,
+}
+
+/// What is known of shared blocks.
+#[derive(Default)]
+pub(super) struct KnownPacks {
+    /// Bytes left in those being filled.
+    pub open: BTreeMap<u64, usize>,
+    /// Those that were found lost and are not written since.
+    pub lost: HashSet<u64>,
 }
 
 /// The file system behind its lock.
@@ -53,10 +70,7 @@ pub(super) struct State {
     pub(super) counters: Counters,
     pub(super) cache: DataCache,
     pub(super) tails: Tails,
-    /// Shared blocks that were found lost and are not written since.
-    pub(super) lost_packs: HashSet<u64>,
-    /// Bytes left in the packs being filled.
-    pub(super) open_packs: BTreeMap<u64, usize>,
+    pub(super) packs: KnownPacks,
     pub(super) block_bytes: usize,
     pub(super) handles: Handles,
     clock: Option<Clock>,
@@ -65,7 +79,6 @@ pub(super) struct State {
     /// Padding that work already done still owes.
     pub(super) owed: Owed,
     pub(super) latch: Latch,
-    pub(super) quiet: Quiet,
 }
 
 impl State {
@@ -189,8 +202,7 @@ impl State {
             counters: Counters::default(),
             cache: DataCache::new(budget / 8 / block_bytes),
             tails: Tails::new(budget / 8),
-            lost_packs: HashSet::new(),
-            open_packs: BTreeMap::new(),
+            packs: KnownPacks::default(),
             block_bytes,
             handles: Handles::default(),
             clock: None,
@@ -198,7 +210,6 @@ impl State {
             cleaning: Cleaning { mergeable: true, ..Cleaning::default() },
             owed,
             latch: Latch::default(),
-            quiet: Quiet::default(),
         })
     }
 

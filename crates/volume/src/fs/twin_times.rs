@@ -1,9 +1,8 @@
 //! When twins are written: at the end of a session, and when a mount was quiet for a while.
 
 use super::pool::Pool;
-use super::state::State;
+use super::state::{Quiet, State};
 use super::twin_io::BATCH;
-use super::types::Timestamp;
 use crate::Result;
 use std::time::Duration;
 
@@ -15,13 +14,6 @@ const MOST_PAIRED: u64 = 256;
 /// How long metadata stays as it is before its twins are written, seconds. Else programs that sync
 /// often would have each change written twice.
 const QUIET_SECONDS: i64 = 30;
-
-/// Since when the metadata stays as it is.
-#[derive(Default)]
-pub(super) struct Quiet {
-    since: Option<Timestamp>,
-    changes: u64,
-}
 
 impl Pool {
     /// What the end of a session does for the twins, after its last change.
@@ -72,12 +64,13 @@ impl State {
             return Ok(None);
         }
         let changes = pool.metadata.twins.changes();
-        if self.quiet.changes != changes {
-            self.quiet = Quiet { since: now, changes };
+        if self.cleaning.quiet.changes != changes {
+            self.cleaning.quiet = Quiet { since: now, changes };
             let pause = now.map_or(0, |_| QUIET_SECONDS as u64);
             return Ok(Some(Duration::from_secs(pause)));
         }
-        let passed = now.zip(self.quiet.since).map(|(now, since)| now.seconds - since.seconds);
+        let passed =
+            now.zip(self.cleaning.quiet.since).map(|(now, since)| now.seconds - since.seconds);
         // A clock that was put back says nothing.
         if let Some(passed) = passed.filter(|passed| (0..QUIET_SECONDS).contains(passed)) {
             return Ok(Some(Duration::from_secs((QUIET_SECONDS - passed) as u64)));

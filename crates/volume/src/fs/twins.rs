@@ -8,7 +8,7 @@
 //!
 //! # What the store sees of damage
 //!
-//! A lost chunk is read again from its twin, and that must not tell whoever made the damage that it
+//! A lost chunk is read again from its twin, and that must not tell the maker of the damage that it
 //! hit metadata. So once damage was met, each access is followed by as many reads, whatever it
 //! wanted: of twins where they are needed. Blocks may be found missing long after the damage was
 //! met, so this goes on, across sessions too, until all metadata was read and both copies of it

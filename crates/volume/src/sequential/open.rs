@@ -35,7 +35,7 @@ impl SequentialVolume {
         volume.make_durable()?;
         let FoundState { state, identity, newer_may_be_damaged, damaged } =
             volume.states.read(&*volume.store)?;
-        volume.damaged = damaged;
+        volume.session.damaged = damaged;
         (volume.newest.current, volume.newest.state_end) = ((state.epoch, identity), state.end);
         volume.session.writer = state.computers.as_ref().map(|computers| computers.writer);
         let table = state.computers.as_ref().map(|computers| computers.table.clone());

@@ -1,4 +1,5 @@
-//! The states of a volume: each with everything that it names, and what a session leaves at its end.
+//! The states of a volume: each with everything that it names, and what a session leaves at its
+//! end.
 
 use super::state::{Computers, State};
 use super::volume::SequentialVolume;
@@ -27,7 +28,7 @@ impl SequentialVolume {
         self.write_one_state(times)?;
         if !self.states.is_whole() {
             self.states.healed();
-            self.damaged.clear();
+            self.session.damaged.clear();
         }
         Ok(())
     }

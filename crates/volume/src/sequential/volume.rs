@@ -80,6 +80,8 @@ pub(super) struct Session {
     pub replaying: bool,
     /// Writes replayed.
     pub replayed: u64,
+    /// Copies of the newest state that were damaged.
+    pub damaged: Vec<DamagedPlace>,
     /// Time of the last durable note of a state.
     pub(super) noted: Option<Duration>,
 }
@@ -99,8 +101,6 @@ pub struct SequentialVolume {
     pub(super) trust: Trust,
     pub(super) root: Vec<u8>,
     pub(super) options: OpenOptions,
-    /// Copies of the newest state that were damaged.
-    pub(super) damaged: Vec<DamagedPlace>,
     /// Threads for a flush to open and seal blocks with.
     hands: usize,
 }
@@ -140,7 +140,6 @@ impl SequentialVolume {
             trust,
             root: Vec::new(),
             options,
-            damaged: Vec::new(),
             hands: hands(),
         })
     }
@@ -350,7 +349,7 @@ impl EngineVolume for SequentialVolume {
     }
 
     fn damaged(&self) -> Vec<DamagedPlace> {
-        self.damaged.clone()
+        self.session.damaged.clone()
     }
 
     fn info(&self) -> Result<VolumeInfo> {

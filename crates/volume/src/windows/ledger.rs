@@ -13,7 +13,6 @@ use super::policy::GROUP;
 use super::records::{Left, Log};
 use super::state::Kept;
 use crate::core::{self, LEAST_BLOCKS, Limit};
-use crate::damage::DamagedPlace;
 use crate::options::CacheOptions;
 use crate::records::journal::PAGE;
 use crate::records::record::{INTENT, RESIZE, SYNC, push_intent, push_resize, push_sync};
@@ -50,8 +49,6 @@ pub struct WindowLedger {
     pub(super) commits: Checkpoints,
     pub(super) log: Log,
     pub(super) past: Past,
-    /// What was damaged and has a second copy.
-    pub(super) damaged: Vec<DamagedPlace>,
 }
 
 /// The payload of a release after a failure: this session may have left something.
@@ -92,7 +89,6 @@ impl WindowLedger {
             commits: Checkpoints::new(rule.kept(config.blocks_per_bucket)),
             log: Log::default(),
             past: Past::new(),
-            damaged: Vec::new(),
         };
         let taken = ledger.take_up(opening, &history, new);
         let left = taken.inspect_err(|error| ledger.give_up_after(error))?;
@@ -120,7 +116,7 @@ impl WindowLedger {
             self.past.newest = history.commit.as_ref().map(|(mark, _)| (*mark, protected));
         }
         self.commits.heals |= !history.damaged.is_empty();
-        self.damaged.extend(history.damaged.iter().cloned());
+        self.past.damaged.extend(history.damaged.iter().cloned());
         let left = self.take_records(history)?;
         // Whoever ended by itself left nothing.
         if !history.released || !history.records.is_empty() {

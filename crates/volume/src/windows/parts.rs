@@ -172,7 +172,7 @@ fn made_again(
         return Err(Error::Tampered(why));
     };
     let why = format!("{why}; its group made it again");
-    ledger.damaged.push(DamagedPlace { object: object.clone(), bytes: 0..0, why });
+    ledger.past.damaged.push(DamagedPlace { object: object.clone(), bytes: 0..0, why });
     ledger.commits.heal(object, part.clone());
     Ok(part)
 }

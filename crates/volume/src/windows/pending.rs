@@ -4,6 +4,7 @@ use super::parity::Parities;
 use super::places::{Places, Span};
 use super::state::{Commit, Kept};
 use crate::Result;
+use crate::damage::DamagedPlace;
 use crate::session::{Mark, SessionId};
 use oblivio_store::Objects;
 use std::collections::VecDeque;
@@ -109,6 +110,8 @@ pub(super) struct Past {
     pub copies: Vec<String>,
     /// The entry of the newest commit, and whether it has a second copy.
     pub newest: Option<(Mark, bool)>,
+    /// What was damaged and has a second copy.
+    pub damaged: Vec<DamagedPlace>,
     /// What the next checkpoint replaces beside objects of its windows.
     pub leftovers: Vec<String>,
     /// What a confirmed commit replaced, whose pointer is on its way.
@@ -128,6 +131,7 @@ impl Past {
             last_entry: 1,
             copies: Vec::new(),
             newest: None,
+            damaged: Vec::new(),
             leftovers: Vec::new(),
             replaced: Vec::new(),
             kept: Kept::ALL,

@@ -132,7 +132,7 @@ impl WindowLedger {
         if let Some((checkpoint, _)) = self.past.newest {
             let damaged = self.session.inspect(checkpoint)?;
             self.commits.heals |= !damaged.is_empty();
-            self.damaged.extend(damaged);
+            self.past.damaged.extend(damaged);
         }
         let mut rest = Vec::new();
         for number in self.commits.first_part()..=self.commits.epoch {
@@ -164,7 +164,7 @@ impl WindowLedger {
         match again {
             Some(bytes) => {
                 self.commits.heal(object, bytes);
-                self.damaged.push(place);
+                self.past.damaged.push(place);
             }
             // The parts to come have all of it in the end.
             None => rest.push(place),

@@ -274,7 +274,8 @@ impl EngineVolume for WindowVolume {
         })
     }
 
-    /// Each bucket, and each part of the memory, is written in as many windows, ahead of their turn.
+    /// Each bucket, and each part of the memory, is written in as many windows, ahead of their
+    /// turn.
     fn repair(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let windows = self.windows_to_whole();
         for done in 0..windows {
@@ -288,7 +289,7 @@ impl EngineVolume for WindowVolume {
     }
 
     fn damaged(&self) -> Vec<DamagedPlace> {
-        self.ledger.damaged.clone()
+        self.ledger.past.damaged.clone()
     }
 
     fn info(&self) -> Result<VolumeInfo> {

@@ -3,7 +3,7 @@
 //! A sum is wrong if and only if the changes of the slots in it do not cancel out: that follows
 //! from which slots were changed and which were shown, and the server knows both. So it may see
 //! which asks are looked at. It sees all of their slots read, whichever held the block, and the
-//! answers are of one length. What it may learn is what programs do once they are told that a block
+//! answers are of one length. What it may learn is what programs do once they learn that a block
 //! is lost.
 
 use super::groups::Open;

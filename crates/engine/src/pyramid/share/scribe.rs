@@ -46,7 +46,7 @@ pub struct Scribe {
     ready: VecDeque<Duty>,
     /// Whether a piece of a state went out since the last batch: they go by turns.
     piece_went: bool,
-    /// Damaged slots that were met and not told.
+    /// Damaged slots that were met and not named.
     damaged: Vec<DamagedSlot>,
     closed: bool,
 }

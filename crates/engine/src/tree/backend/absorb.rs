@@ -138,7 +138,7 @@ impl Backend {
         if let Some(reason) = proof.why_not().filter(|_| self.is_strict()) {
             return Err(EngineError::Tampered { bucket, reason });
         }
-        self.met_damage |= proof != BucketProof::Newest;
+        self.marks.met_damage |= proof != BucketProof::Newest;
         self.damaged_now |= proof.why_not().is_some();
         Ok(proof)
     }
@@ -167,7 +167,7 @@ impl Backend {
     ) -> bool {
         match wanted_by(&round.wants, header.id) {
             Some((access, label)) => label == header.label && round.found[access] == NONE,
-            None => !self.met_damage || !labels.is_some_and(|labels| labels.refute(header)),
+            None => !self.marks.met_damage || !labels.is_some_and(|labels| labels.refute(header)),
         }
     }
 

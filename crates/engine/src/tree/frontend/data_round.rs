@@ -72,7 +72,7 @@ impl TreeOram {
             return Ok(false);
         }
         let fresh = || self.config.map_format.initial_count(id, &self.prf) == counts.old;
-        if self.tree.met_damage && !fresh() {
+        if self.tree.marks.met_damage && !fresh() {
             return Err(EngineError::TamperedBlock(id));
         }
         self.pmmac.check_missing(id, fresh).map(|()| true)
@@ -102,7 +102,7 @@ impl TreeOram {
         }
         let live = self.tree.marks.live.get(id);
         self.pmmac.check_missing(id.into(), || !live)?;
-        if live && self.tree.met_damage {
+        if live && self.tree.marks.met_damage {
             return Ok(Presence::Lost);
         }
         self.set_live(id, false);

@@ -6,7 +6,7 @@ use crate::Result;
 impl FileSystem {
     /// Reads both copies of all metadata, and writes both anew from whichever is there. A mount and
     /// the end of a session do it by themselves where the store sees what they read. Elsewhere only
-    /// this does, for whoever asked for it: the writes would show what was read.
+    /// this does, where a caller asks for it: the writes would show what was read.
     ///
     /// # Errors
     /// The block space's own.

@@ -88,7 +88,8 @@ impl SizeClass {
     /// Loads the used slots; the others are free. What lies beyond the object's `bytes` is lost.
     ///
     /// # Errors
-    /// `Tampered` if two buckets share a slot, or the whole object is gone: it may be elsewhere yet.
+    /// `Tampered` if two buckets share a slot, or the whole object is gone: it may be elsewhere
+    /// yet.
     pub fn restore(&mut self, used: impl Iterator<Item = u32> + Clone, bytes: u64) -> Result<()> {
         let end = used.clone().max().map_or(0, |slot| slot + 1);
         if end > 0 && bytes == 0 {

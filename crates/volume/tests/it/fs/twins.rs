@@ -271,7 +271,7 @@ enum Carried {
     Nothing,
     Data,
     Twin,
-    /// So many eighths of all metadata stand before it.
+    /// Eighths of all metadata that stand before it.
     Metadata(usize),
 }
 
