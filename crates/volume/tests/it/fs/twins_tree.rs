@@ -38,7 +38,7 @@ fn filled() -> MemoryStore {
     let volume = Volume::create(store.clone(), &passphrase(), create, options(&shown)).unwrap();
     let fs = FileSystem::format(Box::new(volume)).unwrap();
     for number in 0..FILES {
-        put(&fs, ROOT_INO, &name(number), &vec![number as u8; 9000]).unwrap();
+        put(&fs, ROOT_INO, &name(number), &vec![number as u8; 8192]).unwrap();
     }
     drop(fs.into_blocks().unwrap());
     store.snapshot()
@@ -53,15 +53,15 @@ fn session(store: &Arc<MemoryStore>) -> (Events, Option<u64>) {
         return (Events::new(), None);
     };
     let mut before_end = 0;
-    let mut look = || {
+    let look = || {
         let fs = FileSystem::open(Box::new(volume))?;
         let mut whole = 0;
         for number in 0..FILES {
             let ino = fs.lookup(ROOT_INO, name(number).as_bytes())?.ino;
             let handle = fs.open_file(ino)?;
-            match fs.read(handle, 0, 9000) {
+            match fs.read(handle, 0, 8192) {
                 Ok(data) => {
-                    assert!(data == vec![number as u8; 9000], "file {number}");
+                    assert!(data == vec![number as u8; 8192], "file {number}");
                     whole += 1;
                 }
                 Err(error) => assert!(matches!(error, Error::Lost(_)), "{error}"),
