@@ -8,6 +8,8 @@ use oblivio_engine::{BlockAnswer, BlockOutcome};
 
 /// Chunks whose copies are written together.
 pub(super) const BATCH: usize = 64;
+/// The least capacity with twins, in blocks: a smaller volume keeps its room for what it holds.
+const LEAST_CAPACITY: u64 = 2048;
 
 impl Pool {
     /// After a batch of accesses: if damage was met, then or before, as many reads follow. A lost
@@ -234,8 +236,10 @@ impl Pool {
     /// metadata takes much of a volume, the rest of it has no twins.
     pub(super) fn has_spare(&mut self, blocks: u64) -> Result<bool> {
         let wanted = self.kept.saturating_add(blocks);
-        let much = self.metadata.mapped_blocks() + blocks > self.allocator.capacity() / 8;
-        if !self.metadata.pairs || much || self.allocator.free() < wanted {
+        let capacity = self.allocator.capacity();
+        let much = self.metadata.mapped_blocks() + blocks > capacity / 8;
+        let fits = capacity >= LEAST_CAPACITY && !much && self.allocator.free() >= wanted;
+        if !self.metadata.pairs || !fits {
             return Ok(false);
         }
         let blocks = self.blocks()?;

@@ -29,7 +29,7 @@ pub(super) fn copies(root: &[u8]) -> Vec<(u64, Option<u64>)> {
 }
 
 /// Those that were written.
-fn written(disk: &MemoryBlocks) -> Vec<(u64, u64)> {
+pub(super) fn written(disk: &MemoryBlocks) -> Vec<(u64, u64)> {
     let copies = copies(disk.boxed().root()).into_iter();
     let copies = copies.map(|(own, twin)| (own, twin.expect("each has one")));
     copies.filter(|(own, _)| disk.holds(*own)).collect()
@@ -221,7 +221,7 @@ fn after_a_crash_no_stale_twin_is_read() {
                     read += 1;
                 }
                 Err(Error::Lost(what)) => {
-                    assert_eq!(what.to_string(), "the metadata: lost to damage");
+                    assert_eq!(what.to_string(), "the volume's metadata: lost to damage");
                     lost += 1;
                 }
                 Err(error) => panic!("seed {seed}, {own}: {error}"),
@@ -246,7 +246,7 @@ fn metadata_without_any_copy_is_said_to_be_lost() {
                 assert!(matches!(error, Error::Lost(_)), "{error}");
                 let later = fs.read_dir(ROOT_INO, None, usize::MAX);
                 if let Err(error) = later {
-                    assert!(error.to_string().contains("the metadata: lost"), "{error}");
+                    assert!(error.to_string().contains("the volume's metadata: lost"), "{error}");
                 }
             }
             read
@@ -254,7 +254,7 @@ fn metadata_without_any_copy_is_said_to_be_lost() {
         match read {
             Ok(_) => {}
             Err(Error::Lost(what)) => {
-                assert_eq!(what.to_string(), "the metadata: lost to damage");
+                assert_eq!(what.to_string(), "the volume's metadata: lost to damage");
                 refused += 1;
             }
             Err(error) => panic!("{error}"),
