@@ -127,7 +127,7 @@ fn incomplete(scratch: &Scratch, path: &str, content: &[u8], lost: &[(u64, u64)]
 fn what_no_damaged_place_carries_comes_back() {
     let scratch = Scratch::with_volume();
     let files = stored(&scratch);
-    let mut hit = 0;
+    let (mut hit, mut unreadable) = (0, 0);
     for flips in [1, 10] {
         for seed in seed(0)..seed(0) + scaled(6) {
             let name = format!("copy-{flips}-{seed}");
@@ -135,12 +135,14 @@ fn what_no_damaged_place_carries_comes_back() {
             let outcome = judge(&scratch, &name, &files);
             eprintln!("{name}: {outcome:?}");
             hit += usize::from(outcome.lost > 0);
+            unreadable += usize::from(outcome.metadata);
             for folder in ["", "-checked", "-out"] {
                 fs::remove_dir_all(scratch.path(&format!("{name}{folder}"))).expect("removed");
             }
         }
     }
     assert!(hit > 0, "some of the flips hit a file");
+    assert!(unreadable * 4 < hit, "metadata has second copies: {unreadable} of {hit}");
 }
 
 #[test]
