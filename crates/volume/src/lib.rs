@@ -15,6 +15,7 @@
 //! | `Commits` | when a commit is due, for all who change a volume |
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
+mod around;
 pub mod block;
 mod commits;
 mod core;

@@ -37,8 +37,9 @@ pub struct OpenArgs {
     /// In such a folder: look at the history of this name, and change nothing
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub history: Option<String>,
-    /// In such a folder: look at what is there although files are missing or damaged, and change
-    /// nothing. What is in those files is lost
+    /// Take what is there of what is damaged. `get` writes a damaged file as NAME.incomplete, with
+    /// zeros for what is lost of it. In such a folder: look although files are missing or damaged,
+    /// and change nothing
     #[arg(long, hide_short_help = true)]
     pub incomplete: bool,
     /// Round the accesses of each file operation up to a power of two

@@ -160,9 +160,6 @@ pub struct GetArgs {
     /// Replace files that exist
     #[arg(short, long)]
     pub force: bool,
-    /// Write a damaged file too, as NAME.incomplete, with zeros for what is lost of it
-    #[arg(long)]
-    pub incomplete: bool,
     /// Name each file when it is written
     #[arg(short, long)]
     pub verbose: bool,

@@ -95,7 +95,7 @@ fn get(args: &GetArgs, files: Looked<'_>, path: &VolumePath) -> Result<Summary> 
     let (folder, name) = target(Path::new(&args.local), path)?;
     let mut get = Get::new(files, folder, Progress::bytes(quiet, total));
     get.force = args.force;
-    get.incomplete = args.incomplete;
+    get.incomplete = args.open.incomplete;
     get.announce = (args.verbose, args.json);
     get.run(attr, name)?;
     let (mut summary, failures, lost) = get.finish();

@@ -3,10 +3,11 @@
 use super::log::LOG_OBJECT;
 use super::state_places::STATE_OBJECTS;
 use super::{DISK_OBJECT, PAGE};
+use crate::around::{Repeats, read_around};
 use crate::damage::may_be_damage;
 use crate::{Error, Result};
 use oblivio_engine::{Carrier, Extent, Read, WorkPart, Write};
-use oblivio_store::{Hint, ReadAt, Slots, StoreError, WriteAt};
+use oblivio_store::{Hint, ReadAt, Slots, WriteAt};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -24,29 +25,6 @@ impl<'a> Disk<'a> {
 }
 
 impl Disk<'_> {
-    /// Reads again what can be read, page by page, after a read of all of it failed. The rest gets
-    /// zeros, which open under no seal.
-    ///
-    /// # Errors
-    /// The first one, if nothing can be read, here or elsewhere: the store failed as a whole.
-    fn read_around(&self, reads: &mut [ReadAt<'_>], failed: StoreError) -> Result<()> {
-        let mut any = false;
-        for ReadAt { object, offset, buf } in reads {
-            let (mut at, mut left) = (*offset, &mut **buf);
-            while !left.is_empty() {
-                let bytes = left.len().min((PAGE - at % PAGE) as usize);
-                let (buf, rest) = std::mem::take(&mut left).split_at_mut(bytes);
-                match self.store.read(&mut [ReadAt { object, offset: at, buf: &mut *buf }]) {
-                    Ok(()) => any = true,
-                    Err(error) if may_be_damage(&error) => buf.fill(0),
-                    Err(error) => return Err(error.into()),
-                }
-                (at, left) = (at + bytes as u64, rest);
-            }
-        }
-        if any || self.reads_elsewhere() { Ok(()) } else { Err(failed.into()) }
-    }
-
     /// Whether the store reads any other place.
     fn reads_elsewhere(&self) -> bool {
         let mut page = vec![0; PAGE as usize];
@@ -66,7 +44,14 @@ impl Carrier for Disk<'_> {
             reads.push(ReadAt { object, offset: extent.offset, buf });
         }
         match self.store.read(&mut reads) {
-            Err(error) if may_be_damage(&error) => self.read_around(&mut reads, error),
+            Err(error) if may_be_damage(&error) => {
+                let pages = (&Repeats::default(), PAGE as usize);
+                let other = || self.reads_elsewhere();
+                match read_around(self.store, &mut reads, pages, other)? {
+                    true => Ok(()),
+                    false => Ok(self.store.read(&mut reads)?),
+                }
+            }
             read => Ok(read?),
         }
     }

@@ -14,7 +14,6 @@ mod pacer;
 mod pacing;
 pub(crate) mod padding;
 mod policy;
-mod repeats;
 mod room;
 mod shown;
 mod size;

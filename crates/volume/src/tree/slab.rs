@@ -9,8 +9,8 @@
 mod reads;
 mod size_class;
 
+use crate::around::Repeats;
 use crate::damage::DamagedPlace;
-use crate::tree::repeats::Repeats;
 use crate::{Error, Result};
 use oblivio_engine::tree::{Shape, TreeOram, buckets_in};
 use oblivio_engine::{BucketId, Write};

@@ -1,10 +1,11 @@
 //! Reads of buckets, around places that the disk cannot read.
 
 use super::{SECTOR, Slab};
+use crate::around::read_around;
+use crate::damage::may_be_damage;
 use crate::{Error, Result};
 use oblivio_engine::{BucketId, Extent, Read};
-use oblivio_store::{ReadAt, Slots, StoreError};
-use std::slice;
+use oblivio_store::{ReadAt, Slots};
 
 /// The most buckets that are tried to tell an outage from damage.
 const MOST_TRIED: usize = 8;
@@ -23,32 +24,15 @@ impl Slab {
             reads.push(ReadAt { object: shelf.object, offset: shelf.offset(slot), buf });
         }
         match self.repeats.forbidden(|| store.read(&mut reads)) {
-            Err(StoreError::Io { .. } | StoreError::Short { .. }) => {
-                self.read_around(store, &mut reads)
+            Err(error) if may_be_damage(&error) => {
+                let each = (&self.repeats, usize::MAX);
+                match read_around(store, &mut reads, each, || self.reads_any(store))? {
+                    true => Ok(()),
+                    false => Ok(store.read(&mut reads)?),
+                }
             }
             read => Ok(read?),
         }
-    }
-
-    /// Reads each by itself. Where none can be read, and no other bucket either, it is an outage.
-    fn read_around(&self, store: &dyn Slots, reads: &mut [ReadAt<'_>]) -> Result<()> {
-        let (mut lost, mut answered) = (Vec::new(), false);
-        for (index, read) in reads.iter_mut().enumerate() {
-            match self.repeats.forbidden(|| store.read(slice::from_mut(read))) {
-                Ok(()) => answered = true,
-                Err(StoreError::Io { .. }) => lost.push(index),
-                Err(StoreError::Short { .. }) => {
-                    answered = true;
-                    lost.push(index);
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        if !answered && !self.reads_any(store) {
-            return Ok(store.read(reads)?);
-        }
-        lost.into_iter().for_each(|index| reads[index].buf.fill(0));
-        Ok(())
     }
 
     /// Whether any of some buckets can be read.
@@ -58,7 +42,7 @@ impl Slab {
             let Some((object, offset)) = self.place(bucket) else { return false };
             let mut sector = [0; SECTOR];
             let mut read = [ReadAt { object, offset, buf: &mut sector }];
-            self.repeats.forbidden(|| store.read(&mut read)).is_ok()
+            store.read(&mut read).is_ok()
         })
     }
 
