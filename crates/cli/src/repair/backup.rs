@@ -5,6 +5,8 @@ use crate::human::{self, say};
 use crate::inside;
 use crate::open::{self, OpenSession};
 use anyhow::Result;
+use oblivio_crypto::Passphrase;
+use oblivio_store::AnyStore;
 use oblivio_volume::fs::{Attr, FileKind, FileSystem, Handle, Ino, NewNode, SetAttr};
 use oblivio_volume::{Error, LostBytes};
 use std::ops::Range;
@@ -40,9 +42,14 @@ pub struct Backup(OpenSession);
 
 impl Backup {
     /// Opens it with the passphrase of the volume.
-    pub fn open(folder: &Path, args: &OpenArgs) -> Result<Self> {
+    pub fn open(
+        (folder, store): (&Path, AnyStore),
+        args: &OpenArgs,
+        passphrase: &Passphrase,
+    ) -> Result<Self> {
         let args = OpenArgs { unobserved: true, accept_rollback: true, ..args.clone() };
-        Ok(Self(open::file_system(open::volume(folder, &args, None)?, 0)?))
+        let opened = open::volume_by(store, folder, (&args, Some(passphrase)), None, false)?;
+        Ok(Self(open::file_system(opened, 0)?))
     }
 
     /// Brings back what is lost, where it has the same file. Where it has another version of it,

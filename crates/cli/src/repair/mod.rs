@@ -7,6 +7,7 @@ use crate::check::{self, PartsRead, tell};
 use crate::exit::{Code, fault, usage};
 use crate::human::{self, say, say_json};
 use crate::open;
+use crate::passphrase;
 use crate::progress::Progress;
 use crate::recorder::Recorder;
 use crate::unobserved::refuse_changes;
@@ -20,14 +21,23 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 /// Runs the command.
 pub fn run(args: &RepairArgs) -> Result<()> {
-    refuse_changes(&args.open)?;
+    if !args.dry_run {
+        refuse_changes(&args.open)?;
+    }
     let recorder = Recorder::of(&args.open)?;
     let done = repair(args, recorder.as_ref());
     Recorder::finish_after(recorder, done)
 }
 
 fn repair(args: &RepairArgs, recorder: Option<&Recorder>) -> Result<()> {
-    let (mut volume, publisher) = open::volume(&args.volume, &args.open, recorder)?;
+    let store = Recorder::under(open::store(&args.volume)?, recorder);
+    let backup = match args.from.as_deref() {
+        Some(folder) => Some((folder, open::store(folder)?)),
+        None => None,
+    };
+    let passphrase = passphrase::known(&args.open.passphrase)?;
+    let by = (&args.open, Some(&passphrase));
+    let (mut volume, publisher) = open::volume_by(store, &args.volume, by, recorder, false)?;
     let (parts, lost) = check::inspect(&mut volume, None, args.open.quiet)?;
     if disk::size_in(volume.root())?.is_some() {
         let lost = check::of_disk(&volume, &lost)?;
@@ -54,8 +64,10 @@ fn repair(args: &RepairArgs, recorder: Option<&Recorder>) -> Result<()> {
         session.fs.into_blocks()?;
         return not_done(args, &parts, &found.lost);
     }
-    let taken = match &args.from {
-        Some(folder) => Backup::open(folder, &args.open)?.restore(&session.fs, &found.lost)?,
+    let taken = match backup {
+        Some(place) => {
+            Backup::open(place, &args.open, &passphrase)?.restore(&session.fs, &found.lost)?
+        }
         None => backup::FromBackup::default(),
     };
     session.fs.repair(args.zeros, &mut |_, _| {})?;
