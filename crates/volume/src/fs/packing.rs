@@ -282,7 +282,7 @@ impl State {
         let piece = pack.piece(ino).ok_or_else(|| no_piece(ino, id))?;
         let Some(content) = self.pack_content(&pack)? else {
             let start = inode.size - inode.size % self.block_bytes as u64;
-            return Err(of_file(vec![start..inode.size]));
+            return Err(of_file(std::iter::once(start..inode.size).collect()));
         };
         let start = piece.offset as usize;
         let bytes = content.get(start..start + piece.len as usize);
