@@ -100,7 +100,7 @@ fn repair_disk(
         disk.write_zeroes(range.start, range.end - range.start, true)?;
     }
     rewrite(args, volume_in(disk.into_blocks()?)?)?;
-    let found = CheckReport { lost: lost, ..CheckReport::default() };
+    let found = CheckReport { lost, ..CheckReport::default() };
     summary(args, parts, &found, &backup::FromBackup::default())
 }
 

@@ -143,7 +143,7 @@ fn what_no_damaged_place_carries_comes_back() {
     }
     assert!(hit > 0, "some of the flips hit a file");
     // In a tree this small both copies of a part of it may be in one bucket.
-    println!("{hit} copies lost something, {unreadable} of them metadata");
+    eprintln!("{hit} copies lost something, {unreadable} of them metadata");
 }
 
 #[test]
