@@ -10,7 +10,8 @@ use oblivio_engine::pyramid::share::{
     Answer, Ask, AskRefusal, Compare, Head, Outcome, Seq, Session,
 };
 use oblivio_engine::pyramid::{
-    AskEvent, Effect, Left, Merged, Name, Operation, RoundIntent, Seed, Settle, TableHome,
+    AskEvent, AskedBlock, Effect, Left, Merged, Name, Operation, RoundIntent, Seed, Settle,
+    TableHome,
 };
 use oblivio_store::partition::Existing;
 use oblivio_store::{
@@ -407,12 +408,12 @@ fn share_record_seeds() -> Vec<Vec<u8>> {
     let name = |index| Name { owner: [1; 16], index };
     let asks = [Effect::Keeps, Effect::Creates, Effect::Forgets];
     let asks = (0..).map(name).zip(asks).collect();
-    let left = vec![Left::Absent, Left::Block(vec![8; 64]), Left::Forgot];
+    let left = vec![Left::Absent, Left::Block(vec![8; 64]), Left::Forgot, Left::Lost];
     let merged = Merged {
         home: TableHome(3),
         attempt: Attempt([4; 16]),
-        left: vec![vec![5; 64]],
-        asked: vec![None, Some(vec![6; 64])],
+        left: vec![Some(vec![5; 64]), None],
+        asked: vec![AskedBlock::Elsewhere, AskedBlock::Block(vec![6; 64]), AskedBlock::Lost],
     };
     let events = [
         AskEvent::Intent(RoundIntent { seed: Seed([2; 32]), asks }),

@@ -28,6 +28,7 @@ from ._errors import (
     Invalid,
     InUse,
     IsADirectory,
+    Lost,
     NotADirectory,
     NotAVolume,
     NotEmpty,
@@ -47,10 +48,10 @@ from ._volume import Entry, Stat, Usage, Volume
 
 __all__ = [
     "BadPath", "Closed", "Damaged", "Disk", "Entry", "Exists", "Forgotten", "Full", "HoldsDisk",
-    "HoldsFiles", "InUse", "Invalid", "IsADirectory", "NotADirectory", "NotAVolume", "NotEmpty",
-    "NotFound", "OblivioError", "OtherVolume", "Parted", "RawFile", "RolledBack", "Stat", "StillToCome",
-    "StorageFailed", "TakenOver", "Usage", "Volume", "WrongPassphrase", "__version__", "create",
-    "create_disk", "open", "open_disk",
+    "HoldsFiles", "InUse", "Invalid", "IsADirectory", "Lost", "NotADirectory", "NotAVolume",
+    "NotEmpty", "NotFound", "OblivioError", "OtherVolume", "Parted", "RawFile", "RolledBack", "Stat",
+    "StillToCome", "StorageFailed", "TakenOver", "Usage", "Volume", "WrongPassphrase",
+    "__version__", "create", "create_disk", "open", "open_disk",
 ]  # fmt: skip
 
 _SEEN_BY = {"storage": False, "snapshots": True}

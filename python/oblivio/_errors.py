@@ -68,6 +68,10 @@ class Damaged(_Failed):
     """The stored bytes are not what was written. Nothing wrong was handed out."""
 
 
+class Lost(Damaged):
+    """What was asked for is lost to damage. All else can be read."""
+
+
 class InUse(_Failed):
     """Another process, or this one, has the volume open."""
 

@@ -36,6 +36,7 @@ fn class(error: &Error) -> (&'static str, Option<&str>) {
         Error::OtherVolume(_) => ("OtherVolume", None),
         Error::Forgotten(_) => ("Forgotten", None),
         Error::Tampered(_) => ("Damaged", None),
+        Error::Lost(_) => ("Lost", None),
         Error::Busy | Error::Held(_) => ("InUse", None),
         Error::Overtaken => ("TakenOver", None),
         Error::Full(_) => ("Full", None),

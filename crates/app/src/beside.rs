@@ -2,12 +2,12 @@
 //! the user's state folder.
 
 use crate::remembered::state_folder;
-use oblivio_crypto::VolumeId;
+use oblivio_crypto::{VolumeId, digest};
 use oblivio_store::{LocalStore, Store};
 use oblivio_volume::{Beside, Error, Result};
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -67,5 +67,21 @@ impl Beside for BesideFolder {
             }
             Err(_) => false,
         }
+    }
+
+    /// Of the times, lengths and places that the system has for the file.
+    fn fingerprint(&self, object: &str) -> Option<u64> {
+        let found = self.folder.join(object).symlink_metadata().ok()?;
+        let parts = [
+            found.dev(),
+            found.ino(),
+            found.len(),
+            found.mtime() as u64,
+            found.mtime_nsec() as u64,
+            found.ctime() as u64,
+            found.ctime_nsec() as u64,
+        ];
+        let all = digest(&parts.map(u64::to_le_bytes).concat());
+        all.first_chunk().copied().map(u64::from_le_bytes)
     }
 }

@@ -25,6 +25,8 @@ pub enum RequestKind {
     Map,
     /// Scheduled paths only.
     Maintenance,
+    /// Scheduled paths of a repair: in all as many as the tree has leaves.
+    Repair,
     /// A record of written bytes.
     Sync,
     /// A part of the next commit's writes, ahead of it.

@@ -1,71 +1,88 @@
-//! `check`: is everything as it was written?
+//! `check`: is everything as it was written? It goes on at damage, and says what it means.
+
+mod found;
+mod rate;
+pub mod tell;
 
 use crate::args::CheckArgs;
-use crate::exit::{Code, fault, judge, line};
-use crate::human::{self, say, say_json};
+use crate::exit::{Code, fault};
+use crate::human;
+use crate::lost::lost_in;
 use crate::open;
 use crate::progress::Progress;
 use crate::recorder::Recorder;
-use anyhow::{Error, Result};
-use oblivio_volume::BlockSpace;
+use anyhow::Result;
+use found::Contents;
+pub use found::PartsRead;
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::CheckReport;
-use serde_json::json;
+use oblivio_volume::{BlockSpace, LostBytes, Volume, VolumeInfo};
+use rate::Rate;
+use std::ops::Range;
+
+/// The most damaged places that are named one by one.
+const MOST_PLACES: usize = 100;
+/// What to do where something is lost.
+const ADVICE: &str = "`oblivio get -r` reads what is whole; `oblivio repair VOLUME` makes the volume writable \
+                      and clean again.";
 
 /// Runs the command.
 pub fn run(args: &CheckArgs) -> Result<()> {
     let found = look(args);
     if args.json {
-        tell_json(&found)?;
+        tell::as_json(&found)?;
     }
     let (read, contents) = found?;
     if !args.json {
-        tell(&read, &contents)?;
+        tell::in_words(&read, &contents)?;
     }
-    let healed = read.damaged.len() as u64;
-    match contents.problems().len() {
-        0 if healed == 0 => Ok(()),
-        0 => Err(fault(
+    judge(&read, &contents)
+}
+
+fn judge(read: &PartsRead, contents: &Contents) -> Result<()> {
+    let (healed, lost) = (read.healed.len() as u64, contents.lost());
+    let problems = contents.problems().len() as u64;
+    let places = human::count(read.damaged, "damaged place");
+    if problems > 0 || !lost.is_empty() {
+        let mut found = vec![places];
+        found.retain(|_| read.damaged > 0);
+        found.extend((!lost.is_empty()).then(|| in_sum(lost)));
+        found.extend((problems > 0).then(|| human::count(problems, "problem")));
+        let what = format!("the volume is not clean: {}", found.join("; "));
+        return Err(fault(Code::Tampered, what, ADVICE));
+    }
+    if read.damaged > 0 {
+        let what = format!("the volume is not clean: {places}; no byte of a file is lost");
+        return Err(fault(Code::Tampered, what, ADVICE));
+    }
+    if healed > 0 {
+        return Err(fault(
             Code::Tampered,
             format!("{}; nothing is lost", human::count(healed, "damaged place")),
             "Each had a second copy, and is whole again. Check once more: if there is new damage, \
              the disk is failing.",
-        )),
-        n => Err(fault(
-            Code::Tampered,
-            format!("the volume is not clean: {}", human::count(n as u64, "problem")),
-            "Bring back what you can with `oblivio get -r`, and restore the rest from a backup.",
-        )),
+        ));
     }
+    Ok(())
 }
 
-/// What was found behind the buckets.
-enum Contents {
-    Files(CheckReport),
-    /// A disk of this many bytes; only its user can judge the content.
-    Disk(u64),
-}
-
-impl Contents {
-    fn problems(&self) -> &[String] {
-        match self {
-            Contents::Files(report) => &report.problems,
-            Contents::Disk(_) => &[],
-        }
+/// `2 files are damaged, of which 32 KiB are lost`, and that of the metadata.
+fn in_sum(lost: &[LostBytes]) -> String {
+    let files = lost.iter().filter(|lost| !lost.is_metadata()).count() as u64;
+    let bytes = human::size(lost.iter().map(LostBytes::count).sum());
+    let are = if files == 1 { "is" } else { "are" };
+    let of_files =
+        format!("{} {are} damaged, of which {bytes} are lost", human::count(files, "file"));
+    let metadata = "some of the metadata is lost, so that more files may be".to_owned();
+    match (lost.iter().any(LostBytes::is_metadata), files) {
+        (true, 0) => metadata,
+        (true, _) => format!("{of_files}; {metadata}"),
+        (false, _) => of_files,
     }
-}
-
-/// The units that were read and authenticated one by one.
-struct Read {
-    count: u64,
-    /// The name of a unit.
-    unit: &'static str,
-    /// Places that were damaged and have a second copy.
-    damaged: Vec<String>,
 }
 
 /// All buckets first: blocks of no file are checked too.
-fn look(args: &CheckArgs) -> Result<(Read, Contents)> {
+fn look(args: &CheckArgs) -> Result<(PartsRead, Contents)> {
     let quiet = args.open.quiet;
     let recorder = Recorder::of(&args.open)?;
     let looked = look_through(args, quiet, recorder.as_ref());
@@ -76,78 +93,62 @@ fn look_through(
     args: &CheckArgs,
     quiet: bool,
     recorder: Option<&Recorder>,
-) -> Result<(Read, Contents)> {
+) -> Result<(PartsRead, Contents)> {
     let (mut volume, publisher) = open::volume(&args.volume, &args.open, recorder)?;
-    let unit = volume.info()?.verified;
-    let mut progress = Progress::steps(quiet, &format!("{unit}s"));
-    let told = volume.damaged();
-    let count = volume.verify(&mut |done, total| progress.at(done, total))?;
-    drop(progress);
-    open::tell_damage(&volume, &told);
-    let damaged = volume.damaged().iter().map(ToString::to_string).collect();
-    let read = Read { count, unit, damaged };
+    let (read, lost) = inspect(&mut volume, args.limit_rate, quiet)?;
     if let Some(size) = disk::size_in(volume.root())? {
+        let lost = of_disk(&volume, &lost)?;
         Disk::open(Box::new(volume))?.into_blocks()?;
-        return Ok((read, Contents::Disk(size)));
+        return Ok((read, Contents::Disk(size, lost)));
     }
-    let session = open::file_system((volume, publisher), 0)?;
+    let session = match open::file_system((volume, publisher), 0) {
+        Ok(session) => session,
+        Err(error) => {
+            let Some(lost) = lost_in(&error) else { return Err(error) };
+            let report = CheckReport { lost: vec![lost.clone()], ..CheckReport::default() };
+            return Ok((read, Contents::Files(report)));
+        }
+    };
     let mut progress = Progress::steps(quiet, "files");
     let report = session.fs.check_with(true, &mut |done, total| progress.at(done, total))?;
     drop(progress);
-    session.fs.into_blocks()?;
+    match session.fs.into_blocks() {
+        // It was said.
+        Err(oblivio_volume::Error::Lost(_)) if !report.lost.is_empty() => {}
+        ended => drop(ended?),
+    }
     Ok((read, Contents::Files(report)))
 }
 
-fn tell(read: &Read, contents: &Contents) -> Result<()> {
-    for problem in contents.problems() {
-        say(human::plain(problem))?;
-    }
-    let clean = if read.damaged.is_empty() { "clean" } else { "whole again" };
-    let read = format!("{} read", human::count(read.count, read.unit));
-    match contents {
-        Contents::Files(report) if report.problems.is_empty() => say(format!(
-            "{clean}: {read}; {}, {} and {} are as they were written",
-            human::count(report.blocks, "block"),
-            human::count(report.files, "file"),
-            human::count(report.directories, "directory"),
-        )),
-        Contents::Files(_) => Ok(()),
-        Contents::Disk(size) => {
-            say(format!(
-                "{clean}: {read} of a disk of {} are as they were written",
-                human::size(*size)
-            ))?;
-            say("A file system on it has a check of its own: serve the disk, then run fsck.")
+/// Reads all that is stored; gives also the blocks that are lost.
+pub fn inspect(
+    volume: &mut Volume,
+    limit: Option<u64>,
+    quiet: bool,
+) -> Result<(PartsRead, Vec<Range<u64>>)> {
+    let VolumeInfo { verified: unit, bytes_stored, .. } = volume.info()?;
+    let rate = Rate::new(limit, bytes_stored);
+    let mut progress = Progress::steps(quiet, &format!("{unit}s"));
+    let told = volume.damaged();
+    let mut places = Vec::new();
+    let mut at = |done, total| {
+        progress.at(done, total);
+        rate.wait(done, total);
+    };
+    let found = volume.inspect(&mut at, &mut |place| {
+        if places.len() < MOST_PLACES {
+            places.push(place.to_string());
         }
-    }
+    })?;
+    drop(progress);
+    open::tell_damage(volume, &told);
+    let healed = volume.damaged().iter().map(ToString::to_string).collect();
+    let read = PartsRead { count: found.count, unit, healed, damaged: found.damaged, places };
+    Ok((read, found.lost))
 }
 
-fn tell_json(found: &Result<(Read, Contents)>) -> Result<()> {
-    match found {
-        Ok((read, Contents::Disk(size))) => say_json(&json!({
-            "clean": read.damaged.is_empty(),
-            "buckets": read.count,
-            "disk_bytes": size,
-            "healed": read.damaged,
-            "problems": [],
-        })),
-        Ok((read, Contents::Files(report))) => say_json(&json!({
-            "clean": report.problems.is_empty() && read.damaged.is_empty(),
-            "buckets": read.count,
-            "healed": read.damaged,
-            "blocks": report.blocks,
-            "files": report.files,
-            "directories": report.directories,
-            "problems": report.problems,
-        })),
-        // Damage that prevents reading the volume is a finding, too.
-        Err(error) if is_damage(error) => {
-            say_json(&json!({ "clean": false, "problems": [line(error)] }))
-        }
-        Err(_) => Ok(()),
-    }
-}
-
-fn is_damage(error: &Error) -> bool {
-    matches!(judge(error).0, Code::Tampered | Code::RolledBack)
+/// The bytes of a disk in these blocks.
+pub fn of_disk(volume: &Volume, blocks: &[Range<u64>]) -> Result<Vec<LostBytes>> {
+    let lost = Disk::lost_bytes(volume, blocks)?;
+    Ok(if lost.ranges.is_empty() { Vec::new() } else { vec![lost] })
 }

@@ -4,8 +4,9 @@ use crate::args::CpArgs;
 use crate::committer::{COMMIT_BYTES, Committer};
 use crate::exit::{Failures, usage};
 use crate::files::{self, Changed};
-use crate::get::each_piece;
+use crate::get::{Holes, each_piece};
 use crate::inside::{self, TargetName, VolumePath, entries, in_words_of};
+use crate::lost::DamagedFiles;
 use crate::progress::Progress;
 use crate::staging::Staging;
 use crate::tree::{check_paths, refuse_into_itself, sources_and_places};
@@ -28,8 +29,9 @@ pub fn run(args: &CpArgs) -> Result<()> {
                 Err(error) => failures.note(error)?,
             }
         }
-        copy.finish()?;
-        failures.finish(done)
+        let lost = copy.finish();
+        failures.finish(done)?;
+        lost
     })
 }
 
@@ -44,13 +46,16 @@ struct Copy<'f> {
     links: HashMap<Ino, Ino>,
     /// Directories whose times are set last.
     directories: Vec<(Ino, SetAttr)>,
+    lost: DamagedFiles,
+    copied: u64,
 }
 
 impl<'f> Copy<'f> {
     fn new((fs, publisher): Changed<'f>, progress: Progress) -> Result<Self> {
         let (links, directories) = (HashMap::new(), Vec::new());
         let (committer, staging) = (Committer::new(fs), Staging::new(fs)?);
-        Ok(Self { fs, publisher, committer, staging, progress, links, directories })
+        let (lost, copied) = (DamagedFiles::default(), 0);
+        Ok(Self { fs, publisher, committer, staging, progress, links, directories, lost, copied })
     }
 
     fn named(&mut self, from: &VolumePath, place: TargetName, recursive: bool) -> Result<()> {
@@ -69,7 +74,9 @@ impl<'f> Copy<'f> {
                     todo.push((self.fs.attr(entry.ino)?, place));
                 }
             } else {
-                self.other(&attr, &place)?;
+                // The rest of a directory is copied all the same.
+                let (made, path) = (self.other(&attr, &place), place.path.to_string());
+                made.or_else(|error| self.lost.take(path, error))?;
             }
             self.committer.changed();
             self.committer.commit_if_due()?;
@@ -132,6 +139,7 @@ impl<'f> Copy<'f> {
         if attr.nlink > 1 {
             self.links.insert(attr.ino, made.ino);
         }
+        self.copied += u64::from(attr.kind == FileKind::File);
         Ok(())
     }
 
@@ -140,7 +148,7 @@ impl<'f> Copy<'f> {
         let (made, id) = fs.create(at.0, &at.1, attr.into())?;
         let file = OpenFile::of(fs, id);
         publisher.ordinary(OrdinaryEvent::create(made.ino));
-        let copied = each_piece(fs, publisher, attr, |offset, piece| {
+        let copied = each_piece(fs, publisher, attr, Holes::End, |offset, piece| {
             self.progress.add(piece.len() as u64);
             // A piece of a hole stays one.
             if piece.iter().any(|&byte| byte != 0) {
@@ -167,7 +175,8 @@ impl<'f> Copy<'f> {
         }
         self.staging.finish()?;
         self.committer.changed();
-        self.committer.commit()
+        self.committer.commit()?;
+        self.lost.finish(self.copied, "were copied")
     }
 }
 

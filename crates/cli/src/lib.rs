@@ -41,6 +41,7 @@ mod info;
 mod init;
 mod inside;
 mod list;
+mod lost;
 #[cfg(feature = "man")]
 mod manual;
 #[cfg(feature = "online")]
@@ -59,6 +60,7 @@ mod recorder;
 #[cfg(feature = "online")]
 mod remotes;
 mod rendezvous;
+mod repair;
 mod resize;
 mod share;
 mod shared;
@@ -131,6 +133,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Du(args) => list::du(args),
         Command::Info(args) => info::run(args),
         Command::Check(args) => check::run(args),
+        Command::Repair(args) => repair::run(args),
         Command::Resize(args) => resize::run(args),
         Command::Mount(args) => mount::run(args),
         Command::Umount(args) => mount::umount(args),

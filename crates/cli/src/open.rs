@@ -10,6 +10,7 @@ use crate::unobserved::Unobserved;
 use anyhow::{Context, Result};
 use oblivio_app::place::{self, PlaceError};
 use oblivio_app::{BesideFolder, Remembered};
+use oblivio_crypto::Passphrase;
 use oblivio_serve::layers::Layers;
 use oblivio_serve::memory;
 use oblivio_serve::watch::{Publisher, WatchedUse, watched};
@@ -94,6 +95,7 @@ pub fn options(folder: &Path, args: &OpenArgs, on_shown: Option<OnShown>) -> Res
         accept_rollback: args.accept_rollback,
         beside: beside(folder, args)?,
         history: history(args),
+        incomplete: args.incomplete,
         pad: args.pad,
         pace: args.pace.map(pace),
         on_shown,
@@ -156,6 +158,17 @@ pub fn volume_over(
     recorder: Option<&Recorder>,
     short_pauses: bool,
 ) -> Result<(Volume, Publisher)> {
+    volume_by(store, folder, (args, None), recorder, short_pauses)
+}
+
+/// As [`volume_over`], by a passphrase that is known already: it is given only once.
+pub fn volume_by(
+    store: AnyStore,
+    folder: &Path,
+    (args, known): (&OpenArgs, Option<&Passphrase>),
+    recorder: Option<&Recorder>,
+    short_pauses: bool,
+) -> Result<(Volume, Publisher)> {
     if args.unobserved && place::is_online(folder) {
         let what = "--unobserved is for media where nobody sees what is read";
         return Err(usage(what, "Leave it out: a service sees what is read in it."));
@@ -193,13 +206,15 @@ pub fn volume_over(
         // Only a server can end when it is asked to.
         options.on_wanted = short_pauses.then(others::on_wanted);
     }
-    let passphrase = passphrase::known(&args.passphrase)?;
-    let volume = closed.open(&passphrase, options)?;
+    let volume = match known {
+        Some(known) => closed.open(known, options)?,
+        None => closed.open(&passphrase::known(&args.passphrase)?, options)?,
+    };
     tell_damage(&volume, &[]);
     Ok((volume, publisher))
 }
 
-/// Says what was damaged, but for what was told already, whatever else the command says: a disk
+/// Says what was damaged, but for what was said already, whatever else the command says: a disk
 /// that fails begins so.
 pub fn tell_damage(volume: &Volume, told: &[DamagedPlace]) {
     for place in volume.damaged().iter().filter(|place| !told.contains(place)) {
@@ -226,6 +241,7 @@ pub fn refuse_what_needs_a_volume(args: &OpenArgs) -> Result<()> {
         (args.unobserved, "--unobserved"),
         (args.older, "--older"),
         (args.history.is_some(), "--history"),
+        (args.incomplete, "--incomplete"),
         (args.trace_out.is_some(), "--trace-out"),
     ];
     match given.into_iter().find(|(given, _)| *given) {

@@ -232,6 +232,7 @@ fn request(shown: &Shown, at: u64) -> TraceRequest {
             ShownKind::Batch => RequestKind::Batch,
             ShownKind::Map => RequestKind::Map,
             ShownKind::Maintenance => RequestKind::Maintenance,
+            ShownKind::Repair => RequestKind::Repair,
             ShownKind::Sync => RequestKind::Sync,
             ShownKind::Flush => RequestKind::Flush,
             ShownKind::Commit => RequestKind::Commit,

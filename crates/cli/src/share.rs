@@ -10,8 +10,8 @@ use crate::signals;
 use anyhow::Result;
 use oblivio_serve::log;
 use oblivio_share::{
-    AdminRequest, Granted, KnownDevice, Server, ShareAddress, TablesOf, VolumeStatus, admit, hex,
-    wish,
+    AdminRequest, Granted, Home, KnownDevice, Server, ShareAddress, TablesOf, VolumeStatus, admit,
+    hex, wish,
 };
 use oblivio_store::{Objects, Patience, RetryStore, StoreError};
 use serde_json::{Value, json};
@@ -41,10 +41,9 @@ pub fn run(command: &ShareCommand) -> Result<()> {
 fn serve(args: &ShareServe) -> Result<()> {
     let signals = signals::catch()?;
     let (folder, listen, volumes) = (&args.folder, &args.listen, &args.volume);
-    let server = match &args.tables {
-        Some(place) => Server::with_tables(folder, listen, volumes, tables_of(place))?,
-        None => Server::start(folder, listen, volumes)?,
-    };
+    let tables = args.tables.as_deref().map(tables_of);
+    let home = Home { tables, damaged: args.damaged.iter().cloned().collect() };
+    let server = Server::at_home(folder, listen, volumes, home)?;
     say(format!("Serving {} on {}.", args.folder.display(), server.address()))?;
     say(format!("Fingerprint {}", hex(&server.fingerprint())))?;
     server.findings().iter().for_each(|finding| log::note(finding));

@@ -15,11 +15,16 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Refuses `--unobserved` and `--history` for a command that changes the volume.
+/// Refuses `--unobserved`, `--history` and `--incomplete` for a command that changes the volume.
 pub fn refuse_changes(args: &OpenArgs) -> anyhow::Result<()> {
     if args.history.is_some() {
         let what = "--history looks at a history, and this changes it";
         let hint = "Choose it first: oblivio pick VOLUME NAME. A mount takes it with --read-only.";
+        return Err(usage(what, hint));
+    }
+    if args.incomplete {
+        let what = "--incomplete looks at what is there, and this changes it";
+        let hint = "Leave it out once all files are there. A mount takes it with --read-only.";
         return Err(usage(what, hint));
     }
     match args.unobserved {

@@ -1,14 +1,15 @@
 //! [`Client`]: a shared volume that many threads may ask at the same time.
 
+use crate::carried::{Carried, judge, whole};
 use crate::error::{Failure, at_server, of_engine, of_share};
 use crate::inner::{ClientOptions, Inner};
 use crate::io_threads;
 use crate::known::HeadKeeper;
 use crate::presence;
 use crate::role;
-use crate::session::{MOST_OPEN, SessionState, Ticket, may_ask_again};
+use crate::session::{MOST_OPEN, SessionState, Ticket};
 use crate::volume::Keyed;
-use oblivio_engine::pyramid::share::{Answer, Ask, AskRefusal, Change, Head, Outcome, Session};
+use oblivio_engine::pyramid::share::{Answer, Ask, Change, DamagedSlot, Head, Session};
 use oblivio_store::share::{Number, Share, ShareError};
 use oblivio_volume::{Error, Result};
 use std::io::ErrorKind;
@@ -90,8 +91,9 @@ impl Client {
     ///
     /// # Errors
     /// `Store` after the timeout, or if the answer was lost: it may have been carried out, or may
-    /// be later. `Full` if it makes blocks and there is no room. `RolledBack` and `Tampered` if the
-    /// server does not show what was stored; then all later calls fail.
+    /// be later. `Full` if it makes blocks and there is no room. `Lost` if it needs the content of
+    /// a block that is lost to damage at the server. `RolledBack` and `Tampered` if the server does
+    /// not show what was stored; then all later calls fail.
     pub fn carry_out(&self, asks: &[Ask]) -> Result<Vec<Answer>> {
         let mut all = self.carry_out_many(std::slice::from_ref(&asks.to_vec()))?;
         all.pop().ok_or_else(|| Error::Invalid("no transaction".into()))
@@ -102,6 +104,14 @@ impl Client {
     /// # Errors
     /// As for [`Self::carry_out`]; others of them may have been carried out.
     pub fn carry_out_many(&self, transactions: &[Vec<Ask>]) -> Result<Vec<Vec<Answer>>> {
+        whole(self.carry_out_each(transactions)?)
+    }
+
+    /// As [`Self::carry_out_many`]; a transaction that needs a lost block is an outcome of its own.
+    ///
+    /// # Errors
+    /// As for [`Self::carry_out_many`], but for `Lost`.
+    pub fn carry_out_each(&self, transactions: &[Vec<Ask>]) -> Result<Vec<Carried>> {
         let until = Instant::now() + self.patience();
         let mut answers = vec![None; transactions.len()];
         while answers.iter().any(Option::is_none) {
@@ -120,6 +130,18 @@ impl Client {
         session: Session,
         transactions: &[Vec<Ask>],
     ) -> Result<Option<Vec<Vec<Answer>>>> {
+        self.carry_out_each_in(session, transactions)?.map(whole).transpose()
+    }
+
+    /// As [`Self::carry_out_each`], in this session alone.
+    ///
+    /// # Errors
+    /// As for [`Self::carry_out_each`].
+    pub fn carry_out_each_in(
+        &self,
+        session: Session,
+        transactions: &[Vec<Ask>],
+    ) -> Result<Option<Vec<Carried>>> {
         let until = Instant::now() + self.patience();
         let mut answers = vec![None; transactions.len()];
         self.attempt(transactions, &mut answers, until, Some(session))?;
@@ -130,7 +152,7 @@ impl Client {
     fn attempt(
         &self,
         transactions: &[Vec<Ask>],
-        answers: &mut [Option<Vec<Answer>>],
+        answers: &mut [Option<Carried>],
         until: Instant,
         only: Option<Session>,
     ) -> Result<()> {
@@ -155,7 +177,7 @@ impl Client {
         &self,
         transactions: &[Vec<Ask>],
         begun: &mut Vec<(usize, Ticket)>,
-        answers: &mut [Option<Vec<Answer>>],
+        answers: &mut [Option<Carried>],
         until: Instant,
         only: Option<Session>,
     ) -> Result<()> {
@@ -182,7 +204,7 @@ impl Client {
                 state = self.wait(state, until)?;
             };
             drop(state);
-            answers[*at] = judge(got)?;
+            answers[*at] = judge(&transactions[*at], got)?;
         }
         Ok(())
     }
@@ -221,6 +243,19 @@ impl Client {
     #[must_use]
     pub fn changed(&self) -> Option<Vec<Change>> {
         self.inner.state().take_changes(Instant::now())
+    }
+
+    /// Slots of the server's tables that are not what was stored there, as far as this client met
+    /// them while it was the scribe. What they held is lost, if they held anything.
+    #[must_use]
+    pub fn damaged(&self) -> Vec<DamagedSlot> {
+        self.inner.state().damaged.iter().copied().collect()
+    }
+
+    /// How many these are.
+    #[must_use]
+    pub fn damaged_count(&self) -> u64 {
+        self.inner.state().damaged.len() as u64
     }
 
     /// Blocks that exist, as the newest answer said, and the most that may.
@@ -298,24 +333,6 @@ fn away(state: &SessionState) -> Error {
         Some(trouble) if trouble.is_full => Error::Full(trouble.what.clone()),
         Some(trouble) => at_server(std::io::Error::new(ErrorKind::TimedOut, trouble.what.clone())),
         None => at_server(std::io::Error::new(ErrorKind::TimedOut, "it does not answer")),
-    }
-}
-
-/// The answers of a transaction; none if it must be asked again.
-fn judge(outcomes: Vec<Outcome>) -> Result<Option<Vec<Answer>>> {
-    match outcomes.iter().find_map(|outcome| outcome.refusal) {
-        None => Ok(Some(outcomes.into_iter().map(|outcome| outcome.answer).collect())),
-        Some(refusal) if may_ask_again(refusal) => Ok(None),
-        Some(AskRefusal::Full) => {
-            Err(Error::Full("the volume has as many blocks as it can".into()))
-        }
-        Some(AskRefusal::Crowded) => {
-            Err(Error::Full("too many computers use the volume at the same time".into()))
-        }
-        Some(_) => {
-            let why = "the answer came too late, and is gone";
-            Err(at_server(std::io::Error::new(ErrorKind::TimedOut, why)))
-        }
     }
 }
 

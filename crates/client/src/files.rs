@@ -15,6 +15,7 @@ pub struct ClientFiles {
 fn below(error: oblivio_volume::Error) -> fs::Error {
     match error {
         oblivio_volume::Error::Full(_) => fs::Error::Full("more blocks"),
+        oblivio_volume::Error::Lost(lost) => fs::Error::Lost(lost.to_string()),
         other => fs::Error::Below(Box::new(other)),
     }
 }
@@ -72,6 +73,12 @@ impl fs::Transactions for ClientFiles {
         Ok(done)
     }
 
+    fn carry_out_each(&self, transactions: Vec<Vec<Ask>>) -> fs::Result<Vec<Option<Vec<Answer>>>> {
+        let done = self.client.carry_out_each(&transactions).map_err(below)?;
+        self.be_present().map_err(below)?;
+        Ok(done.into_iter().map(Result::ok).collect())
+    }
+
     fn carry_out_in(
         &self,
         session: Session,
@@ -98,6 +105,10 @@ impl fs::Transactions for ClientFiles {
     fn sync(&self) -> fs::Result<()> {
         // What was answered stands in a batch, and a batch is durable before it is read for.
         Ok(())
+    }
+
+    fn damaged(&self) -> u64 {
+        self.client.damaged_count()
     }
 
     fn session(&self) -> Session {

@@ -26,6 +26,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 #![allow(clippy::disallowed_methods, reason = "a client starts threads, reads clocks and waits")]
 
+mod carried;
 mod client;
 mod convert;
 pub mod disk;
@@ -45,6 +46,7 @@ mod term;
 mod volume;
 mod workers;
 
+pub use carried::Carried;
 pub use client::Client;
 pub use inner::ClientOptions;
 pub use known::{FileKnown, HeadKeeper, Unremembered};

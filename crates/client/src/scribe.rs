@@ -3,8 +3,9 @@
 use crate::convert;
 use crate::error::Failure;
 use crate::inner::Inner;
+use crate::session::MOST_DAMAGED;
 use crate::term::{Before, TermEnd};
-use crate::workers::{self, Gather, PendingPut, ServerEvent, Sums, Workers};
+use crate::workers::{self, Gather, PendingPut, ServerEvent, SlotReader, Sums, Workers};
 use oblivio_engine::EngineError;
 use oblivio_engine::pyramid::share as engine;
 use oblivio_engine::pyramid::share::{
@@ -148,7 +149,7 @@ impl<'i> Serving<'i> {
                 Ok(())
             }
             ServerEvent::Sums(batch, sums) => self.sums(batch, &sums),
-            ServerEvent::Slots(home, slots) => Ok(self.scribe.gathered(home, slots)?),
+            ServerEvent::Slots(reader, slots) => self.slots(reader, slots),
             ServerEvent::Built(home) => Ok(self.scribe.built(home)?),
             ServerEvent::Failed(error) => Err(error.into()),
         }
@@ -222,7 +223,14 @@ impl<'i> Serving<'i> {
                 }
                 Duty::Turn(turn) => {
                     let spots = spots(&turn.tables, &turn.spots)?;
-                    self.turns.push_back(Gather(turn.home, Number(turn.after), spots));
+                    let reader = SlotReader::Merge(turn.home);
+                    self.turns.push_back(Gather(reader, Number(turn.after), spots));
+                }
+                Duty::Look(look) => {
+                    // Its record is durable: the sums came.
+                    let spots = spots(&look.tables, &look.spots)?;
+                    let gather = Gather(SlotReader::Batch(look.batch), Number(0), spots);
+                    send(&self.workers.slots, gather)?;
                 }
                 Duty::Build(build) => send(&self.workers.puts, PendingPut::Build(build))?,
                 Duty::Save(save) => send(&self.workers.puts, PendingPut::Save(save))?,
@@ -271,6 +279,18 @@ impl<'i> Serving<'i> {
         }
         let sums = sums.chunks_exact(slot_bytes).map(<[u8]>::to_vec).collect();
         Ok(self.scribe.shown(batch, sums)?)
+    }
+
+    /// Takes slots that were read one by one, and notes those that are damaged.
+    fn slots(&mut self, reader: SlotReader, slots: Vec<u8>) -> Result<(), TermEnd> {
+        match reader {
+            SlotReader::Merge(home) => self.scribe.gathered(home, slots)?,
+            SlotReader::Batch(batch) => self.scribe.looked(batch, slots)?,
+        }
+        let mut state = self.inner.state();
+        let left = MOST_DAMAGED.saturating_sub(state.damaged.len());
+        state.damaged.extend(self.scribe.take_damaged().into_iter().take(left));
+        Ok(())
     }
 
     /// Appends a record to the history.

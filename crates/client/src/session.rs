@@ -7,14 +7,18 @@ use crate::volume::Keyed;
 use oblivio_crypto::{Entropy, OsEntropy};
 use oblivio_engine::Result as EngineResult;
 use oblivio_engine::pyramid::share::{
-    Answer, AnswerRecord, Ask, AskRefusal, Change, Follower, Head, Outcome, Seq, Session,
+    Answer, AnswerRecord, Ask, AskRefusal, Change, DamagedSlot, Follower, Head, Outcome, Seq,
+    Session,
 };
 use oblivio_store::share as port;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// The most asks without answers; more wait. A server takes twice as many of a session.
 pub const MOST_OPEN: usize = 512;
+
+/// The most damaged slots that are remembered.
+pub const MOST_DAMAGED: usize = 4096;
 
 /// An ask of one of the client's sessions.
 type Key = (Session, Seq);
@@ -57,6 +61,8 @@ pub struct SessionState {
     pub failed: Option<Failure>,
     /// What went wrong last with the server, for messages.
     pub trouble: Option<Trouble>,
+    /// Damaged slots that were met by the scribe of this client, up to [`MOST_DAMAGED`].
+    pub damaged: BTreeSet<DamagedSlot>,
     /// The session has asked something.
     lives: bool,
     /// The threads end.
@@ -98,6 +104,7 @@ impl SessionState {
             away: false,
             failed: None,
             trouble: None,
+            damaged: BTreeSet::new(),
             lives: false,
             stopping: false,
         }
@@ -217,7 +224,7 @@ impl SessionState {
                 (some, self.progress, self.away) = (true, now, false);
                 self.live_blocks = answer.live_blocks;
                 if let Some(heard) = &mut self.heard
-                    && matches!(answer.refusal, None | Some(AskRefusal::Full))
+                    && answer.refusal.is_none_or(AskRefusal::was_shown)
                 {
                     heard.expect(self.follower.head(), now)?;
                 }

@@ -34,8 +34,8 @@ pub enum ServerEvent {
     Own(Vec<SealedAsk>),
     /// The sums of a batch.
     Sums(BatchNumber, Vec<u8>),
-    /// The slots of a merge.
-    Slots(TableHome, Vec<u8>),
+    /// Slots, one after the other.
+    Slots(SlotReader, Vec<u8>),
     /// A table is stored.
     Built(TableHome),
     /// Something failed.
@@ -45,8 +45,17 @@ pub enum ServerEvent {
 /// The sums of a batch that was shown.
 pub struct Sums(pub BatchNumber, pub Number);
 
-/// The slots of a merge, once the records before this one are durable.
-pub struct Gather(pub TableHome, pub Number, pub Vec<ServerSpot>);
+/// Who reads slots one by one.
+#[derive(Clone, Copy, Debug)]
+pub enum SlotReader {
+    /// A merge into this place.
+    Merge(TableHome),
+    /// This batch, of which a sum is not what was stored.
+    Batch(BatchNumber),
+}
+
+/// Slots, once the records before this one are durable.
+pub struct Gather(pub SlotReader, pub Number, pub Vec<ServerSpot>);
 
 /// Something to store.
 pub enum PendingPut {
@@ -60,7 +69,7 @@ pub enum PendingPut {
 pub struct Workers {
     /// Sums of batches, in order.
     pub sums: SyncSender<Sums>,
-    /// Slots of merges, in order.
+    /// Slots of merges and batches, in order.
     pub slots: SyncSender<Gather>,
     /// What is stored, in order.
     pub puts: SyncSender<PendingPut>,

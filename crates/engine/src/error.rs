@@ -1,6 +1,6 @@
 //! Engine errors.
 
-use crate::{Address, BucketId};
+use crate::{Address, BlockId, BucketId};
 use oblivio_crypto::CryptoError;
 
 /// An engine's error.
@@ -41,6 +41,9 @@ pub enum EngineError {
     /// A block failed its own check (PMMAC, Freecursive §6).
     #[error("block {} is not what was written last", .0.0)]
     TamperedBlock(Address),
+    /// A block that exists is lost: what carried it was damaged.
+    #[error("block {} is lost to damage", .0.0)]
+    Lost(BlockId),
     /// The engine's stored state does not parse.
     #[error("engine state: {0}")]
     State(&'static str),

@@ -35,6 +35,6 @@ mod work;
 pub use driver::{Carrier, Lend, advance, carry_out};
 pub use error::{EngineError, Result};
 pub use ids::{Address, BlockId, BucketId, Label, Leaf, Level};
-pub use ops::{Action, BlockAnswer, BlockOp};
+pub use ops::{Action, BlockAnswer, BlockOp, BlockOutcome, Lost};
 pub use step::{Data, Extent, Job, Read, SealedBucket, Step, Write, WritePiece};
 pub use work::WorkPart;

@@ -156,8 +156,8 @@ impl Batches for Linear {
         Ok(LinearBatch { ops, answers: Vec::new(), extents, buf, phase: Phase::Start })
     }
 
-    fn answers(batch: LinearBatch) -> Vec<BlockAnswer> {
-        batch.answers
+    fn answers(batch: LinearBatch) -> Result<Vec<BlockAnswer>> {
+        Ok(batch.answers)
     }
 
     fn blocks(&self) -> u64 {

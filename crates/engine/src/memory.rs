@@ -39,7 +39,10 @@ pub trait Batches: Sized {
     fn begin(&mut self, ops: Vec<BlockOp>) -> Result<Self::Batch>;
 
     /// The answers of a finished batch.
-    fn answers(batch: Self::Batch) -> Vec<BlockAnswer>;
+    ///
+    /// # Errors
+    /// `Lost` if one of the blocks is.
+    fn answers(batch: Self::Batch) -> Result<Vec<BlockAnswer>>;
 
     /// Blocks addressable now.
     fn blocks(&self) -> u64;
@@ -62,7 +65,7 @@ impl MemoryBuckets {
     ) -> Result<Vec<BlockAnswer>> {
         let mut batch = engine.begin(ops)?;
         carry_out(&mut batch, engine, self)?;
-        Ok(E::answers(batch))
+        E::answers(batch)
     }
 }
 

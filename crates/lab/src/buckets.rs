@@ -89,7 +89,7 @@ impl LabBuckets {
     ) -> Result<Vec<BlockAnswer>> {
         let mut batch = engine.begin(ops)?;
         carry_out(&mut batch, engine, self)?;
-        Ok(E::answers(batch))
+        Ok(E::answers(batch)?)
     }
 
     /// The stored bytes of a bucket, to tamper with.

@@ -190,7 +190,7 @@ impl<F: FnOnce(&mut [u8])> Job for Path<F> {
                 Ok(self.round.insert(tree.lend_round()).as_read())
             }
             Phase::Read => {
-                tree.absorb()?;
+                tree.absorb(None)?;
                 if tree.target(0).is_none() {
                     tree.insert(0, self.id);
                 }

@@ -3,7 +3,7 @@
 use oblivio_app::BadPath;
 use oblivio_app::place::PlaceError;
 use oblivio_store::StoreError;
-use oblivio_volume::Error as VolumeError;
+use oblivio_volume::{Error as VolumeError, LostBytes};
 use std::io::{self, ErrorKind};
 
 /// Why something could not be done. Each variant is one that a program may want to act on; the text
@@ -31,6 +31,9 @@ pub enum Error {
     /// The stored bytes are not what was written. Nothing wrong was handed out.
     #[error("tampered or damaged: {0}")]
     Tampered(String),
+    /// What was asked for is lost: what carried it was damaged in the store. All else can be read.
+    #[error("{0}")]
+    Lost(LostBytes),
     /// Another process, or another handle of this one, has the volume open.
     #[error("the volume is in use by another process")]
     Busy,
@@ -43,7 +46,8 @@ pub enum Error {
     #[error("another computer took the volume over")]
     Overtaken,
     /// A sync client has not brought all files of the newest epoch into the folder yet. Wait for
-    /// it, or say [`OpenOptions::accept_older`](crate::OpenOptions::accept_older).
+    /// it, or say [`OpenOptions::accept_older`](crate::OpenOptions::accept_older) or
+    /// [`OpenOptions::view_incomplete`](crate::OpenOptions::view_incomplete).
     #[error("still to come: {0}")]
     StillToCome(String),
     /// Two computers wrote apart from each other: each history can be looked at with
@@ -122,6 +126,7 @@ impl From<VolumeError> for Error {
             V::HoldsDisk => Self::HoldsDisk,
             V::HoldsFiles => Self::HoldsFiles,
             V::Tampered(what) => Self::Tampered(what),
+            V::Lost(lost) => Self::Lost(lost),
             V::RolledBack(what) => Self::RolledBack(what),
             V::OtherVolume(what) => Self::OtherVolume(what),
             V::Forgotten(what) => Self::Forgotten(what),
@@ -214,7 +219,7 @@ impl From<Error> for io::Error {
             Error::NotEmpty(_) => ErrorKind::DirectoryNotEmpty,
             Error::Full(_) => ErrorKind::StorageFull,
             Error::Busy | Error::Held(_) => ErrorKind::ResourceBusy,
-            Error::Tampered(_) | Error::RolledBack(_) => ErrorKind::InvalidData,
+            Error::Tampered(_) | Error::Lost(_) | Error::RolledBack(_) => ErrorKind::InvalidData,
             Error::BadPath(_) | Error::Invalid(_) => ErrorKind::InvalidInput,
             Error::WrongPassphrase | Error::Refused(_) => ErrorKind::PermissionDenied,
             Error::Offline(_) => ErrorKind::TimedOut,

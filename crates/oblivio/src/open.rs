@@ -35,7 +35,7 @@ impl OpenOptions {
         if let Some(address) = shared::address(place) {
             return shared::open(&self, &address?, &passphrase);
         }
-        let view = matches!(self.history, Which::View(_));
+        let view = self.incomplete || matches!(self.history, Which::View(_));
         let wanted = Arc::default();
         let mut blocks = self.blocks(place, &passphrase, &wanted)?;
         if size_in(blocks.root())?.is_some() {
@@ -60,7 +60,7 @@ impl OpenOptions {
         if let Some(address) = shared::address(place) {
             return shared::open_disk(&self, &address?, &passphrase);
         }
-        let view = matches!(self.history, Which::View(_));
+        let view = self.incomplete || matches!(self.history, Which::View(_));
         let wanted = Arc::default();
         let mut blocks = self.blocks(place, &passphrase, &wanted)?;
         if size_in(blocks.root())?.is_none() {
@@ -105,6 +105,7 @@ impl OpenOptions {
             beside,
             accept_rollback: self.accept_rollback,
             history: self.history,
+            incomplete: self.incomplete,
             pad: self.pad && hides_reads,
             host: others::host(),
             on_wait: others::on_wait(self.wait),

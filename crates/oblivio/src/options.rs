@@ -16,6 +16,7 @@ pub struct OpenOptions {
     pub(crate) pad: bool,
     pub(crate) cache: Option<u64>,
     pub(crate) history: Which,
+    pub(crate) incomplete: bool,
     pub(crate) wait: Option<Duration>,
     /// Only a build with the feature `share` reads it.
     pub(crate) token_file: Option<PathBuf>,
@@ -123,6 +124,17 @@ impl OpenOptions {
     #[must_use]
     pub fn view_history(mut self, name: impl Into<String>) -> Self {
         self.history = Which::View(name.into());
+        self
+    }
+
+    /// Looks at such a volume although files of it are missing or damaged. Nothing can be changed
+    /// in it, and what is in those files is lost: reading it fails. All else can be read.
+    ///
+    /// When: the files will never come, because no computer has them any more. After an
+    /// [`Error::StillToCome`](crate::Error::StillToCome), not before.
+    #[must_use]
+    pub fn view_incomplete(mut self) -> Self {
+        self.incomplete = true;
         self
     }
 

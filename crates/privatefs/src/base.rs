@@ -170,6 +170,9 @@ impl ClientBase {
     }
 
     /// The contents of blocks, asked for one by one and in flight together.
+    ///
+    /// # Errors
+    /// `Lost` if one of them is.
     pub fn contents(&self, names: &[Name]) -> Result<Vec<Option<Vec<u8>>>> {
         let answers = match names {
             [name] => vec![self.transactions.carry_out(&[Ask::read(*name)])?],
@@ -181,15 +184,28 @@ impl ClientBase {
         if answers.len() != names.len() {
             return Err(Error::Damaged("answers are missing"));
         }
-        let content = |answers: Vec<Answer>| {
-            let answer = answers.into_iter().next().ok_or(Error::Damaged("no answer"))?;
-            match answer.content {
-                Some(block) if block.len() != self.block_bytes => {
-                    Err(Error::Damaged("it has not the length of a block"))
-                }
-                content => Ok(content),
+        answers.into_iter().map(|answers| self.content(answers)).collect()
+    }
+
+    /// As [`Self::contents`]: what is lost, or is no block, is an outcome of its own.
+    pub fn contents_each(&self, names: &[Name]) -> Result<Vec<Result<Option<Vec<u8>>>>> {
+        let asks = names.iter().map(|name| vec![Ask::read(*name)]).collect();
+        let carried = self.transactions.carry_out_each(asks)?;
+        if carried.len() != names.len() {
+            return Err(Error::Damaged("answers are missing"));
+        }
+        let lost = || Error::Lost("a block of a file: lost to damage".into());
+        let content = |answers: Option<Vec<Answer>>| self.content(answers.ok_or_else(lost)?);
+        Ok(carried.into_iter().map(content).collect())
+    }
+
+    fn content(&self, answers: Vec<Answer>) -> Result<Option<Vec<u8>>> {
+        let answer = answers.into_iter().next().ok_or(Error::Damaged("no answer"))?;
+        match answer.content {
+            Some(block) if block.len() != self.block_bytes => {
+                Err(Error::Damaged("it has not the length of a block"))
             }
-        };
-        answers.into_iter().map(content).collect()
+            content => Ok(content),
+        }
     }
 }

@@ -5,14 +5,15 @@ use crate::bucket::{self, Dirent};
 use crate::client::PrivateFs;
 use crate::directory::ChangedBucket;
 use crate::error::{Error, Result};
-use crate::inode::Inode;
+use crate::inode::{DataForm, Inode};
 use crate::layout::{self, MOVES, ORPHANS, ROOT};
 use crate::listed::StampedList;
-use crate::transactions::{Ask, Owner};
+use crate::transactions::{Ask, Name, Owner, TOGETHER};
 use crate::types::FileKind;
 use std::collections::btree_map::Entry as BTreeEntry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
+use std::ops::Range;
 
 /// Something that no client leaves behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,12 +56,26 @@ pub enum Problem {
     Unreachable(Owner),
     /// An inode or directory that cannot be read.
     Damaged(Owner),
+    /// Names of a directory that are lost: those of some of its blocks.
+    LostNames(Owner),
+    /// Data of a file that is lost to damage.
+    LostData {
+        /// Which inode.
+        id: Owner,
+        /// Its bytes, ascending.
+        ranges: Vec<Range<u64>>,
+    },
 }
 
 impl Problem {
     /// Whether it is only room that an ended client left.
     pub fn is_left_over(&self) -> bool {
         matches!(self, Problem::Orphan(_) | Problem::Unreachable(_))
+    }
+
+    /// Whether names are lost, perhaps.
+    fn is_of_names(&self) -> bool {
+        matches!(self, Problem::Damaged(_) | Problem::LostNames(_))
     }
 }
 
@@ -78,6 +93,14 @@ impl fmt::Display for Problem {
             Self::Orphan(id) => return write!(f, "{}: no name, and nobody holds it", hex(id)),
             Self::Unreachable(id) => return write!(f, "{}: blocks of nothing", hex(id)),
             Self::Damaged(id) => return write!(f, "{}: it cannot be read", hex(id)),
+            Self::LostNames(id) => {
+                return write!(f, "the directory {}: some of its names are lost", hex(id));
+            }
+            Self::LostData { id, ranges } => {
+                let range = |it: &Range<u64>| format!("{} to {}", it.start, it.end - 1);
+                let ranges: Vec<String> = ranges.iter().map(range).collect();
+                return write!(f, "{}: bytes {} are lost", hex(id), ranges.join(", "));
+            }
         };
         write!(f, "the name {:?} in {} {what}", String::from_utf8_lossy(name), hex(parent))
     }
@@ -108,43 +131,110 @@ struct Walk {
     problems: Vec<Problem>,
 }
 
+impl Walk {
+    fn orphan(&mut self, fs: &PrivateFs, id: Owner) -> Result<()> {
+        match fs.look_again(|attempt| attempt.find_inode(id)) {
+            Ok(Some(inode)) => {
+                match inode.nlink == 0 && !fs.anybody_holds(&inode.holders)? {
+                    true => self.problems.push(Problem::Orphan(id)),
+                    false => self.held += u64::from(inode.nlink == 0),
+                }
+                self.inodes.entry(id).or_insert(inode);
+            }
+            Ok(None) => self.problems.push(Problem::Orphan(id)),
+            Err(Error::Below(error)) => return Err(Error::Below(error)),
+            Err(_) => self.problems.push(Problem::Damaged(id)),
+        }
+        Ok(())
+    }
+
+    fn read_data(&mut self, fs: &PrivateFs) -> Result<()> {
+        let block_bytes = fs.block_bytes as u64;
+        let files = self.inodes.iter().filter(|(_, inode)| inode.kind == FileKind::File);
+        for (id, inode) in files {
+            let mut ranges: Vec<Range<u64>> = Vec::new();
+            for page in lost_pages(fs, *id, inode)? {
+                let range = page * block_bytes..((page + 1) * block_bytes).min(inode.size);
+                match ranges.last_mut() {
+                    Some(last) if last.end == range.start => last.end = range.end,
+                    _ => ranges.push(range),
+                }
+            }
+            if !ranges.is_empty() {
+                self.problems.push(Problem::LostData { id: *id, ranges });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The pages of a file that cannot be read.
+fn lost_pages(fs: &PrivateFs, id: Owner, inode: &Inode) -> Result<Vec<u64>> {
+    let mut lost = Vec::new();
+    if inode.form != DataForm::Blocks {
+        return Ok(lost);
+    }
+    let pages: Vec<u64> = (0..inode.size.div_ceil(fs.block_bytes as u64)).collect();
+    for numbers in pages.chunks(TOGETHER) {
+        let names: Vec<Name> = numbers.iter().map(|&page| layout::data(id, page)).collect();
+        let found = numbers.iter().zip(fs.contents_each(&names)?);
+        lost.extend(found.filter(|(_, content)| content.is_err()).map(|(page, _)| *page));
+    }
+    Ok(lost)
+}
+
+fn checked(fs: &PrivateFs, data: bool) -> Result<Findings> {
+    let mut walk = Walk::default();
+    fs.walk(&mut walk)?;
+    let orphans: BTreeSet<Owner> = fs.orphans()?.into_iter().collect();
+    for &id in &orphans {
+        walk.orphan(fs, id)?;
+    }
+    for (id, inode) in &walk.inodes {
+        let found = match inode.kind {
+            FileKind::Directory => 2 + walk.subdirectories.get(id).copied().unwrap_or(0),
+            _ => walk.names.get(id).copied().unwrap_or(0),
+        };
+        if found != inode.nlink {
+            let said = inode.nlink;
+            walk.problems.push(Problem::WrongLinks { id: *id, said, found });
+        }
+    }
+    if data {
+        walk.read_data(fs)?;
+    }
+    let owners = fs.transactions.owners()?;
+    let found = |id: &Owner| walk.inodes.contains_key(id) || walk.names.contains_key(id);
+    let known = |id: &Owner| [ORPHANS, MOVES, ROOT].contains(id) || found(id);
+    for id in owners.iter().flatten().filter(|id| !known(id)) {
+        walk.problems.push(Problem::Unreachable(*id));
+    }
+    let directories = walk.inodes.values().filter(|inode| inode.kind == FileKind::Directory);
+    let directories = directories.count() as u64;
+    Ok(Findings {
+        files: walk.inodes.len() as u64 - directories,
+        directories,
+        held: walk.held,
+        complete: owners.is_some(),
+        problems: walk.problems,
+    })
+}
+
 impl PrivateFs {
     /// Reads all inodes and directories.
     ///
     /// # Errors
-    /// Those of the transactions.
+    /// Those of the transactions. What is lost to damage is none: it is a problem that is found.
     pub fn check(&self) -> Result<Findings> {
-        let mut walk = Walk::default();
-        self.walk(&mut walk)?;
-        let orphans: BTreeSet<Owner> = self.orphans()?.into_iter().collect();
-        for &id in &orphans {
-            self.check_orphan(id, &mut walk)?;
-        }
-        for (id, inode) in &walk.inodes {
-            let found = match inode.kind {
-                FileKind::Directory => 2 + walk.subdirectories.get(id).copied().unwrap_or(0),
-                _ => walk.names.get(id).copied().unwrap_or(0),
-            };
-            if found != inode.nlink {
-                let said = inode.nlink;
-                walk.problems.push(Problem::WrongLinks { id: *id, said, found });
-            }
-        }
-        let owners = self.transactions.owners()?;
-        let found = |id: &Owner| walk.inodes.contains_key(id) || walk.names.contains_key(id);
-        let known = |id: &Owner| [ORPHANS, MOVES, ROOT].contains(id) || found(id);
-        for id in owners.iter().flatten().filter(|id| !known(id)) {
-            walk.problems.push(Problem::Unreachable(*id));
-        }
-        let directories = walk.inodes.values().filter(|inode| inode.kind == FileKind::Directory);
-        let directories = directories.count() as u64;
-        Ok(Findings {
-            files: walk.inodes.len() as u64 - directories,
-            directories,
-            held: walk.held,
-            complete: owners.is_some(),
-            problems: walk.problems,
-        })
+        checked(self, false)
+    }
+
+    /// Reads all inodes and directories, and all data of files.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn check_data(&self) -> Result<Findings> {
+        checked(self, true)
     }
 
     fn walk(&self, walk: &mut Walk) -> Result<()> {
@@ -172,12 +262,18 @@ impl PrivateFs {
     }
 
     fn read_directory(&self, id: Owner, walk: &mut Walk) -> Result<(Inode, Vec<Dirent>)> {
-        let mut misplaced = Vec::new();
+        let (mut misplaced, mut lost) = (Vec::new(), false);
         let read = self.look_again(|attempt: &mut Attempted<'_>| {
             let inode = attempt.directory(id)?;
             let (mut entries, mut seen) = (Vec::new(), BTreeSet::new());
             for number in 0..inode.buckets {
-                let bucket = ChangedBucket::numbered(attempt, &inode, number)?;
+                let bucket = match ChangedBucket::numbered(attempt, &inode, number) {
+                    Err(Error::Lost(_)) => {
+                        lost = true;
+                        continue;
+                    }
+                    found => found?,
+                };
                 for entry in bucket.entries() {
                     let (place, _) = bucket::place(bucket::hash(id, &entry.name), inode.buckets);
                     if place != number || !seen.insert(entry.name.clone()) {
@@ -190,6 +286,7 @@ impl PrivateFs {
         });
         let misplaced = misplaced.into_iter().map(|name| Problem::Misplaced { parent: id, name });
         walk.problems.extend(misplaced);
+        walk.problems.extend(lost.then_some(Problem::LostNames(id)));
         read
     }
 
@@ -231,22 +328,6 @@ impl PrivateFs {
         Ok(())
     }
 
-    fn check_orphan(&self, id: Owner, walk: &mut Walk) -> Result<()> {
-        match self.look_again(|attempt| attempt.find_inode(id)) {
-            Ok(Some(inode)) => {
-                match inode.nlink == 0 && !self.anybody_holds(&inode.holders)? {
-                    true => walk.problems.push(Problem::Orphan(id)),
-                    false => walk.held += u64::from(inode.nlink == 0),
-                }
-                walk.inodes.entry(id).or_insert(inode);
-            }
-            Ok(None) => walk.problems.push(Problem::Orphan(id)),
-            Err(Error::Below(error)) => return Err(Error::Below(error)),
-            Err(_) => walk.problems.push(Problem::Damaged(id)),
-        }
-        Ok(())
-    }
-
     /// Repairs what [`Self::check`] found: numbers become the true ones, names of nothing go, and
     /// so does what nothing leads to. How many problems were repaired; misplaced names and damaged
     /// blocks are not.
@@ -255,8 +336,11 @@ impl PrivateFs {
     /// Those of the transactions.
     pub fn repair(&self, findings: &Findings) -> Result<u64> {
         let mut repaired = self.clean_up()?;
+        // What lost names lead to is neither unreachable, nor are its links too many.
+        let lacks_names = findings.problems.iter().any(Problem::is_of_names);
         for problem in &findings.problems {
             match problem {
+                Problem::WrongLinks { .. } | Problem::Unreachable(_) if lacks_names => continue,
                 Problem::NoInode { parent, name } | Problem::WrongKind { parent, name } => {
                     self.drop_name(*parent, name)?;
                 }
@@ -267,9 +351,11 @@ impl PrivateFs {
                     self.transactions.carry_out(&[forget])?;
                 }
                 Problem::Orphan(_) => continue,
-                Problem::WrongParent(_) | Problem::Misplaced { .. } | Problem::Damaged(_) => {
-                    continue;
-                }
+                Problem::WrongParent(_)
+                | Problem::Misplaced { .. }
+                | Problem::Damaged(_)
+                | Problem::LostNames(_)
+                | Problem::LostData { .. } => continue,
             }
             repaired += 1;
         }

@@ -62,7 +62,16 @@ impl PrivateFs {
         let mut ahead = lock(&ahead);
         for numbers in ahead.plan(read, inode.stamp, end).chunks(TOGETHER) {
             let names: Vec<Name> = numbers.iter().map(|&page| layout::data(id, page)).collect();
-            ahead.keep(numbers.iter().copied().zip(self.contents(&names)?));
+            let mut whole = Vec::with_capacity(numbers.len());
+            for (page, content) in numbers.iter().zip(self.contents_each(&names)?) {
+                match content {
+                    Ok(content) => whole.push((*page, content)),
+                    // Nobody wants it yet.
+                    Err(_) if !read.contains(page) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            ahead.keep(whole.into_iter());
         }
         Ok(ahead.take(read))
     }

@@ -61,6 +61,9 @@ pub enum Error {
     /// A block has content that no client writes.
     #[error("a block is damaged: {0}")]
     Damaged(&'static str),
+    /// A block that is needed exists, and its content is lost to damage at the server.
+    #[error("{0}")]
+    Lost(String),
     /// What lies below failed.
     #[error("{0}")]
     Below(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -73,6 +76,7 @@ impl Error {
         !matches!(
             self,
             Error::Below(_)
+                | Error::Lost(_)
                 | Error::Busy
                 | Error::Invalid(_)
                 | Error::LockLost

@@ -56,6 +56,20 @@ pub enum Action {
 }
 
 impl Action {
+    /// Whether it may change its block.
+    pub fn changes(&self) -> bool {
+        !matches!(self, Action::Read)
+    }
+
+    /// Whether nothing is left of what a block of this length held before.
+    pub fn replaces(&self, block_bytes: usize) -> bool {
+        match self {
+            Action::Write(_) | Action::Remove => true,
+            Action::Patch { offset: 0, bytes } => bytes.len() >= block_bytes,
+            Action::Read | Action::Patch { .. } | Action::Patches(_) => false,
+        }
+    }
+
     /// End of the furthest byte written, as an offset in the block.
     pub fn end(&self) -> usize {
         let end = |offset: usize, bytes: &[u8]| offset.saturating_add(bytes.len());
@@ -236,6 +250,15 @@ pub trait Transactions: Send + Sync {
     /// As [`Self::carry_out`]; any of them may have been carried out.
     fn carry_out_many(&self, transactions: Vec<Vec<Ask>>) -> Result<Vec<Vec<Answer>>>;
 
+    /// As [`Self::carry_out_many`]. None for each transaction that was not carried out because it
+    /// needs a block whose content is lost.
+    ///
+    /// # Errors
+    /// As [`Self::carry_out`], but for `Lost`.
+    fn carry_out_each(&self, transactions: Vec<Vec<Ask>>) -> Result<Vec<Option<Vec<Answer>>>> {
+        Ok(self.carry_out_many(transactions)?.into_iter().map(Some).collect())
+    }
+
     /// As [`Self::carry_out_many`], in this session alone. None: it is over, and what was not
     /// carried out before its end never will be.
     ///
@@ -268,6 +291,12 @@ pub trait Transactions: Send + Sync {
     /// This client's session, which others find alive. After a long silence it is another one: then
     /// others take for ended what the one before it held.
     fn session(&self) -> Session;
+
+    /// Damaged places that this client met at the server so far. What they held is lost, if they
+    /// held anything. It asks nobody.
+    fn damaged(&self) -> u64 {
+        0
+    }
 
     /// Whether an ask of that session may still be carried out.
     ///

@@ -24,6 +24,7 @@ pub mod fuzzing;
 mod judge;
 pub mod layers;
 pub mod log;
+mod lost;
 pub mod memory;
 pub mod mount;
 pub mod nbd;

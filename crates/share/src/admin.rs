@@ -8,7 +8,7 @@ use crate::error::{Doing, Error, Result};
 use crate::frame::{Frame, FrameKind};
 use crate::identity::{self, random};
 use crate::message::{pack, unpack};
-use crate::volume_registry::{VolumeRegistry, VolumeStatus};
+use crate::volume_registry::{Home, VolumeRegistry, VolumeStatus};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, Permissions};
 use std::io;
@@ -76,7 +76,7 @@ pub fn wish(dir: &Path, wish: &AdminRequest) -> Result<Granted> {
                 let what = io::Error::from(io::ErrorKind::NotFound);
                 return Err(what).doing(format_args!("no server's folder: {}", dir.display()));
             }
-            grant(&VolumeRegistry::open(dir, None)?, dir, wish, None)
+            grant(&VolumeRegistry::open(dir, Home::default())?, dir, wish, None)
         }
         Err(error) => Err(error).doing("reaching the server that runs"),
     }

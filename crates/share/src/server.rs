@@ -8,7 +8,7 @@ use crate::identity::{self, Fingerprint};
 use crate::line;
 use crate::pending_connections::PendingConnections;
 use crate::stream::Stream;
-use crate::volume_registry::{ServedVolume, TablesOf, VolumeRegistry};
+use crate::volume_registry::{Home, ServedVolume, VolumeRegistry};
 use oblivio_store::share::ShareClock;
 use rustls::ServerConfig;
 use std::io::{self, ErrorKind};
@@ -67,20 +67,16 @@ impl Server {
     /// # Errors
     /// The folder or a volume cannot be opened, or the address not be used.
     pub fn start(dir: &Path, listen: &str, volumes: &[String]) -> Result<Self> {
-        Self::serve(VolumeRegistry::open(dir, None)?, dir, Some(listen), volumes)
+        Self::at_home(dir, listen, volumes, Home::default())
     }
 
-    /// As [`Self::start`], with the tables of all volumes in stores somewhere else.
+    /// As [`Self::start`], with the tables of all volumes in stores somewhere else, perhaps, and
+    /// with volumes that are served without what is missing of them.
     ///
     /// # Errors
     /// As for [`Self::start`], and those of the stores.
-    pub fn with_tables(
-        dir: &Path,
-        listen: &str,
-        volumes: &[String],
-        tables: TablesOf,
-    ) -> Result<Self> {
-        Self::serve(VolumeRegistry::open(dir, Some(tables))?, dir, Some(listen), volumes)
+    pub fn at_home(dir: &Path, listen: &str, volumes: &[String], home: Home) -> Result<Self> {
+        Self::serve(VolumeRegistry::open(dir, home)?, dir, Some(listen), volumes)
     }
 
     /// As [`Self::start`], for those alone who come in by its [door](Self::door): it listens
@@ -89,7 +85,20 @@ impl Server {
     /// # Errors
     /// As for [`Self::start`].
     pub fn within(dir: &Path, volumes: &[String], clock: ShareClock) -> Result<Self> {
-        Self::serve(VolumeRegistry::with_clock(dir, clock, None)?, dir, None, volumes)
+        Self::within_home(dir, volumes, clock, Home::default())
+    }
+
+    /// As [`Self::within`] and [`Self::at_home`]. For tests.
+    ///
+    /// # Errors
+    /// As for [`Self::start`].
+    pub fn within_home(
+        dir: &Path,
+        volumes: &[String],
+        clock: ShareClock,
+        home: Home,
+    ) -> Result<Self> {
+        Self::serve(VolumeRegistry::with_clock(dir, clock, home)?, dir, None, volumes)
     }
 
     fn serve(
@@ -101,8 +110,8 @@ impl Server {
         let registry = Arc::new(registry);
         for name in volumes {
             match registry.open_volume(name) {
-                // It is named by what is said at the start; the others are served.
-                Err(Error::Damaged { .. }) if !registry.volumes().is_empty() => {}
+                // It is named by what is said at the start, and to its clients.
+                Err(Error::Damaged { .. }) => {}
                 opened => opened?,
             }
         }

@@ -6,11 +6,11 @@ use crate::devices::{Devices, KnownDevice, SecretHash, number};
 use crate::error::{Doing, Error, Result};
 use crate::identity::random;
 use crate::line::LineWriter;
-use crate::volume::{StoredShare, Tables};
+use crate::volume::{MissingParts, StoredShare, Tables};
 use oblivio_store::share::{Share, ShareClock, ShareError};
 use oblivio_store::{Objects, StoreError};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +20,15 @@ use std::time::Instant;
 
 /// Opens the store somewhere else that has the tables of the volume of this name.
 pub type TablesOf = Box<dyn Fn(&str) -> oblivio_store::Result<Arc<dyn Objects>> + Send + Sync>;
+
+/// Where volumes are, beside the server's folder, and which of them are served with a loss.
+#[derive(Default)]
+pub struct Home {
+    /// The store of the tables of each volume; none if they are in the folder.
+    pub tables: Option<TablesOf>,
+    /// Volumes that are served though something of them is missing: clients lose what it held.
+    pub damaged: BTreeSet<String>,
+}
 
 /// A volume.
 pub struct ServedVolume {
@@ -33,7 +42,7 @@ pub struct ServedVolume {
 pub struct VolumeRegistry {
     dir: PathBuf,
     clock: ShareClock,
-    tables: Option<TablesOf>,
+    home: Home,
     devices: Devices,
     volumes: Mutex<BTreeMap<String, Arc<ServedVolume>>>,
     /// Volumes that could not be opened, and why: the others are served.
@@ -68,16 +77,16 @@ impl VolumeRegistry {
     ///
     /// # Errors
     /// Those of storage; a store's `Busy` if a server runs there.
-    pub fn open(dir: &Path, tables: Option<TablesOf>) -> Result<Self> {
+    pub fn open(dir: &Path, home: Home) -> Result<Self> {
         let begin = Instant::now();
-        Self::with_clock(dir, Arc::new(move || begin.elapsed()), tables)
+        Self::with_clock(dir, Arc::new(move || begin.elapsed()), home)
     }
 
     /// As [`Self::open`]; leases follow this clock.
     ///
     /// # Errors
     /// As for [`Self::open`].
-    pub fn with_clock(dir: &Path, clock: ShareClock, tables: Option<TablesOf>) -> Result<Self> {
+    pub fn with_clock(dir: &Path, clock: ShareClock, home: Home) -> Result<Self> {
         let volumes = dir.join("volumes");
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&volumes);
         made.doing(volumes.display())?;
@@ -85,7 +94,7 @@ impl VolumeRegistry {
         let mut registry = Self {
             dir: dir.into(),
             clock,
-            tables,
+            home,
             devices,
             volumes: Mutex::default(),
             damaged: BTreeMap::new(),
@@ -119,14 +128,19 @@ impl VolumeRegistry {
         if !volumes.contains_key(name) {
             let dir = self.dir.join("volumes").join(name);
             let clock = Arc::clone(&self.clock);
-            let share = match &self.tables {
+            let tables = match &self.home.tables {
                 Some(tables) => {
                     let mut owner = [0; 16];
                     owner.copy_from_slice(&random()?[..16]);
-                    StoredShare::with_tables(&dir, clock, Tables::new(tables(name)?, owner))?
+                    Some(Tables::new(tables(name)?, owner))
                 }
-                None => StoredShare::open(&dir, clock)?,
+                None => None,
             };
+            let lacking = match self.home.damaged.contains(name) {
+                true => MissingParts::Accepted,
+                false => MissingParts::Refused,
+            };
+            let share = StoredShare::opened(&dir, clock, tables, lacking)?;
             let volume = ServedVolume { share, traffic: Default::default() };
             volumes.insert(name.into(), Arc::new(volume));
         }
@@ -136,10 +150,15 @@ impl VolumeRegistry {
     /// What an administrator should know: volumes that are not served, and what a crash tore.
     pub fn findings(&self) -> Vec<String> {
         let not_served = |(name, why): (&String, &String)| {
-            format!("{name} is not served, and nothing of it was changed: {why}")
+            format!(
+                "{name} is not served, and nothing of it was changed: {why}. Put back what is \
+                 missing, or start the server with --damaged {name}: then what it held is lost"
+            )
         };
         let mut found: Vec<String> = self.damaged.iter().map(not_served).collect();
         for (name, volume) in self.volumes() {
+            let lacks = volume.share.lacks().iter();
+            found.extend(lacks.map(|what| format!("{name} is served without this: {what}")));
             found.extend(volume.share.set_aside().map(|path| {
                 let path = path.display();
                 format!(

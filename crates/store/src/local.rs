@@ -89,6 +89,12 @@ impl LocalStore {
         Ok(())
     }
 
+    /// Opens an object anew at its next use: another process may have given its name to another
+    /// file, while the one before still has a second name. Nothing may wait to be written to it.
+    pub(crate) fn forget(&self, object: &str) {
+        self.handles.exclusive().remove(object);
+    }
+
     fn announce(&self, ranges: &[(&str, u64, u64)]) {
         let mut last = None;
         for (object, begin, end) in joined(ranges) {
@@ -262,7 +268,7 @@ impl Objects for LocalStore {
         let named = |error| StoreError::io(object, error);
         let temp = Temp::create(&self.directory, data).map_err(named)?;
         match mode {
-            PutMode::Replace => self.replace(object, temp)?,
+            PutMode::Replace | PutMode::Restore => self.replace(object, temp)?,
             PutMode::IfAbsent => {
                 temp.link(object).map_err(|error| match error.kind() {
                     io::ErrorKind::AlreadyExists => exists(),

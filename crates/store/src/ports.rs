@@ -46,7 +46,7 @@ pub trait Held: Send + Sync {
 /// Objects that are stored as a whole.
 ///
 /// But for the header of a volume, no name ever has two contents. So a store may send an object
-/// again whose answer was lost.
+/// again whose answer was lost. What damaged an object is no content: see [`PutMode::Restore`].
 pub trait Objects: Held {
     /// Stores a whole object atomically and durably: a crash leaves the old or the new one.
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()>;
@@ -177,6 +177,9 @@ pub enum PutMode {
     Replace,
     /// Fail with [`StoreError::Exists`].
     IfAbsent,
+    /// Put back the bytes that the object was made with, atomically in place of whatever is there:
+    /// somebody damaged it.
+    Restore,
 }
 
 /// Who may write.

@@ -5,6 +5,10 @@
 //! the same file system, and then gets its name in it. All files have one modification time, by
 //! which a client that knows two of the same bytes takes them for the same.
 //!
+//! A damaged file alone is replaced, by the bytes that it was made with: two computers that do so
+//! at once leave the same file. It gets another time than the damaged one had. Otherwise a client
+//! that compares times and lengths would not see that it changed.
+//!
 //! The header and its second copy, which are replaced, are a new file each time, under the next
 //! number.
 
@@ -29,6 +33,8 @@ const HEADERS: [&str; 2] = ["header", "header-2"];
 const MAKING: &str = "~syncthing~oblivio-";
 /// The modification time of all files, in seconds since 1970: the beginning of 2020.
 const MADE: u64 = 1_577_836_800;
+/// That of a restored file, if the damaged one had the usual one.
+const RESTORED: u64 = MADE + 60;
 
 /// Files in a folder that a sync client copies: whole, new objects. It has no lock: one in the
 /// folder would be copied, and say nothing on the other computer.
@@ -141,18 +147,32 @@ impl SyncFolder {
         if to.symlink_metadata().is_ok() {
             return Err(StoreError::Exists { object: name.to_owned() });
         }
-        let made = match &self.outside {
-            Some(outside) => match Making::new(outside, data).and_then(|it| it.name(&to)) {
-                // Two file systems that look like one.
-                Err(error) if error.kind() == ErrorKind::CrossesDevices => {
-                    Making::new(&self.folder, data).and_then(|it| it.name(&to))
-                }
-                done => done,
-            },
-            None => Making::new(&self.folder, data).and_then(|it| it.name(&to)),
-        };
-        made.map_err(failed)?;
-        File::open(&self.folder).and_then(|folder| sync_directory(&folder)).map_err(failed)
+        let made = self.in_a_place(|place| Making::new(place, data, MADE)?.name(&to));
+        made.and_then(|()| self.sync_names()).map_err(failed)
+    }
+
+    /// Replaces a damaged file by the bytes that it was made with, durably.
+    fn restore(&self, name: &str, data: &[u8]) -> Result<()> {
+        let to = self.folder.join(name);
+        let damaged = to.symlink_metadata().map_or(0, |found| found.mtime());
+        let time = if damaged == MADE as i64 { RESTORED } else { MADE };
+        let made = self.in_a_place(|place| Making::new(place, data, time)?.replace(&to));
+        self.files.forget(name);
+        made.and_then(|()| self.sync_names()).map_err(|error| StoreError::io(name, error))
+    }
+
+    /// Makes a file outside of the folder, if that can be; in it, if not.
+    fn in_a_place(&self, make: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
+        match self.outside.as_deref().map(&make) {
+            // Two file systems that look like one.
+            Some(Err(error)) if error.kind() == ErrorKind::CrossesDevices => make(&self.folder),
+            Some(done) => done,
+            None => make(&self.folder),
+        }
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        File::open(&self.folder).and_then(|folder| sync_directory(&folder))
     }
 }
 
@@ -182,12 +202,13 @@ fn number_of(rest: &str) -> Option<u64> {
     fits.then(|| u64::from_str_radix(number, 16).ok()).flatten()
 }
 
-/// A file that has no name in the folder yet. Removed on drop. No `replace_file`: a file of the
-/// folder is never replaced, and is made outside of it with a time that tells nothing.
+/// A file that has no name in the folder yet. Removed on drop. No `replace_file`: a file is made
+/// outside of the folder, with a time that tells nothing, and replaces a damaged one only.
 struct Making(PathBuf);
 
 impl Making {
-    fn new(place: &Path, data: &[u8]) -> io::Result<Self> {
+    /// With these bytes and this time, in seconds since 1970.
+    fn new(place: &Path, data: &[u8], time: u64) -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -200,8 +221,8 @@ impl Making {
             };
             let making = Self(path);
             file.write_all(data)?;
-            let made = SystemTime::UNIX_EPOCH + Duration::from_secs(MADE);
-            file.set_times(FileTimes::new().set_modified(made))?;
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(time);
+            file.set_times(FileTimes::new().set_modified(time))?;
             file.sync_all()?;
             return Ok(making);
         }
@@ -224,6 +245,11 @@ impl Making {
             }
             done => done,
         }
+    }
+
+    /// Gives it the name of another file, which loses that one.
+    fn replace(self, to: &Path) -> io::Result<()> {
+        fs::rename(&self.0, to)
     }
 }
 
@@ -264,9 +290,14 @@ impl Held for SyncFolder {
         self.files.read(&mut named)
     }
 
+    /// What is read after this is the file that has the name now: a sync client replaces files, and
+    /// an open one may live on under a second name outside of the folder.
     fn len(&self, object: &str) -> Result<Option<u64>> {
         match self.file(object) {
-            Ok(file) => self.files.len(&file),
+            Ok(file) => {
+                self.files.forget(&file);
+                self.files.len(&file)
+            }
             Err(StoreError::Missing { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -301,6 +332,7 @@ impl Objects for SyncFolder {
         check_name(object)?;
         match object {
             header if HEADERS.contains(&header) => self.put_header(header, data, mode),
+            _ if mode == PutMode::Restore => self.restore(object, data),
             _ => match self.make(object, data) {
                 Err(StoreError::Exists { .. })
                     if mode == PutMode::Replace && self.holds(object, data)? =>

@@ -1,8 +1,8 @@
-//! A block space in memory for tests: atomic commits, crashes, spontaneous commits.
+//! A block space in memory for tests: atomic commits, crashes, spontaneous commits, lost blocks.
 
-use oblivio_engine::{Action, BlockAnswer, BlockOp};
+use oblivio_engine::{Action, BlockOp, BlockOutcome, Lost};
 use oblivio_volume::{BlockSpace, Error, ROOT_BYTES, Result};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,6 +22,9 @@ struct Disk {
     /// Discarded and not written since; a read of one is the caller's mistake.
     unwanted: HashSet<u64>,
     committed_unwanted: HashSet<u64>,
+    /// Lost to damage, until they are replaced or removed.
+    lost: HashSet<u64>,
+    committed_lost: HashSet<u64>,
     random: u64,
     /// Operations between two spontaneous commits, on average; 0 for none.
     auto_commit: u64,
@@ -30,6 +33,20 @@ struct Disk {
     accesses: u64,
     operations: u64,
     changes: u64,
+    damage: Damage,
+}
+
+/// What is lost, and what an onlooker sees of it.
+#[derive(Default)]
+struct Damage {
+    /// Lost blocks whose damaged places nobody met yet.
+    unmet: BTreeSet<u64>,
+    /// Whether any was met since the last question.
+    met: bool,
+    /// At which access a damaged place is met, and the block that it carries.
+    due: Option<(u64, Option<u64>)>,
+    /// For each access its operations that wrote, and those that read.
+    trace: Option<Vec<(usize, usize)>>,
 }
 
 /// A volume in memory. Clones are the same volume, so a test keeps its hold on what it gave to a
@@ -70,7 +87,29 @@ impl MemoryBlocks {
         }
         disk.root = disk.committed_root.clone();
         disk.unwanted = disk.committed_unwanted.clone();
+        disk.lost = disk.committed_lost.clone();
         disk.reserved = 0;
+    }
+
+    /// What is lost is there again.
+    pub fn mend(&self) {
+        let mut disk = self.disk();
+        disk.lost.clear();
+        disk.committed_lost.clear();
+        disk.damage.unmet.clear();
+    }
+
+    /// The access after `accesses` more meets a damaged place, whatever it wants. If that carries a
+    /// block, it is lost.
+    pub fn damage_in(&self, accesses: u64, block: Option<u64>) {
+        let mut disk = self.disk();
+        disk.damage.due = Some((disk.accesses + accesses, block));
+    }
+
+    /// From now on notes for each access how many operations wrote, and how many read; gives those
+    /// noted so far.
+    pub fn trace(&self) -> Vec<(usize, usize)> {
+        self.disk().damage.trace.replace(Vec::new()).unwrap_or_default()
     }
 
     /// From now on commits before one in `one_in` operations at random; 0 for never.
@@ -99,6 +138,36 @@ impl MemoryBlocks {
     /// One above the last present block.
     pub fn end(&self) -> u64 {
         self.disk().blocks.keys().max().map_or(0, |last| last + 1)
+    }
+
+    /// Loses what these blocks hold, as damage does: they exist still, and nothing reads them.
+    pub fn lose(&self, blocks: impl IntoIterator<Item = u64>) {
+        let mut disk = self.disk();
+        for block in
+            blocks.into_iter().filter(|block| disk.blocks.contains_key(block)).collect::<Vec<_>>()
+        {
+            disk.lost.insert(block);
+            disk.committed_lost.insert(block);
+            disk.damage.unmet.insert(block);
+        }
+    }
+
+    /// How many blocks are lost.
+    pub fn lost(&self) -> usize {
+        self.disk().lost.len()
+    }
+
+    /// The blocks that hold these bytes, ascending: from their front on, or anywhere.
+    pub fn blocks_with(&self, bytes: &[u8], at_front: bool) -> Vec<u64> {
+        let has = |content: &[u8]| match at_front {
+            true => content.starts_with(bytes),
+            false => content.windows(bytes.len()).any(|part| part == bytes),
+        };
+        let disk = self.disk();
+        let found = disk.blocks.iter().filter(|(_, content)| has(content));
+        let mut found: Vec<u64> = found.map(|(&id, _)| id).collect();
+        found.sort_unstable();
+        found
     }
 
     /// Calls of `access` so far, and operations in them.
@@ -136,6 +205,7 @@ impl Disk {
         self.undo.clear();
         self.committed_root = self.root.clone();
         self.committed_unwanted = self.unwanted.clone();
+        self.committed_lost = self.lost.clone();
     }
 
     fn maybe_commit(&mut self) {
@@ -151,8 +221,17 @@ impl Disk {
         }
     }
 
+    /// Meets the damage that is due at this access.
+    fn meet(&mut self) {
+        if let Some((_, block)) = self.damage.due.take_if(|(at, _)| *at <= self.accesses) {
+            self.damage.met = true;
+            self.lost.extend(block);
+        }
+    }
+
     fn change(&mut self, id: u64, content: Option<Vec<u8>>) {
         self.changes += 1;
+        self.lost.remove(&id);
         let before = match content {
             Some(content) => self.blocks.insert(id, content),
             None => self.blocks.remove(&id),
@@ -160,7 +239,7 @@ impl Disk {
         self.undo.entry(id).or_insert(before);
     }
 
-    fn serve(&mut self, op: BlockOp) -> Result<BlockAnswer> {
+    fn serve(&mut self, op: BlockOp) -> Result<BlockOutcome> {
         let (id, size) = (op.id.0, self.block_bytes);
         if id >= self.reserved {
             return Err(Error::Invalid(format!("block {id} is not reserved")));
@@ -169,8 +248,12 @@ impl Disk {
             Action::Read => assert!(!self.unwanted.contains(&id), "block {id} was discarded"),
             _ => drop(self.unwanted.remove(&id)),
         }
+        self.damage.met |= self.damage.unmet.remove(&id);
+        if self.lost.contains(&id) && !op.action.replaces(size) {
+            return Ok(Err(Lost));
+        }
         match op.action {
-            Action::Read => return Ok(self.blocks.get(&id).cloned()),
+            Action::Read => return Ok(Ok(self.blocks.get(&id).cloned())),
             Action::Write(mut content) => {
                 if content.len() > size {
                     return Err(Error::Invalid("a write longer than a block".into()));
@@ -187,13 +270,15 @@ impl Disk {
                 self.change(id, Some(content));
             }
             Action::Patches(patches) => {
+                let mut content = self.blocks.get(&id).cloned().unwrap_or(vec![0; size]);
                 for (offset, bytes) in patches {
-                    self.serve(BlockOp { id: op.id, action: Action::Patch { offset, bytes } })?;
+                    content[offset..offset + bytes.len()].copy_from_slice(&bytes);
                 }
+                self.change(id, Some(content));
             }
             Action::Remove => self.change(id, None),
         }
-        Ok(None)
+        Ok(Ok(None))
     }
 }
 
@@ -245,6 +330,10 @@ impl BlockSpace for Mounted {
         self.access(ops).map(drop)
     }
 
+    fn met_damage(&mut self) -> bool {
+        std::mem::take(&mut self.volume.disk().damage.met)
+    }
+
     fn erase(&mut self, ids: &[u64]) -> Result<()> {
         self.defer(oblivio_volume::block::removals(ids))
     }
@@ -261,7 +350,7 @@ impl BlockSpace for Mounted {
         self.volume.holds(id)
     }
 
-    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         let mut disk = self.volume.disk();
         if let Some(left) = &mut disk.fail_after {
             if *left == 0 {
@@ -271,6 +360,9 @@ impl BlockSpace for Mounted {
         }
         disk.accesses += 1;
         disk.operations += ops.len() as u64;
+        let reads = ops.iter().filter(|op| op.action == Action::Read).count();
+        disk.damage.trace.iter_mut().for_each(|trace| trace.push((ops.len() - reads, reads)));
+        disk.meet();
         ops.into_iter()
             .map(|op| {
                 disk.maybe_commit();

@@ -14,8 +14,10 @@ mod root;
 mod shape;
 
 pub use reader::DiskReader;
+pub use shape::RangeAnswer;
 
 use crate::block::{BlockSpace, Least};
+use crate::damage::{LostBytes, push};
 use crate::{Error, Result};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use root::root_of;
@@ -67,6 +69,15 @@ impl Disk {
         Ok(Self { blocks, shape: Shape { block_bytes, size } })
     }
 
+    /// The bytes of a volume's disk that lie in these lost blocks.
+    ///
+    /// # Errors
+    /// As [`size_in`].
+    pub fn lost_bytes(volume: &dyn BlockSpace, lost: &[Range<u64>]) -> Result<LostBytes> {
+        let (block_bytes, size) = (volume.block_bytes() as u64, size_in(volume.root())?);
+        Ok(Shape { block_bytes, size: size.unwrap_or(0) }.lost(lost))
+    }
+
     /// The disk in a volume.
     ///
     /// # Errors
@@ -101,6 +112,14 @@ impl Disk {
     /// # Errors
     /// `Invalid` for a range beyond the end; those of an access.
     pub fn read_many(&mut self, ranges: &[(u64, usize)]) -> Result<Vec<Vec<u8>>> {
+        self.read_each(ranges)?.into_iter().map(|answer| answer.map_err(Error::Lost)).collect()
+    }
+
+    /// As [`Self::read_many`], and of each range says what is lost of it, if anything is.
+    ///
+    /// # Errors
+    /// `Invalid` for a range beyond the end; those of an access.
+    pub fn read_each(&mut self, ranges: &[(u64, usize)]) -> Result<Vec<RangeAnswer>> {
         let mut wanted = Vec::new();
         let mut places = HashMap::new();
         for &(offset, len) in ranges {
@@ -113,21 +132,24 @@ impl Disk {
             }
         }
         if wanted.is_empty() {
-            return Ok(ranges.iter().map(|_| Vec::new()).collect());
+            return Ok(ranges.iter().map(|_| Ok(Vec::new())).collect());
         }
         let touched: u64 = ranges.iter().map(|range| self.shape.most_touched(range.1 as u64)).sum();
         let reads = touched.div_ceil(Least::BATCH as u64);
-        let blocks = self.blocks.access(wanted)?;
+        let blocks = self.blocks.access_each(wanted)?;
         self.blocks.bring_up(Least { reads, ..Least::default() })?;
         let answer = |&(offset, len): &(u64, usize)| {
-            let mut bytes = Vec::with_capacity(len);
+            let (mut bytes, mut lost) = (Vec::with_capacity(len), Vec::new());
             for piece in self.shape.pieces(offset, len as u64) {
                 match &blocks[places[&piece.block]] {
-                    Some(block) => bytes.extend_from_slice(&block[piece.at..piece.at + piece.len]),
-                    None => bytes.resize(bytes.len() + piece.len, 0),
+                    Ok(Some(block)) => {
+                        bytes.extend_from_slice(&block[piece.at..piece.at + piece.len]);
+                    }
+                    Ok(None) => bytes.resize(bytes.len() + piece.len, 0),
+                    Err(_) => push(&mut lost, piece.block),
                 }
             }
-            bytes
+            if lost.is_empty() { Ok(bytes) } else { Err(self.shape.lost(&lost)) }
         };
         Ok(ranges.iter().map(answer).collect())
     }

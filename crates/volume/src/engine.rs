@@ -2,7 +2,7 @@
 
 use crate::block::BlockSpace;
 use crate::creation::{Cost, FixedObjects, NewOptions};
-use crate::damage::DamagedPlace;
+use crate::damage::{DamagedPlace, Inspected, LostBytes};
 use crate::header::{Header, HeaderCopies, Parameters, expect_empty};
 use crate::options::OpenOptions;
 use crate::report::EngineReport;
@@ -10,7 +10,6 @@ use crate::trust::Known;
 use crate::{Error, Result};
 use oblivio_crypto::{KdfParams, MasterKey, Passphrase, VolumeId};
 use oblivio_store::{AnyStore, Held, Objects, PutMode, Slots, Store};
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -119,7 +118,7 @@ impl<'a> Opening<'a> {
 }
 
 /// A volume on any engine.
-pub trait EngineVolume: BlockSpace + Any {
+pub trait EngineVolume: BlockSpace {
     /// What this computer now knows of the volume.
     fn known(&self) -> Known;
 
@@ -129,14 +128,41 @@ pub trait EngineVolume: BlockSpace + Any {
     /// Those of the store.
     fn info(&self) -> Result<VolumeInfo>;
 
-    /// Reads and authenticates everything; gives the number of [`VolumeInfo::verified`]. The order
-    /// reveals nothing.
+    /// Reads and authenticates everything, whatever is damaged; `damaged` gets each damaged place.
+    /// The order reveals nothing.
     ///
     /// # Errors
-    /// `Tampered` names the first part that differs from its last write.
-    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64>;
+    /// Those of the store.
+    fn inspect(
+        &mut self,
+        progress: &mut dyn FnMut(u64, u64),
+        damaged: &mut dyn FnMut(DamagedPlace),
+    ) -> Result<Inspected>;
 
-    /// The damaged places that this session met. Each has a second copy, and a commit makes it
+    /// Reads and authenticates everything; gives the number of [`VolumeInfo::verified`].
+    ///
+    /// # Errors
+    /// `Tampered` names the first part that differs from its last write; `Lost` a block that no
+    /// part has.
+    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
+        let mut first = None;
+        let inspected = self.inspect(progress, &mut |place| {
+            first.get_or_insert(place);
+        })?;
+        expect_whole(&inspected, first)
+    }
+
+    /// Stores anew all that can be read, so that no damaged place is left. What is lost stays lost
+    /// until it is written or removed. The accesses follow from public numbers.
+    ///
+    /// # Errors
+    /// `Unsupported` if the engine cannot; those of the store.
+    fn repair(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        let _ = progress;
+        Err(Error::Unsupported("volumes on this engine cannot be repaired in place".into()))
+    }
+
+    /// The damaged places that this session met and that have a second copy: a commit makes them
     /// whole.
     fn damaged(&self) -> Vec<DamagedPlace> {
         Vec::new()
@@ -148,6 +174,18 @@ pub trait EngineVolume: BlockSpace + Any {
     /// Those of an access.
     fn made(&mut self) -> Result<()> {
         Ok(())
+    }
+}
+
+/// The count of an inspection, if nothing is damaged; else the first place that is.
+///
+/// # Errors
+/// `Tampered`, or `Lost`.
+pub(crate) fn expect_whole(found: &Inspected, first: Option<DamagedPlace>) -> Result<u64> {
+    match (first, found.lost.first()) {
+        (Some(place), _) => Err(Error::Tampered(place.to_string())),
+        (None, Some(lost)) => Err(LostBytes::block(lost.start).into()),
+        (None, None) => Ok(found.count),
     }
 }
 

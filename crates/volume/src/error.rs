@@ -1,5 +1,6 @@
 //! Few errors, each saying what happened and what to do.
 
+use crate::damage::LostBytes;
 use oblivio_engine::EngineError;
 use oblivio_store::StoreError;
 
@@ -48,6 +49,9 @@ pub enum Error {
     /// The stored bytes are not what was written.
     #[error("tampered or damaged: {0}")]
     Tampered(String),
+    /// What was asked for was damaged in the store. The rest can be read.
+    #[error("{0}")]
+    Lost(LostBytes),
     /// The volume is older than one that this computer has seen.
     #[error("rolled back: {0}")]
     RolledBack(String),
@@ -86,6 +90,12 @@ pub enum Error {
 /// A result of a volume.
 pub type Result<T> = std::result::Result<T, Error>;
 
+impl From<LostBytes> for Error {
+    fn from(lost: LostBytes) -> Self {
+        Error::Lost(lost)
+    }
+}
+
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {
@@ -105,6 +115,7 @@ impl From<EngineError> for Error {
             EngineError::Invalid(why) => Error::Invalid(why),
             EngineError::Closed => Error::Closed("the engine stopped".into()),
             EngineError::Crypto(error) => Error::Closed(error.to_string()),
+            EngineError::Lost(id) => Error::Lost(LostBytes::block(id.0)),
             tampered => Error::Tampered(tampered.to_string()),
         }
     }

@@ -213,8 +213,9 @@ pub fn check_part(volume: &mut Volume, part: Part) -> Result<()> {
     for up in (0..=bucket.level().0).rev() {
         let bucket = BucketId(bucket.0 >> up);
         for mut bytes in slab.fetch(store, &[bucket])? {
-            let checked = verifier.check(bucket, &mut bytes);
-            checked.map_err(|error| Error::Tampered(error.to_string()))?;
+            if let Some(why) = verifier.check(bucket, &mut bytes)? {
+                return Err(Error::Tampered(format!("bucket {}: {why}", bucket.0)));
+            }
         }
     }
     Ok(())

@@ -31,10 +31,11 @@ impl Latch {
         self.0.get().is_some()
     }
 
-    /// Passes a result on. A failure closes the handle; what was invalid changed nothing.
+    /// Passes a result on. A failure closes the handle; what was invalid changed nothing, and what
+    /// is lost is no failure of the rest.
     pub fn judged<T>(&self, result: Result<T>) -> Result<T> {
         match result {
-            Err(error @ Error::Invalid(_)) => Err(error),
+            Err(error @ (Error::Invalid(_) | Error::Lost(_))) => Err(error),
             other => self.closed_by(other),
         }
     }

@@ -15,6 +15,7 @@
 //! | `Commits` | when a commit is due, for all who change a volume |
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
+mod around;
 pub mod block;
 mod commits;
 mod core;
@@ -43,10 +44,10 @@ mod trust;
 mod volume;
 pub mod windows;
 
-pub use block::{BlockReader, BlockSpace, CHANGE_BYTES, Least, ROOT_BYTES};
+pub use block::{BlockReader, BlockSpace, CHANGE_BYTES, Least, ROOT_BYTES, TakeBlock};
 pub use commits::Commits;
 pub use creation::{Cost, FixedObjects, NewOptions};
-pub use damage::DamagedPlace;
+pub use damage::{DamagedPlace, Inspected, LostBytes};
 pub use engine::{
     Creation, EngineEntry, EngineVolume, Making, Opening, PublicHeader, VolumeInfo, make, open_as,
 };

@@ -36,6 +36,8 @@ pub enum ShownKind {
     Map,
     /// Scheduled paths alone, which shrink the tree.
     Maintenance,
+    /// Scheduled paths alone, of a repair: in all as many as the tree has leaves.
+    Repair,
     /// A record of written bytes in the journal.
     Sync,
     /// A part of the buckets that the next commit would flush, ahead of it.
@@ -217,8 +219,19 @@ pub struct OpenOptions {
     pub beside: Option<Arc<dyn Beside>>,
     /// Which history of such a volume.
     pub history: Which,
+    /// Only look at such a volume, although files of it are missing or damaged: what is in those is
+    /// lost, and all else can be read. With [`Which::Older`] also although the entry of an epoch
+    /// that may be newer cannot be read.
+    pub incomplete: bool,
     /// The clock and the randomness.
     pub environment: Environment,
+}
+
+impl OpenOptions {
+    /// Whether the volume is only looked at, if it is in a folder that a sync client copies.
+    pub fn only_looks(&self) -> bool {
+        self.incomplete || matches!(self.history, Which::View(_))
+    }
 }
 
 /// Which history of a volume in a folder that a sync client copies.
@@ -246,6 +259,12 @@ pub trait Beside: Send + Sync {
     /// Gives a file of the folder a second name in that store: the same one. False if it cannot,
     /// and a copy is needed.
     fn link(&self, volume: VolumeId, object: &str) -> bool;
+
+    /// A number that differs as soon as a file of the folder was written or replaced. `None` where
+    /// nothing tells: then the file is read again each time.
+    fn fingerprint(&self, _object: &str) -> Option<u64> {
+        None
+    }
 }
 
 /// The default memory budget: 448 MiB.

@@ -1,14 +1,16 @@
 //! A volume on any engine.
 
+use crate::Result;
 use crate::block::{BlockReader, BlockSpace, Least};
-use crate::damage::DamagedPlace;
-use crate::engine::{EngineEntry, EngineVolume, Opening, PublicHeader, VolumeInfo, load};
+use crate::damage::{DamagedPlace, Inspected};
+use crate::engine::{
+    EngineEntry, EngineVolume, Opening, PublicHeader, VolumeInfo, expect_whole, load,
+};
 use crate::header::{HeaderCopies, HeaderKeeper};
 use crate::options::OpenOptions;
 use crate::trust::Known;
-use crate::{Error, Result};
 use oblivio_crypto::Passphrase;
-use oblivio_engine::{BlockAnswer, BlockOp};
+use oblivio_engine::{BlockOp, BlockOutcome};
 use oblivio_store::AnyStore;
 use std::any::Any;
 use std::ops::Range;
@@ -34,6 +36,11 @@ impl Volume {
         Self { engine: volume, header: None }
     }
 
+    /// The volume that a file system or a disk was on.
+    pub fn in_blocks(blocks: Box<dyn BlockSpace>) -> Option<Box<Self>> {
+        (blocks as Box<dyn Any>).downcast().ok()
+    }
+
     /// What this computer now knows of the volume.
     pub fn known(&self) -> Known {
         self.engine.known()
@@ -51,17 +58,46 @@ impl Volume {
     /// reveals nothing. Copies that were damaged are made whole first: see [`Self::damaged`].
     ///
     /// # Errors
-    /// `Tampered` names the first part that differs from its last write.
+    /// `Tampered` names the first part that differs from its last write; `Lost` a block that no
+    /// part has.
     pub fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
-        let count = self.engine.verify(progress)?;
-        self.heal();
-        match self.header.as_mut().map_or(Ok(None), HeaderKeeper::inspect)? {
-            Some(place) => Err(Error::Tampered(place.to_string())),
-            None => Ok(count),
-        }
+        let mut first = None;
+        let inspected = self.inspect(progress, &mut |place| {
+            first.get_or_insert(place);
+        })?;
+        expect_whole(&inspected, first)
     }
 
-    /// The damaged places that this session met. Each has a second copy, and a commit makes it
+    /// As [`Self::verify`], but it goes on at damage, and `damaged` gets each place that is not
+    /// whole again.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn inspect(
+        &mut self,
+        progress: &mut dyn FnMut(u64, u64),
+        damaged: &mut dyn FnMut(DamagedPlace),
+    ) -> Result<Inspected> {
+        let mut found = self.engine.inspect(progress, damaged)?;
+        self.heal();
+        if let Some(place) = self.header.as_mut().map_or(Ok(None), HeaderKeeper::inspect)? {
+            found.damaged += 1;
+            damaged(place);
+        }
+        Ok(found)
+    }
+
+    /// Stores anew all that can be read, so that no damaged place is left. What is lost stays lost
+    /// until it is written or removed.
+    ///
+    /// # Errors
+    /// `Unsupported` if the engine cannot; those of the store.
+    pub fn repair(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        self.heal();
+        self.engine.repair(progress)
+    }
+
+    /// The damaged places that this session met and that have a second copy: a commit makes them
     /// whole.
     pub fn damaged(&self) -> Vec<DamagedPlace> {
         let of_header = self.header.as_ref().map_or(&[][..], HeaderKeeper::damaged);
@@ -157,8 +193,11 @@ impl BlockSpace for Volume {
     fn reserve(&mut self, blocks: u64) -> Result<()> {
         self.engine.reserve(blocks)
     }
-    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
-        self.engine.access(ops)
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
+        self.engine.access_each(ops)
+    }
+    fn met_damage(&mut self) -> bool {
+        self.engine.met_damage()
     }
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
         self.engine.defer(ops)

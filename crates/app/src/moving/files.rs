@@ -8,9 +8,10 @@ use super::{Hear, Moved};
 use crate::walk::entries;
 use oblivio_crypto::VolumeId;
 use oblivio_volume::fs::{
-    Attr, FileKind, FileSystem, Handle, Ino, NewNode, ROOT_INO, SeekWhence, SetAttr, XattrMode,
+    Attr, DirEntry, FileKind, FileSystem, Handle, Ino, NewNode, ROOT_INO, SeekWhence, SetAttr,
+    XattrMode,
 };
-use oblivio_volume::{CHANGE_BYTES, Commits, Error, Result};
+use oblivio_volume::{CHANGE_BYTES, Commits, Error, LostBytes, Result};
 use std::collections::HashMap;
 
 /// The file that says that a volume is unfinished.
@@ -21,7 +22,7 @@ const PIECE: usize = 1 << 20;
 const COMMIT_BYTES: u64 = 32 << 20;
 
 /// What was done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileCounts {
     /// Files, links and special files that were copied.
     pub copied: u64,
@@ -31,6 +32,9 @@ pub struct FileCounts {
     pub kept: u64,
     /// Directories.
     pub directories: u64,
+    /// Files and directories of the old volume of which something is lost to damage, by their
+    /// paths. The new one has none of those files, and of those directories what could be read.
+    pub lost: Vec<LostBytes>,
 }
 
 /// The volume whose files an unfinished one gets, as text; `None` of a finished one.
@@ -110,24 +114,25 @@ impl<'a> FilesCopy<'a> {
     /// # Errors
     /// Those of both volumes.
     pub fn run(mut self) -> Result<FileCounts> {
-        let mut todo = vec![(ROOT_INO, ROOT_INO)];
-        while let Some((from, to)) = todo.pop() {
+        let mut todo = vec![(ROOT_INO, ROOT_INO, String::new())];
+        while let Some((from, to, path)) = todo.pop() {
             self.directories.push((from, to));
             self.counts.directories += 1;
-            self.remove_what_is_gone(from, to)?;
-            for entry in entries(self.from, from)? {
-                let attr = self.from.attr(entry.ino)?;
-                if attr.kind == FileKind::Directory {
-                    todo.push((attr.ino, self.directory(&attr, to, &entry.name)?));
-                } else {
-                    self.other(&attr, to, &entry.name)?;
+            let gone = self.remove_what_is_gone(from, to);
+            self.noted(gone, &path)?;
+            let listed = entries(self.from, from);
+            for entry in self.noted(listed, &path)?.unwrap_or_default() {
+                let path = format!("{path}/{}", String::from_utf8_lossy(&entry.name));
+                let moved = self.entry(&entry, to);
+                if let Some(Some((from, to))) = self.noted(moved, &path)? {
+                    todo.push((from, to, path));
                 }
                 self.commit_if_due()?;
             }
         }
         for (from, to) in std::mem::take(&mut self.directories).into_iter().rev() {
-            let attr = self.from.attr(from)?;
-            self.attributes(&attr, to)?;
+            let done = self.from.attr(from).and_then(|attr| self.attributes(&attr, to));
+            self.noted(done, "/")?;
         }
         self.to.commit()?;
         // The last act: now it is whole.
@@ -136,6 +141,32 @@ impl<'a> FilesCopy<'a> {
         self.to.set_attr(ROOT_INO, times(&root))?;
         self.to.commit()?;
         Ok(self.counts)
+    }
+
+    /// Copies what has a name; a directory's content comes later.
+    fn entry(&mut self, entry: &DirEntry, to: Ino) -> Result<Option<(Ino, Ino)>> {
+        let attr = self.from.attr(entry.ino)?;
+        if attr.kind == FileKind::Directory {
+            return Ok(Some((attr.ino, self.directory(&attr, to, &entry.name)?)));
+        }
+        let copied = self.other(&attr, to, &entry.name);
+        if matches!(copied, Err(Error::Lost(_)))
+            && let Some(half) = there(self.to, to, &entry.name)?
+        {
+            self.remove(to, &entry.name, half.kind, half.ino)?;
+        }
+        copied.map(|()| None)
+    }
+
+    /// Goes on where something of the old volume is lost.
+    fn noted<T>(&mut self, result: Result<T>, path: &str) -> Result<Option<T>> {
+        match result {
+            Err(Error::Lost(lost)) => {
+                self.counts.lost.push(LostBytes { what: path.to_owned(), ..lost });
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
     }
 
     fn remove_what_is_gone(&mut self, from: Ino, to: Ino) -> Result<()> {
@@ -263,16 +294,17 @@ impl<'a> FilesCopy<'a> {
         Ok(made.ino)
     }
 
-    /// Copies what is no hole.
+    /// Copies what is no hole. It reads all, so that an error names all that is lost.
     fn content(&mut self, attr: &Attr, from: Handle, into: Handle) -> Result<()> {
-        let mut at = 0;
+        let (mut at, mut lost) = (0, Vec::new());
         while let Some(data) = self.from.seek(from, at, SeekWhence::Data)? {
             let end = self.from.seek(from, data, SeekWhence::Hole)?.unwrap_or(attr.size);
             at = data;
             while at < end {
                 let len = (end - at).min(PIECE as u64);
-                let bytes = self.from.read(from, at, len as usize)?;
-                self.to.write(into, at, &bytes)?;
+                let read = self.from.read_around(from, at, len as usize)?;
+                lost.extend(read.lost);
+                self.to.write(into, at, &read.bytes)?;
                 at += len;
                 self.commits.wrote(len);
                 self.counts.bytes += len;
@@ -280,7 +312,7 @@ impl<'a> FilesCopy<'a> {
                 self.commit_if_due()?;
             }
         }
-        Ok(())
+        if lost.is_empty() { Ok(()) } else { Err(LostBytes::of_file(lost).into()) }
     }
 
     /// Everything of an inode but its content.

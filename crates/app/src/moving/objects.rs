@@ -159,12 +159,17 @@ impl<'a> ObjectCopy<'a> {
             return Err(Error::Unsupported("the header is gone".into()));
         }
         // As they are: which of the copies counts is for those who know the passphrase.
+        let mut made = false;
         for object in HEADER_OBJECTS {
             let Some(header) = header_of(self.from, object)? else { continue };
             match self.to.put(object, &header, PutMode::IfAbsent) {
-                Ok(()) => {}
+                Ok(()) => made = true,
+                // With one of them it is a volume, and its next session makes the other one.
+                Err(_) if made => {}
                 // Perhaps it was done, and only the answer was lost.
-                Err(error) if error.may_pass() && header_of(self.to, object)? == Some(header) => {}
+                Err(error) if error.may_pass() && header_of(self.to, object)? == Some(header) => {
+                    made = true;
+                }
                 Err(error) => return Err(error.into()),
             }
         }

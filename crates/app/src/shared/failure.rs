@@ -1,7 +1,7 @@
 //! What a failure of the file system of several writers is to a command.
 
 use oblivio_privatefs::Error as FsError;
-use oblivio_volume::Error;
+use oblivio_volume::{Error, LostBytes};
 
 /// What a failure is to a command; `name` is that of the file, or empty.
 pub(super) fn error(error: FsError, name: &[u8]) -> Error {
@@ -17,6 +17,8 @@ pub(super) fn error(error: FsError, name: &[u8]) -> Error {
         FsError::TooLarge => Error::TooLarge(error.to_string()),
         FsError::Full(_) => Error::Full(error.to_string()),
         FsError::Damaged(what) => Error::Tampered(what.into()),
+        FsError::Lost(_) if !name.is_empty() => Error::Lost(LostBytes::all(shown())),
+        FsError::Lost(what) => Error::Lost(LostBytes::all(what)),
         FsError::Below(below) => match below.downcast::<Error>() {
             Ok(error) => *error,
             Err(other) => Error::Invalid(other.to_string()),

@@ -1,6 +1,8 @@
 //! What commands do with files, whatever kind of volume has them.
 
-use oblivio_volume::fs::{Attr, DirEntry, FileKind, Handle, Ino, NewNode, RenameMode, SetAttr};
+use oblivio_volume::fs::{
+    Attr, DirEntry, FileKind, Handle, Ino, NewNode, ReadAround, RenameMode, SetAttr,
+};
 use oblivio_volume::{Error, Result};
 
 /// An open file. Its data lives until it is closed, whatever happens to its names.
@@ -61,6 +63,16 @@ pub trait ReadFiles: Send + Sync {
     /// # Errors
     /// Those of a read.
     fn read(&self, file: OpenId, offset: u64, len: usize) -> Result<Vec<u8>>;
+
+    /// As [`Self::read`], and gives what is there if some of it is lost to damage. Without an
+    /// implementation of its own, nothing is there then.
+    ///
+    /// # Errors
+    /// Those of a read.
+    fn read_around(&self, file: OpenId, offset: u64, len: usize) -> Result<ReadAround> {
+        let bytes = self.read(file, offset, len)?;
+        Ok(ReadAround { offset, bytes, lost: Vec::new() })
+    }
 
     /// Closes a file. What was written to it and is not there yet is written now.
     ///
@@ -188,6 +200,14 @@ impl<'f, F: ReadFiles + ?Sized> OpenFile<'f, F> {
     /// Those of a read.
     pub fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
         self.fs.read(self.id, offset, len)
+    }
+
+    /// As [`ReadFiles::read_around`].
+    ///
+    /// # Errors
+    /// Those of a read.
+    pub fn read_around(&self, offset: u64, len: usize) -> Result<ReadAround> {
+        self.fs.read_around(self.id, offset, len)
     }
 
     /// Closes it.

@@ -2,7 +2,9 @@
 
 use super::files::{OpenId, ReadFiles, WriteFiles};
 use oblivio_volume::Result;
-use oblivio_volume::fs::{Attr, DirEntry, FileKind, FileSystem, Ino, NewNode, RenameMode, SetAttr};
+use oblivio_volume::fs::{
+    Attr, DirEntry, FileKind, FileSystem, Ino, NewNode, ReadAround, RenameMode, SetAttr,
+};
 
 impl ReadFiles for FileSystem {
     fn attr(&self, ino: Ino) -> Result<Attr> {
@@ -27,6 +29,10 @@ impl ReadFiles for FileSystem {
 
     fn read(&self, file: OpenId, offset: u64, len: usize) -> Result<Vec<u8>> {
         self.read(file.handle()?, offset, len)
+    }
+
+    fn read_around(&self, file: OpenId, offset: u64, len: usize) -> Result<ReadAround> {
+        self.read_around(file.handle()?, offset, len)
     }
 
     fn close(&self, file: OpenId) -> Result<()> {

@@ -154,6 +154,7 @@ fn in_words(r: &TraceRequest) -> String {
         RequestKind::Maintenance => {
             format!("a sweep of {} paths at depth {}", r.scheduled, r.depth)
         }
+        RequestKind::Repair => format!("a repair of {} paths", r.scheduled),
         RequestKind::Map => format!("{} leaves of the map at depth {}", r.leaves.len(), r.depth),
         RequestKind::Batch => format!("{} leaves at depth {}", r.leaves.len(), r.depth),
     }

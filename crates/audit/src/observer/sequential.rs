@@ -15,7 +15,8 @@ type Last = Option<(u64, u64)>;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequential {
     quantum: Last,
-    state: Last,
+    /// Of each object of states.
+    state: [Last; 2],
     quantum_bytes: Option<u64>,
     state_bytes: Option<u64>,
     /// The end of the log, known after its first wrap.
@@ -25,7 +26,7 @@ pub(super) struct Sequential {
 impl Sequential {
     /// Begins a session: it may repeat the last writes of a broken-off one.
     pub(super) fn begin(&mut self) {
-        (self.quantum, self.state) = (None, None);
+        (self.quantum, self.state) = (None, [None; 2]);
     }
 
     /// The fault of a call, if any.
@@ -37,7 +38,8 @@ impl Sequential {
         for (object, offset, len) in call.ranges() {
             let odd = match object {
                 "log" => self.take_quantum(offset, len),
-                "state" => self.take_state(offset, len),
+                "state" => self.take_state(0, offset, len),
+                "state-2" => self.take_state(1, offset, len),
                 "disk" | "times" | "header" | "header-2" => None,
                 _ => Some(format!("{len} bytes were written to {object}")),
             };
@@ -63,12 +65,12 @@ impl Sequential {
         (offset != right).then(|| format!("a quantum went to {offset}, not to {right}"))
     }
 
-    fn take_state(&mut self, offset: u64, len: u64) -> Option<String> {
+    fn take_state(&mut self, object: usize, offset: u64, len: u64) -> Option<String> {
         let usual = *self.state_bytes.get_or_insert(len);
         if len != usual {
             return Some(format!("a state has {len} bytes, where another had {usual}"));
         }
-        let before = self.state.replace((offset, len));
+        let before = self.state[object].replace((offset, len));
         before
             .filter(|&(at, _)| at == offset)
             .map(|_| format!("a state was written over the one before it, at {offset}"))

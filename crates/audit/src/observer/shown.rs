@@ -155,7 +155,7 @@ impl Observer {
     fn hear_intent(&mut self, request: &TraceRequest, window: &Window) -> bool {
         let is_shown = matches!(
             request.kind,
-            RequestKind::Batch | RequestKind::Map | RequestKind::Maintenance
+            RequestKind::Batch | RequestKind::Map | RequestKind::Maintenance | RequestKind::Repair
         );
         if !is_shown {
             return false;
@@ -167,7 +167,7 @@ impl Observer {
         self.expect_shown_again();
         let operations = match request.kind {
             RequestKind::Map => return false,
-            RequestKind::Maintenance => 0,
+            RequestKind::Maintenance | RequestKind::Repair => 0,
             _ => request.operations(self.requests),
         };
         let wrong = self.journal.take_intent(operations);

@@ -2,7 +2,7 @@
 
 use super::names::Name;
 use crate::observer::size_class;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 /// Batches whose intents go into one entry.
 const GROUP: usize = 4;
@@ -12,6 +12,9 @@ const ENTRY: u64 = 40 + 16 + 32 + 24;
 const POINTER: u64 = 40 + 40;
 /// Checkpoints that may be on their way.
 const MOST_PENDING: usize = 2;
+
+/// The most parts of a group, which has one parity.
+const PARTS: u64 = 8;
 
 /// A checkpoint on its way.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +54,22 @@ pub(super) struct Log {
     /// Objects of windows since the last checkpoint, and what they replaced.
     made: BTreeSet<String>,
     replaced: BTreeSet<String>,
+    /// The entries of the last two checkpoints: what leads from one to the other stays.
     first_entry: u64,
+    last_entry: u64,
+    /// The second copy of the last checkpoint's entry.
+    copy: Option<String>,
+    /// The length of the last entry, and whether it is a checkpoint's.
+    last_len: u64,
+    last_commits: bool,
+    /// Parities that stay, by group, and those that came since the last checkpoint's entry.
+    parities: BTreeMap<u64, String>,
+    new_parities: BTreeMap<u64, String>,
+    /// The length of the longest part of each group.
+    longest: BTreeMap<u64, u64>,
+    /// Whether the last checkpoint is protected though it completes no group: then the session
+    /// rests until it is a commit.
+    rests: bool,
     pending: VecDeque<Checkpoint>,
     pointers: u64,
     /// What the newest commit replaced. It goes once its pointer is stored.
@@ -62,7 +80,7 @@ pub(super) struct Log {
     /// Checkpoints so far, of all sessions, and the parts that stay.
     pub commits: u64,
     kept: u64,
-    parts: VecDeque<String>,
+    parts: VecDeque<(u64, String)>,
     lengths: HashMap<(u64, PartKey), u64>,
     /// The size changed since the last part, so its length is its own.
     free: bool,
@@ -85,6 +103,8 @@ impl Log {
             session: session.to_owned(),
             index: self.index,
             first_entry: 1,
+            last_entry: 1,
+            parities: std::mem::take(&mut self.parities),
             commits,
             kept,
             parts,
@@ -150,6 +170,10 @@ impl Log {
     /// A batch of this number of accesses was carried out.
     pub(super) fn batch(&mut self, accesses: usize) -> Option<String> {
         self.unsent.push(accesses);
+        if self.rests && !self.pending.is_empty() {
+            return Some("a batch came where the session was to rest".into());
+        }
+        self.rests = false;
         let open = self.open_batches();
         if self.unsent.len() > GROUP || open > 2 * GROUP {
             let unsent = self.unsent.len();
@@ -175,6 +199,7 @@ impl Log {
             return Some(format!("entry {index} of {session} came after {}", self.index));
         }
         self.index = index;
+        (self.last_len, self.last_commits) = (len, false);
         if size_class(len) != len {
             return Some(format!("entry {index} has {len} bytes, which is no size class"));
         }
@@ -182,6 +207,7 @@ impl Log {
             return None;
         }
         if let Some((number, name)) = self.part.take() {
+            self.last_commits = true;
             self.checkpoint(number, name);
             return None;
         }
@@ -203,13 +229,56 @@ impl Log {
         needed.insert(part.clone());
         needed.insert(self.entry_name(self.index));
         let mut replaced = std::mem::take(&mut self.replaced);
-        self.parts.push_back(part);
-        while self.parts.len() as u64 > self.kept {
-            replaced.extend(self.parts.pop_front());
+        self.parts.push_back((number, part));
+        let first = (number + 1).saturating_sub(self.kept) / self.group() * self.group();
+        while self.parts.front().is_some_and(|part| part.0 < first) {
+            replaced.extend(self.parts.pop_front().map(|part| part.1));
         }
-        replaced.extend((self.first_entry.max(2)..self.index).map(|at| self.entry_name(at)));
-        self.first_entry = self.index;
+        let stay = self.parities.split_off(&(first / self.group()));
+        replaced.extend(std::mem::replace(&mut self.parities, stay).into_values());
+        for (group, name) in std::mem::take(&mut self.new_parities) {
+            needed.insert(name.clone());
+            replaced.extend(self.parities.insert(group, name));
+        }
+        let entries = self.first_entry.max(2)..self.last_entry;
+        replaced.extend(entries.map(|at| self.entry_name(at)));
+        (self.first_entry, self.last_entry) = (self.last_entry, self.index);
+        replaced.extend(self.copy.take());
         self.pending.push_back(Checkpoint { entry: self.index, needed, replaced });
+    }
+
+    fn group(&self) -> u64 {
+        self.kept.clamp(1, PARTS)
+    }
+
+    /// The fault of a parity: it comes with the part that it ends with, or completes what an older
+    /// version left without.
+    pub(super) fn parity(&mut self, name: &str, number: u64, len: u64) -> Option<String> {
+        let group = number / self.group();
+        let due = self.part.as_ref().map(|part| part.0);
+        let longest = self.longest.get(&group).copied();
+        self.new_parities.insert(group, name.to_owned());
+        let long = longest.is_some_and(|longest| len < longest);
+        if long || due.is_none_or(|due| number > due) || due != Some(number) && !self.inherits {
+            return Some(format!("parity {number} of {len} bytes came where part {due:?} was due"));
+        }
+        None
+    }
+
+    /// The fault of a second copy: it comes with its checkpoint, and so does the parity. Unless a
+    /// group is complete, the session rests then.
+    pub(super) fn copy(&mut self, session: &str, index: u64, len: u64) -> Option<String> {
+        let right = self.last_commits && session == self.session && index == self.index;
+        if !right || len != self.last_len {
+            return Some(format!("a copy of entry {index} of {len} bytes follows from nothing"));
+        }
+        let name = format!("d-{}-{index:08x}", self.session);
+        if let Some(last) = self.pending.back_mut() {
+            last.needed.insert(name.clone());
+        }
+        self.copy = Some(name);
+        self.rests = !(self.commits + 1).is_multiple_of(self.group());
+        None
     }
 
     fn entry_name(&self, index: u64) -> String {
@@ -229,6 +298,8 @@ impl Log {
             return Some(format!("part {number} came where {due} was due, or too early"));
         }
         self.part = Some((number, name.to_owned()));
+        let longest = self.longest.entry(number / self.group()).or_default();
+        *longest = len.max(*longest);
         if std::mem::take(&mut self.free) {
             return None;
         }

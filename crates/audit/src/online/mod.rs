@@ -7,6 +7,7 @@
 //! | what a window reads and writes, and when | the counter; ahead only while the tree shrinks |
 //! | lengths | the level and the size class; of parts, public numbers; of entries, classes |
 //! | entries | batches, checkpoints, syncs, changes of size: one for each, and no other |
+//! | parities, copies of entries | the number of a checkpoint, or the rest of a session after it |
 //! | deletions | what a checkpoint replaced, after its pointer, all of it |
 //! | a call that failed | it comes again, the same |
 //! | the first batches of a session | what the session before showed since its commit, in order |
@@ -210,12 +211,24 @@ impl Online {
                     let wrong = self.log.entry(&session, index, len);
                     self.odd.entries.look(wrong);
                 }
+                Name::Parity { number, .. } => {
+                    let wrong = self.log.parity(&object, number, len);
+                    self.odd.parts.look(wrong);
+                }
+                Name::Copy { session, index } => {
+                    let wrong = self.log.copy(&session, index, len);
+                    self.odd.entries.look(wrong);
+                }
                 Name::Pointer { session, nth } => {
                     let wrong = self.log.pointer(&session, nth, len);
                     self.odd.deletes.look(wrong);
                     // A later session starts from there at the earliest.
                     let confirmed = self.log.confirmed();
                     self.shown.retain(|shown| shown.0 >= confirmed);
+                }
+                Name::ClaimCopy { number } => {
+                    let wrong = self.begun.then(|| format!("{object} came late, copy {number}"));
+                    self.odd.others.look(wrong);
                 }
                 Name::Header | Name::Claim { .. } | Name::Want { .. } => {}
                 Name::Other => self.odd.others.note(|| format!("{object} was stored")),

@@ -7,6 +7,10 @@ pub(super) enum Name {
     Buckets { session: String, level: u32, window: u64 },
     /// A part of the memory.
     Part { session: String, number: u64 },
+    /// The parity of the parts of a group, up to that of a commit.
+    Parity { session: String, number: u64 },
+    /// The second copy of a session's entry.
+    Copy { session: String, index: u64 },
     /// A session's entry.
     Entry { session: String, index: u64 },
     /// A session's pointer to a commit.
@@ -15,6 +19,8 @@ pub(super) enum Name {
     Want { session: String },
     /// A session's claim to its number.
     Claim { number: u64 },
+    /// The second copy of a claim.
+    ClaimCopy { number: u64 },
     /// The header.
     Header,
     /// None of them.
@@ -49,9 +55,16 @@ impl Name {
                 window: hex(window, 12)?,
             },
             ["p", by, number] => Self::Part { session: session(by)?, number: hex(number, 12)? },
+            ["r", by, number] => Self::Parity { session: session(by)?, number: hex(number, 12)? },
+            ["d", by, index] => Self::Copy { session: session(by)?, index: hex(index, 8)? },
             ["e", by, index] => Self::Entry { session: session(by)?, index: hex(index, 8)? },
             ["h", by, nth] => Self::Pointer { session: session(by)?, nth: hex(nth, 8)? },
             ["w", by] => Self::Want { session: session(by)? },
+            ["t", number] => Self::ClaimCopy { number: hex(number, 12)? },
+            ["t", number, by] => {
+                session(by)?;
+                Self::ClaimCopy { number: hex(number, 12)? }
+            }
             ["s", number] => Self::Claim { number: hex(number, 12)? },
             ["s", number, by] => {
                 session(by)?;
@@ -66,6 +79,8 @@ impl Name {
         match self {
             Self::Buckets { session, .. }
             | Self::Part { session, .. }
+            | Self::Parity { session, .. }
+            | Self::Copy { session, .. }
             | Self::Entry { session, .. }
             | Self::Pointer { session, .. } => Some(session),
             _ => None,

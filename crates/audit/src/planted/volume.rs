@@ -28,6 +28,10 @@ enum Flaw {
     WriteWithRead,
     /// The last dummy of an operation is left out.
     MissingDummy,
+    /// A repair evicts the paths of lost blocks only.
+    RepairOfLost,
+    /// A damaged bucket is read again if the block that was wanted was in it.
+    AnotherLook,
 }
 
 /// Honest pairs or leaky ones, as `leaks` selects.
@@ -44,7 +48,7 @@ pub(super) fn cases(leaks: bool) -> Vec<PlantedTrace> {
     };
     if !leaks {
         return vec![
-            pair("syncs, sweeps and padding", Flaw::None),
+            pair("syncs, sweeps, padding, damage and a repair", Flaw::None),
             paced("work and idleness at a pace", false),
         ];
     }
@@ -53,12 +57,15 @@ pub(super) fn cases(leaks: bool) -> Vec<PlantedTrace> {
         pair("a sweep when a certain file was opened", Flaw::EagerSweep),
         pair("a deferred write goes with a read of its file", Flaw::WriteWithRead),
         pair("a missing dummy in a padded operation", Flaw::MissingDummy),
+        pair("a repair of the paths of what is lost", Flaw::RepairOfLost),
+        pair("another look at a damaged bucket for one file", Flaw::AnotherLook),
         paced("a tick that is skipped when there is no work", true),
     ]
 }
 
 /// Reads one file after the other. Sometimes a write is deferred, and from time to time a sync and
-/// a round of maintenance are due. Two seeds read different files.
+/// a round of maintenance are due. One file met damage, so a repair follows. Two seeds read
+/// different files.
 fn work(flaw: Flaw, seed: u64, certain: u64) -> Trace {
     let mut rng = SplitMix64::new(seed);
     let mut trace = Trace { depth: DEPTH, requests: Vec::new() };
@@ -71,16 +78,26 @@ fn work(flaw: Flaw, seed: u64, certain: u64) -> Trace {
         };
         let waiting = usize::from(flaw == Flaw::WriteWithRead && file == certain);
         let count = wanted + dummies + waiting;
-        let leaves = (0..count).map(|_| rng.below(1 << DEPTH)).collect();
-        trace.requests.push(TraceRequest { leaves, depth: DEPTH, ..TraceRequest::default() });
+        trace.requests.push(batch(&mut rng, count));
         if at % 50 == 0 || (flaw == Flaw::EarlySync && file == certain) {
             trace.requests.push(event(RequestKind::Sync, 20 << 10));
         }
         if at % 100 == 0 || (flaw == Flaw::EagerSweep && file == certain) {
             trace.requests.push(event(RequestKind::Maintenance, 0));
         }
+        if flaw == Flaw::AnotherLook && file == certain {
+            trace.requests.push(batch(&mut rng, 1));
+        }
     }
+    let lost = rng.below(100) as usize;
+    let rounds = if flaw == Flaw::RepairOfLost { lost } else { (1 << DEPTH) / BATCH };
+    trace.requests.extend((0..rounds).map(|_| event(RequestKind::Maintenance, 0)));
     trace
+}
+
+fn batch(rng: &mut SplitMix64, count: usize) -> TraceRequest {
+    let leaves = (0..count).map(|_| rng.below(1 << DEPTH)).collect();
+    TraceRequest { leaves, depth: DEPTH, ..TraceRequest::default() }
 }
 
 fn event(kind: RequestKind, bytes_written: u64) -> TraceRequest {

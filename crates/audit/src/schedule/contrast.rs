@@ -58,6 +58,7 @@ fn word(request: &TraceRequest) -> &'static str {
         RequestKind::Batch => "a batch",
         RequestKind::Map => "paths of the map",
         RequestKind::Maintenance => "maintenance",
+        RequestKind::Repair => "a repair",
         RequestKind::Sync => "a sync",
         RequestKind::Flush => "a part of a commit",
         RequestKind::Commit => "a commit",

@@ -9,6 +9,7 @@
 mod contrast;
 mod lengths;
 mod model;
+mod repair;
 mod stored;
 mod turn;
 

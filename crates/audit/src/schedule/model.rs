@@ -6,6 +6,7 @@
 //! leaf bucket; while leaves lose slots, it writes it with fewer. Nothing is estimated.
 
 use super::lengths::{Lengths, end_of, is_size_class};
+use super::repair::RepairProgress;
 use super::stored::Stored;
 use crate::trace::{RequestKind, TraceRequest, TraceRule};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -51,6 +52,7 @@ pub(crate) struct Model {
     last: Option<RequestKind>,
     /// Paths that must be swept next.
     owed: u64,
+    repair: RepairProgress,
     /// Cached buckets at each size: addressable blocks, depth and floor.
     cached_at: HashMap<(u64, u32, u32), u64>,
     /// Scheduled paths so far.
@@ -68,7 +70,8 @@ impl Model {
         if !self.begun {
             return Some("the trace does not say what was stored when it began".into());
         }
-        let odd = self.odd(request);
+        let odd = self.repair.see(request, (end_of(self.depth) / 2, !self.settled));
+        let odd = odd.or_else(|| self.odd(request));
         let (reads, writes) = self.cost(request);
         let odd = odd.or_else(|| self.other_bytes(request));
         odd.or_else(|| {
@@ -230,7 +233,8 @@ impl Model {
                 self.settled = true;
                 (0, self.flush(usize::MAX))
             }
-            RequestKind::Batch | RequestKind::Map | RequestKind::Maintenance => {
+            // With paths.
+            _ => {
                 let scheduled = request.parts().1;
                 let reads = self.read(&request.leaves);
                 let writes = self.write(scheduled);

@@ -29,6 +29,7 @@ pub struct InfoArgs {
 Examples:
   oblivio check ~/vault
   oblivio check --json ~/vault
+  oblivio check --limit-rate 20M ~/vault       every month, as a scrub
   oblivio check share://nas:7420/team
 
 Every stored bucket is read and authenticated, then every file. Ends with 0 when all is clean and
@@ -36,6 +37,43 @@ with 5 when something is not.")]
 pub struct CheckArgs {
     /// The volume's folder
     pub volume: PathBuf,
+    /// Read at most 20M, say, of the stored parts a second: a disk in use stays quick
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub limit_rate: Option<u64>,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub open: OpenArgs,
+}
+
+/// Make a damaged volume whole again, with everything in it that can still be read
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  oblivio repair --dry-run ~/vault             what is damaged, and what is lost with it
+  oblivio repair ~/vault                       shows the same, asks, and does it
+  oblivio repair --from /backup/vault ~/vault  and takes what is lost from an older copy
+  oblivio repair --yes --zeros ~/vault         with zeros where bytes were lost
+
+What is lost reads as an error afterwards, until it is written or the file is removed. All else is
+stored anew. A file that an older copy has unchanged is whole again; another version of it is put
+beside it as NAME.older. Nothing is taken from a copy unseen: it opens by its own passphrase.")]
+pub struct RepairArgs {
+    /// The volume's folder
+    pub volume: PathBuf,
+    /// Show what would be done, and change nothing in the files
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
+    /// Write zeros where bytes are lost, so that they can be read
+    #[arg(long)]
+    pub zeros: bool,
+    /// An older copy of the same volume; it is only read
+    #[arg(long, value_name = "BACKUP")]
+    pub from: Option<PathBuf>,
     /// As JSON
     #[arg(long)]
     pub json: bool,

@@ -23,7 +23,7 @@ mod watch;
 pub use care::ManArgs;
 pub use care::{
     AuditArgs, CheckArgs, CompletionsArgs, DemoArgs, InfoArgs, PassphraseCommand, PassphraseList,
-    PassphraseNew, PassphraseRemove, ResizeArgs,
+    PassphraseNew, PassphraseRemove, RepairArgs, ResizeArgs,
 };
 #[cfg(feature = "online")]
 pub use migrate::MigrateArgs;
@@ -96,6 +96,7 @@ pub enum Command {
     Du(DuArgs),
     Info(InfoArgs),
     Check(CheckArgs),
+    Repair(RepairArgs),
     Resize(ResizeArgs),
     Mount(MountArgs),
     Umount(UmountArgs),
@@ -156,6 +157,7 @@ impl Command {
             Command::Info(args) => &args.volume,
             Command::Resize(args) => &args.volume,
             Command::Check(args) => &args.volume,
+            Command::Repair(args) => &args.volume,
             Command::Mount(args) => &args.volume,
             Command::Nbd(args) => &args.serve.volume,
             #[cfg(all(feature = "ublk", target_os = "linux"))]

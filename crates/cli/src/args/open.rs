@@ -37,6 +37,11 @@ pub struct OpenArgs {
     /// In such a folder: look at the history of this name, and change nothing
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub history: Option<String>,
+    /// Take what is there of what is damaged. `get` writes a damaged file as NAME.incomplete, with
+    /// zeros for what is lost of it. In such a folder: look although files are missing or damaged,
+    /// and change nothing
+    #[arg(long, hide_short_help = true)]
+    pub incomplete: bool,
     /// Round the accesses of each file operation up to a power of two
     #[arg(long, hide_short_help = true)]
     pub pad: bool,
@@ -59,6 +64,18 @@ pub struct OpenArgs {
 
 impl OpenArgs {
     /// Those that mean nothing for a new volume.
-    pub const OF_A_VOLUME: [&str; 6] =
-        ["accept_rollback", "take_over", "unobserved", "older", "history", "trace_out"];
+    pub const OF_A_VOLUME: [&str; 7] = [
+        "accept_rollback",
+        "take_over",
+        "unobserved",
+        "older",
+        "history",
+        "incomplete",
+        "trace_out",
+    ];
+
+    /// Whether a volume in a folder that a sync client copies is only looked at.
+    pub fn only_looks(&self) -> bool {
+        self.incomplete || self.history.is_some()
+    }
 }

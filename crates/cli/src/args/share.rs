@@ -77,6 +77,10 @@ pub struct ShareServe {
     /// and everything small in the server's folder; from the first start on, or never
     #[arg(long, value_name = "URL")]
     pub tables: Option<PathBuf>,
+    /// Serve this volume even if tables of it are missing or cut, or old records that only answers
+    /// are read from; what they held is then lost for good, and clients learn of each block
+    #[arg(long, value_name = "NAME")]
+    pub damaged: Vec<String>,
 }
 
 #[derive(Args, Debug)]

@@ -143,7 +143,10 @@ Examples:
   oblivio get ~/vault /letter.txt .
   oblivio get -r ~/vault /Documents restored      as cp does: into it if it exists
   oblivio get -r ~/vault / everything
-  oblivio get ~/vault /shop.sql - | mysql shop    to standard output")]
+  oblivio get ~/vault /shop.sql - | mysql shop    to standard output
+
+A file of which something is lost to damage is named, and not written; all others are. The exit code
+is 17 then.")]
 pub struct GetArgs {
     /// The volume's folder
     pub volume: PathBuf,

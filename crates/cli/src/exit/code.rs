@@ -27,6 +27,8 @@ pub enum Code {
     Parted = 15,
     /// A network, or the service on it, did not answer.
     Offline = 16,
+    /// Some of it is lost to damage; all else was read.
+    Lost = 17,
     /// The reader of our output went away; the shell's code for SIGPIPE.
     Pipe = 141,
 }

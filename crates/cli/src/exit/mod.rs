@@ -78,6 +78,7 @@ pub fn judge(error: &Error) -> (Code, String) {
 fn of_volume(error: &VolumeError) -> (Code, &'static str) {
     use VolumeError as E;
     match error {
+        E::Lost(_) => (Code::Lost, "`oblivio check` tells more. All else can be read."),
         E::NotFound(_) => (Code::Path, "`oblivio ls VOLUME /` shows what is there."),
         E::Exists(_) => (Code::Path, "Choose another name, or remove what is there first."),
         E::NotADirectory(_) => (Code::Path, "Name a directory, or leave out the last part."),
@@ -153,8 +154,10 @@ fn of_synced_folder(error: &VolumeError) -> (Code, &'static str) {
         ),
         _ => (
             Code::StillToCome,
-            "Wait until your sync client is done. To go on from what is there, say --older; if \
-             something is written then, there will be two histories.",
+            "Wait until your sync client is done; a computer that holds the files puts them back when \
+             it opens the volume. To go on from an older epoch that is whole, say --older; if \
+             something is written then, there will be two histories. To read what is there, say \
+             --incomplete.",
         ),
     }
 }

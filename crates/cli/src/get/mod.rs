@@ -9,6 +9,7 @@ use crate::exit::{Failures, usage};
 use crate::files::{self, Looked};
 use crate::human;
 use crate::inside::{self, VolumePath};
+use crate::lost::DamagedFiles;
 use crate::progress::{self, Progress};
 use crate::put::{Summary, in_words};
 use anyhow::{Context, Result};
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tree::Get;
 
-pub use pieces::each_piece;
+pub use pieces::{Holes, each_piece};
 
 /// Runs `get`.
 pub fn run(args: &GetArgs) -> Result<()> {
@@ -43,15 +44,18 @@ pub fn run(args: &GetArgs) -> Result<()> {
 pub fn cat(args: &CatArgs) -> Result<()> {
     let paths = inside::parse_all(&args.remote)?;
     files::look(&args.volume, &args.open, |files| {
-        let mut failures = Failures::default();
+        let (mut failures, mut lost) = (Failures::default(), DamagedFiles::default());
         let mut done = 0;
         for path in &paths {
-            match to_stdout(files, path, args.open.quiet) {
+            let shown = to_stdout(files, path, args.open.quiet);
+            match shown.or_else(|error| lost.take(path.to_string(), error)) {
                 Ok(()) => done += 1,
                 Err(error) => failures.note(error)?,
             }
         }
-        failures.finish(done)
+        let whole = done - lost.count();
+        failures.finish(done)?;
+        lost.finish(whole, "were shown whole")
     })
 }
 
@@ -67,11 +71,12 @@ fn to_stdout((fs, publisher): Looked<'_>, path: &VolumePath, quiet: bool) -> Res
     let quiet = quiet || std::io::IsTerminal::is_terminal(&std::io::stdout());
     let mut progress = Progress::bytes(quiet, Some(attr.size));
     let mut out = std::io::stdout().lock();
-    each_piece(fs, publisher, &attr, |_, piece| {
+    let read = each_piece(fs, publisher, &attr, Holes::End, |_, piece| {
         progress.add(piece.len() as u64);
         Ok(out.write_all(piece)?)
-    })?;
-    Ok(out.flush()?)
+    });
+    out.flush()?;
+    read
 }
 
 fn get(args: &GetArgs, files: Looked<'_>, path: &VolumePath) -> Result<Summary> {
@@ -90,14 +95,20 @@ fn get(args: &GetArgs, files: Looked<'_>, path: &VolumePath) -> Result<Summary> 
     let (folder, name) = target(Path::new(&args.local), path)?;
     let mut get = Get::new(files, folder, Progress::bytes(quiet, total));
     get.force = args.force;
+    get.incomplete = args.open.incomplete;
     get.announce = (args.verbose, args.json);
     get.run(attr, name)?;
-    let (mut summary, failures) = get.finish();
+    let (mut summary, failures, lost) = get.finish();
     summary.seconds = begun.elapsed().as_secs_f64();
-    if failures.count() > 0 && args.json {
+    if (failures.count() > 0 || lost.count() > 0) && args.json {
         human::say_json(&summary)?;
     }
-    failures.finish(summary.files + summary.directories + summary.symlinks)?;
+    let ended = lost.finish(summary.files, "were written");
+    failures.finish(summary.files + summary.directories + summary.symlinks).or_else(|failed| {
+        // Both were named one by one; that something is lost counts for more.
+        if ended.is_err() { Ok(()) } else { Err(failed) }
+    })?;
+    ended?;
     Ok(summary)
 }
 

@@ -1,10 +1,11 @@
 //! The walk over the volume's files, and what it makes on the local disk.
 
 use super::local::{self, Folder, check_name};
-use super::pieces::each_piece;
+use super::pieces::{Holes, each_piece};
 use crate::exit::{Code, Failures, fault};
 use crate::human;
 use crate::inside::entries;
+use crate::lost::{DamagedFiles, lost_in};
 use crate::progress::Progress;
 use crate::put::Summary;
 use anyhow::{Context, Result};
@@ -31,6 +32,8 @@ pub struct Get<'f> {
     publisher: &'f Publisher,
     root: Rc<Folder>,
     pub force: bool,
+    /// Whether to write damaged files too, under another name.
+    pub incomplete: bool,
     /// Whether to name files, and whether as JSON.
     pub announce: (bool, bool),
     progress: Progress,
@@ -39,6 +42,7 @@ pub struct Get<'f> {
     links: HashMap<Ino, PathBuf>,
     temporaries: u64,
     failures: Failures,
+    lost: DamagedFiles,
     summary: Summary,
 }
 
@@ -53,12 +57,14 @@ impl<'f> Get<'f> {
             publisher,
             root: Rc::new(root),
             force: false,
+            incomplete: false,
             announce: (false, false),
             progress,
             tasks: Vec::new(),
             links: HashMap::new(),
             temporaries: 0,
             failures: Failures::default(),
+            lost: DamagedFiles::default(),
             summary: Summary::default(),
         }
     }
@@ -80,10 +86,13 @@ impl<'f> Get<'f> {
                 }
             };
             if let Err(error) = done {
-                let error = error.context(path.display().to_string());
-                let Self { failures, progress, .. } = self;
+                let path = path.display().to_string();
+                let Self { failures, lost, progress, .. } = self;
                 let mut noted = Ok(());
-                progress.aside(|| noted = failures.note(error));
+                progress.aside(|| {
+                    let other = lost.take(path.clone(), error).err();
+                    noted = other.map_or(Ok(()), |error| failures.note(error.context(path)));
+                });
                 noted?;
             }
         }
@@ -108,7 +117,8 @@ impl<'f> Get<'f> {
             FileKind::Symlink => {
                 let target = self.fs.read_link(ino)?;
                 self.in_place(&folder, name, |temporary| {
-                    Ok(folder.symlink(temporary, &target, &attr)?)
+                    folder.symlink(temporary, &target, &attr)?;
+                    Ok(name)
                 })?;
                 self.summary.symlinks += 1;
             }
@@ -135,22 +145,13 @@ impl<'f> Get<'f> {
         self.progress.on(&path.display().to_string());
         if let Some(first) = self.links.get(&attr.ino) {
             let (first, root) = (first.clone(), Rc::clone(&self.root));
-            self.in_place(folder, name, |temporary| Ok(folder.link(&root, &first, temporary)?))?;
+            self.in_place(folder, name, |temporary| {
+                folder.link(&root, &first, temporary)?;
+                Ok(name)
+            })?;
             self.progress.add(attr.size);
         } else {
-            let (fs, publisher) = (self.fs, self.publisher);
-            let mut progress = std::mem::replace(&mut self.progress, Progress::bytes(true, None));
-            let written = self.in_place(folder, name, |temporary| {
-                let mut file = folder.create(temporary)?;
-                each_piece(fs, publisher, attr, |at, piece| {
-                    progress.add(piece.len() as u64);
-                    Ok(local::write_sparse(&file, at, piece)?)
-                })?;
-                local::settle(&mut file, attr.size)?;
-                Ok(local::set_attributes(&file, attr)?)
-            });
-            self.progress = progress;
-            written?;
+            self.content(folder, name, attr)?;
             self.summary.bytes += attr.size;
             if attr.nlink > 1 {
                 self.links.insert(attr.ino, path.to_owned());
@@ -160,19 +161,48 @@ impl<'f> Get<'f> {
         Ok(())
     }
 
-    /// Makes something under a temporary name and moves it to its own name, which thus always holds
-    /// something whole.
-    fn in_place(
+    /// Writes a file. One that is damaged is not written, or under a name that says so.
+    fn content(&mut self, folder: &Folder, name: &OsStr, attr: &Attr) -> Result<()> {
+        let (fs, publisher, zeros) = (self.fs, self.publisher, self.incomplete);
+        let mut progress = std::mem::replace(&mut self.progress, Progress::bytes(true, None));
+        let mut damage = None;
+        let mut incomplete = name.to_owned();
+        incomplete.push(".incomplete");
+        let written = self.in_place(folder, name, |temporary| {
+            let mut file = folder.create(temporary)?;
+            let holes = if zeros { Holes::Zeros } else { Holes::End };
+            let read = each_piece(fs, publisher, attr, holes, |at, piece| {
+                progress.add(piece.len() as u64);
+                Ok(local::write_sparse(&file, at, piece)?)
+            });
+            match read {
+                Err(error) if zeros && lost_in(&error).is_some() => damage = Some(error),
+                read => read?,
+            }
+            local::settle(&mut file, attr.size)?;
+            local::set_attributes(&file, attr)?;
+            Ok(if damage.is_some() { &incomplete } else { name })
+        });
+        self.progress = progress;
+        written.and(damage.map_or(Ok(()), Err))
+    }
+
+    /// Makes something under a temporary name and moves it to the name that `make` gives, which
+    /// thus always holds something whole.
+    fn in_place<'n>(
         &mut self,
         folder: &Folder,
-        name: &OsStr,
-        make: impl FnOnce(&OsStr) -> Result<()>,
+        name: &'n OsStr,
+        make: impl FnOnce(&OsStr) -> Result<&'n OsStr>,
     ) -> Result<()> {
         folder.check_free(name, self.force)?;
         self.temporaries += 1;
         let number = self.temporaries;
         let temporary = OsString::from(format!(".oblivio-{}-{number}.part", std::process::id()));
-        let made = make(&temporary).and_then(|()| Ok(folder.rename(&temporary, name)?));
+        let made = make(&temporary).and_then(|name| {
+            folder.check_free(name, self.force)?;
+            Ok(folder.rename(&temporary, name)?)
+        });
         // Also after a success: renaming a link to another link of the same file does nothing.
         folder.remove(&temporary);
         made
@@ -189,8 +219,9 @@ impl<'f> Get<'f> {
         }
     }
 
-    pub fn finish(mut self) -> (Summary, Failures) {
-        self.summary.failed = self.failures.count();
-        (self.summary, self.failures)
+    pub fn finish(mut self) -> (Summary, Failures, DamagedFiles) {
+        self.summary.failed = self.failures.count() + self.lost.count();
+        self.summary.lost = self.lost.files().to_vec();
+        (self.summary, self.failures, self.lost)
     }
 }

@@ -6,6 +6,7 @@ use super::target::{AT_ITS_END, FilesTo, refuse_disk};
 use crate::args::{MigrateArgs, OpenArgs};
 use crate::exit::{Code, fault};
 use crate::human::{count, size};
+use crate::lost::DamagedFiles;
 use crate::open;
 use crate::progress::Progress;
 use anyhow::Result;
@@ -48,7 +49,12 @@ pub fn run(
     if done.kept > 0 {
         what += &format!(" ({} of an earlier try were there)", done.kept);
     }
-    tell(args, &what, from, &to)
+    tell(args, &what, (from, done.lost.is_empty()), &to)?;
+    let mut lost = DamagedFiles::default();
+    for damaged in done.lost {
+        lost.take(damaged.what.clone(), Error::Lost(damaged).into())?;
+    }
+    lost.finish(done.copied + done.kept, "were copied")
 }
 
 /// Makes a volume without files at the new place.

@@ -37,8 +37,8 @@ fn refuse_misfits(args: &MigrateArgs) -> Result<()> {
         return Err(usage("both places are the same", "Name another one to copy it to."));
     }
     let open = &args.open;
-    if open.unobserved || open.history.is_some() || open.pad || open.pace.is_some() {
-        let what = "--unobserved, --history, --pad and --pace do not go with migrate";
+    if open.unobserved || open.only_looks() || open.pad || open.pace.is_some() {
+        let what = "--unobserved, --history, --incomplete, --pad and --pace do not go with migrate";
         return Err(usage(what, "Leave them out."));
     }
     Ok(())

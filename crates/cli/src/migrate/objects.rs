@@ -39,5 +39,5 @@ pub fn run(
     if done.kept > 0 {
         what += &format!(" ({} of an earlier try were there)", done.kept);
     }
-    tell(args, &what, from, to)
+    tell(args, &what, (from, true), to)
 }

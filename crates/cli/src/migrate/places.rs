@@ -32,8 +32,14 @@ pub fn opened(
     Ok(volume)
 }
 
-/// What was done, and what must not be done now.
-pub fn tell(args: &MigrateArgs, what: &str, from: &Counted, to: &Counted) -> Result<()> {
+/// What was done, and what must not be done now. `whole` says that nothing of the old volume is
+/// lost to damage.
+pub fn tell(
+    args: &MigrateArgs,
+    what: &str,
+    (from, whole): (&Counted, bool),
+    to: &Counted,
+) -> Result<()> {
     if args.open.quiet {
         return Ok(());
     }
@@ -43,8 +49,7 @@ pub fn tell(args: &MigrateArgs, what: &str, from: &Counted, to: &Counted) -> Res
         count(from.requests(), "request"),
         count(to.requests(), "request")
     ))?;
-    say(format!(
-        "The volume is in {other} now. The one in {one} is whole too, and stays as it is."
-    ))?;
+    let old = if whole { "is whole too, and stays" } else { "is damaged, and stays" };
+    say(format!("The volume is in {other} now. The one in {one} {old} as it is."))?;
     say("Use one of the two from now on, not both: what is written in one is not in the other.")
 }

@@ -1,6 +1,7 @@
 //! What a transfer did, into a volume or out of one.
 
 use crate::human;
+use crate::lost::LostFile;
 use serde::Serialize;
 
 /// The result, for people and for `--json`.
@@ -13,6 +14,9 @@ pub struct Summary {
     pub skipped: u64,
     pub failed: u64,
     pub seconds: f64,
+    /// Files that are damaged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<LostFile>,
 }
 
 /// `3 files, 1 directory, 12 MiB stored in 2.1 s (5.7 MiB/s)`.

@@ -9,7 +9,7 @@ use anyhow::Result;
 use oblivio_app::shared::{TIMEOUT, environment};
 use oblivio_client::files::ClientFiles;
 use oblivio_client::{config_of, disk, header, unlock};
-use oblivio_privatefs::{FsOptions, PrivateFs};
+use oblivio_privatefs::{FsOptions, PrivateFs, Problem};
 use oblivio_share::ShareAddress;
 use oblivio_store::share::Share;
 use serde_json::json;
@@ -62,10 +62,15 @@ pub fn check(args: &CheckArgs, address: &ShareAddress) -> Result<()> {
         return Err(oblivio_volume::Error::HoldsDisk.into());
     }
     let fs = PrivateFs::new(Arc::clone(&files) as _, environment(), FsOptions::default())?;
-    let found = fs.check();
+    let found = fs.check_data();
     drop(fs);
+    let damaged = files.client().damaged();
     files.close()?;
     let found = found?;
+    let is_lost = |it: &Problem| {
+        matches!(it, Problem::Damaged(_) | Problem::LostNames(_) | Problem::LostData { .. })
+    };
+    let lost = found.problems.iter().any(is_lost);
     let bad: Vec<_> = found.problems.iter().filter(|it| !it.is_left_over()).collect();
     let left = found.problems.len() - bad.len();
     if args.json {
@@ -74,13 +79,19 @@ pub fn check(args: &CheckArgs, address: &ShareAddress) -> Result<()> {
         let clean = bad.is_empty();
         say_json(&json!({
             "clean": clean, "files": files, "directories": directories, "held": found.held,
-            "problems": problems,
+            "problems": problems, "damaged_slots": damaged.len(),
         }))?;
     } else {
         let files = count(found.files, "file");
         say(format!("{files} and {}.", count(found.directories, "directory")))?;
         for problem in &bad {
             say(format!("  {problem}"))?;
+        }
+        for slot in &damaged {
+            say(format!(
+                "  damaged at the server: tables/t-{:016x}, slot {}",
+                slot.table.0, slot.slot
+            ))?;
         }
         if found.held > 0 {
             say(format!(
@@ -98,6 +109,11 @@ pub fn check(args: &CheckArgs, address: &ShareAddress) -> Result<()> {
     }
     match bad.is_empty() {
         true => Ok(()),
+        false if lost => {
+            let what = format!("{} with the file system", count(bad.len() as u64, "problem"));
+            let hint = "Some of it is lost to damage at the server; all else can be read.";
+            Err(fault(Code::Lost, what, hint))
+        }
         false => {
             let what = format!("{} with the file system", count(bad.len() as u64, "problem"));
             Err(fault(Code::Tampered, what, "Blocks are as they were written; names are not."))

@@ -16,10 +16,10 @@ pub fn with<T>(
     args: &OpenArgs,
     work: impl FnOnce(&dyn WriteFiles) -> Result<T>,
 ) -> Result<T> {
-    let others = args.unobserved || args.older || args.history.is_some() || args.take_over;
+    let others = args.unobserved || args.older || args.only_looks() || args.take_over;
     if args.pad || args.pace.is_some() || args.trace_out.is_some() || others {
-        let what = "a shared volume has no --pad, --pace, --trace-out, --unobserved, --older, --history or \
-                    --take-over here";
+        let what = "a shared volume has no --pad, --pace, --trace-out, --unobserved, --older, --history, \
+                    --incomplete or --take-over here";
         return Err(usage(what, "Leave that option out."));
     }
     let line = line(address, args.token_file.as_deref())?;

@@ -7,6 +7,7 @@ mod watching;
 
 #[cfg(all(feature = "online", target_os = "linux"))]
 mod canaries;
+mod damaged;
 mod fixtures;
 mod full;
 mod kills;
@@ -28,6 +29,7 @@ mod prompts;
 mod refusals;
 #[cfg(feature = "online")]
 mod remotes;
+mod repair;
 mod round_trip;
 mod secrets;
 #[cfg(feature = "sftp")]
@@ -36,6 +38,7 @@ mod share;
 mod shared_mounts;
 mod snapshots;
 mod sync_folder;
+mod sync_health;
 mod syncthing;
 #[cfg(all(feature = "ublk", target_os = "linux"))]
 mod ublk;

@@ -5,16 +5,17 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-const INIT: [&str; 7] = ["init", "-q", "--kdf-memory", "32K", "--kdf-passes", "1", "--sync-folder"];
+pub const INIT: [&str; 7] =
+    ["init", "-q", "--kdf-memory", "32K", "--kdf-passes", "1", "--sync-folder"];
 
 /// Runs a command on one of two computers, each with a folder of its name.
-fn run(scratch: &Scratch, computer: &str, args: &[&str]) -> Output {
+pub fn run(scratch: &Scratch, computer: &str, args: &[&str]) -> Output {
     let mut command = scratch.command(args);
     command.env("XDG_STATE_HOME", scratch.path(computer).join("state"));
     command.output().expect("the command runs")
 }
 
-fn names(folder: &Path) -> Vec<String> {
+pub fn names(folder: &Path) -> Vec<String> {
     let mut all: Vec<String> = folder
         .read_dir()
         .unwrap()
@@ -25,7 +26,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 /// Copies files that only one side has to the other, as a sync client does.
-fn sync(scratch: &Scratch) {
+pub fn sync(scratch: &Scratch) {
     let [one, two] = ["one/v", "two/v"].map(|name| scratch.path(name));
     fs::create_dir_all(&two).unwrap();
     for (from, to) in [(&one, &two), (&two, &one)] {
@@ -41,7 +42,7 @@ fn sync(scratch: &Scratch) {
 }
 
 /// A volume that both computers have used.
-fn shared() -> Scratch {
+pub fn shared() -> Scratch {
     let scratch = Scratch::new();
     succeeded(run(&scratch, "one", &[&INIT[..], &["--size", "4M", "one/v"]].concat()));
     scratch.write("noise", noise(300_000, 1));

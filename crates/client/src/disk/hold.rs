@@ -9,11 +9,12 @@
 //! it: then nobody wrote in between.
 
 use super::names::{HOLDER, change};
+use crate::carried::Carried;
 use crate::client::Client;
 use crate::presence;
 use oblivio_crypto::{Entropy, OsEntropy};
 use oblivio_engine::Action;
-use oblivio_engine::pyramid::share::{Answer, Ask, Compare, Session};
+use oblivio_engine::pyramid::share::{Ask, Compare, Session};
 use oblivio_volume::{Error, Result};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use zerocopy::little_endian::U64;
@@ -86,11 +87,11 @@ impl DiskHold {
     /// Carries out transactions as the holder, in flight together.
     ///
     /// # Errors
-    /// `Closed` once another one has the disk; as [`Client::carry_out_many`].
-    pub fn carry_out(&self, client: &Client, all: &[Vec<Ask>]) -> Result<Vec<Vec<Answer>>> {
+    /// `Closed` once another one has the disk; as [`Client::carry_out_each`].
+    pub fn carry_out(&self, client: &Client, all: &[Vec<Ask>]) -> Result<Vec<Carried>> {
         loop {
             let session = self.expect()?;
-            if let Some(answers) = client.carry_out_in(session, all)? {
+            if let Some(answers) = client.carry_out_each_in(session, all)? {
                 return Ok(answers);
             }
             self.go_on(client, session)?;

@@ -29,6 +29,14 @@ pub fn data(block: u64) -> Name {
     Name { owner: DISK, index: (1 << 32) + block }
 }
 
+/// A block's name in messages.
+pub fn said(name: Name) -> String {
+    match name.index.checked_sub(1 << 32) {
+        Some(block) => format!("block {block} of the disk"),
+        None => "what the volume knows of its disk".into(),
+    }
+}
+
 /// A change, whatever the block holds.
 pub fn change(name: Name, action: Action) -> Ask {
     Ask::change(name, action, Compare::Always)

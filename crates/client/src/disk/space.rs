@@ -5,13 +5,13 @@
 
 use super::change::{BlockChange, WaitingChanges};
 use super::hold::DiskHold;
-use super::names::{REGIONS, change, claim, data};
+use super::names::{REGIONS, change, claim, data, said};
 use super::regions::Regions;
 use crate::client::Client;
 use oblivio_engine::pyramid::share::{Answer, Ask};
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
+use oblivio_engine::{Action, BlockId, BlockOp, BlockOutcome, Lost};
 use oblivio_volume::disk::size_in;
-use oblivio_volume::{BlockReader, BlockSpace, Error, Result};
+use oblivio_volume::{BlockReader, BlockSpace, Error, LostBytes, Result, TakeBlock};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,8 +56,11 @@ impl DiskSpace {
     /// Learns which regions were ever written.
     pub fn learn_regions(&self) -> Result<()> {
         let answers = self.carry_out(&[vec![Ask::read(REGIONS)]])?;
-        if let Some(bits) = answers.into_iter().next().and_then(|answer| answer.content) {
-            lock(&self.regions).set(bits);
+        match answers.into_iter().next() {
+            Some(Ok(Answer { content: Some(bits), .. })) => lock(&self.regions).set(bits),
+            // Then anything may have been written: each discarded block is asked for.
+            Some(Err(Lost)) => lock(&self.regions).set(vec![0xff; self.client.block_bytes()]),
+            _ => {}
         }
         Ok(())
     }
@@ -66,10 +69,18 @@ impl DiskSpace {
         self.client.close()
     }
 
-    fn carry_out(&self, all: &[Vec<Ask>]) -> Result<Vec<Answer>> {
-        let answers = self.hold.carry_out(&self.client, all)?;
+    /// Carries out single asks.
+    fn carry_out(&self, all: &[Vec<Ask>]) -> Result<Vec<std::result::Result<Answer, Lost>>> {
+        let carried = self.hold.carry_out(&self.client, all)?;
         self.progress.fetch_add(1, Ordering::Relaxed);
-        Ok(answers.into_iter().flatten().collect())
+        let mut answers = Vec::with_capacity(carried.len());
+        for one in carried {
+            match one {
+                Ok(all) => answers.extend(all.into_iter().map(Ok)),
+                Err(_) => answers.push(Err(Lost)),
+            }
+        }
+        Ok(answers)
     }
 
     /// Sends all changes that wait. What is answered stands in a batch, which is durable.
@@ -88,12 +99,16 @@ impl DiskSpace {
             asks.insert(0, vec![change(REGIONS, regions)]);
             let sent = self.carry_out(&asks);
             lock(&self.waiting).left(sent.is_ok());
-            sent?;
+            // A part of a lost block is not written, and does not wait any more.
+            let lost = sent?.iter().position(std::result::Result::is_err);
+            if let Some(ask) = lost.and_then(|at| asks.get(at)?.first()) {
+                return Err(LostBytes::all(said(ask.name)).into());
+            }
         }
     }
 
     /// Reads blocks. It sees what was changed before the call.
-    fn read(&self, blocks: &[BlockId]) -> Result<Vec<Option<Vec<u8>>>> {
+    fn read(&self, blocks: &[BlockId]) -> Result<Vec<BlockOutcome>> {
         // Before anything is asked: what is sent in between is then in the answer or here.
         let waiting = lock(&self.waiting);
         let changes: Vec<Vec<BlockChange>> = blocks.iter().map(|id| waiting.of(id.0)).collect();
@@ -108,19 +123,21 @@ impl DiskSpace {
         let mut found = found.into_iter();
         let block = |changes: &Vec<BlockChange>| {
             let stored = match known(changes) {
-                true => None,
-                false => found.next().and_then(|answer| answer.content),
+                true => Ok(None),
+                false => found.next().map_or(Ok(None), |answer| Ok(answer?.content)),
             };
-            changes.iter().fold(stored, |block, change| change.after(block))
+            Ok(changes.iter().fold(stored?, |block, change| change.after(block)))
         };
         Ok(changes.iter().map(block).collect())
     }
 }
 
 impl BlockReader for DiskSpace {
-    fn read(&self, blocks: &[BlockId], take: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()> {
+    fn read(&self, blocks: &[BlockId], take: &mut TakeBlock<'_>) -> Result<()> {
         let found = DiskSpace::read(self, blocks)?;
-        found.iter().enumerate().for_each(|(at, block)| take(at, block.as_deref()));
+        for (at, block) in found.iter().enumerate() {
+            take(at, block.as_ref().map(Option::as_deref).map_err(|lost| *lost));
+        }
         Ok(())
     }
 
@@ -164,16 +181,18 @@ impl BlockSpace for Blocks {
         }
     }
 
-    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         if ops.iter().all(|op| op.action == Action::Read) {
             let ids: Vec<BlockId> = ops.iter().map(|op| op.id).collect();
             return self.space.read(&ids);
         }
-        let one = |op: BlockOp| match op.action {
-            Action::Read => self.space.read(&[op.id]).map(|mut found| found.pop().flatten()),
-            _ => self.defer(vec![op]).map(|()| None),
+        let mut one = |op: BlockOp| match op.action {
+            Action::Read => {
+                self.space.read(&[op.id]).map(|mut found| found.pop().unwrap_or(Ok(None)))
+            }
+            _ => self.defer(vec![op]).map(|()| Ok(None)),
         };
-        ops.into_iter().map(one).collect()
+        ops.into_iter().map(&mut one).collect()
     }
 
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const TIME: Timestamp = Timestamp { seconds: 1, nanos: 0 };
 const NODE: NewNode = NewNode { mode: 0o644, uid: 1, gid: 1, mtime: TIME };
 
-fn environment() -> ClientEnvironment {
+pub fn environment() -> ClientEnvironment {
     ClientEnvironment {
         now: Box::new(|| Timestamp { seconds: 1, nanos: 0 }),
         random: Box::new(|| {
@@ -26,6 +26,11 @@ fn environment() -> ClientEnvironment {
             bytes
         }),
     }
+}
+
+/// A new file or directory.
+pub fn node(mode: u32) -> NewNode {
+    NewNode { mode, ..NODE }
 }
 
 fn strict() -> FsOptions {

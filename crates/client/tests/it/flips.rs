@@ -1,7 +1,8 @@
 //! A bit of a stored slot is another one for the time of one read: the client that is the scribe
-//! finds it, and nobody gets wrong data. `just pyramid-flips` makes it longer.
+//! finds it and reads the slot a second time, so nothing is lost, and nobody gets wrong data.
+//! `just pyramid-flips` makes it longer.
 
-use super::{Line, World, add_one, clock, get, read, value, write};
+use super::{Line, World, add_one, clock, get, write};
 use oblivio_client::{Client, ClientOptions};
 use oblivio_share::MemoryShare;
 use oblivio_splitmix::SplitMix64;
@@ -9,7 +10,6 @@ use oblivio_store::share::{
     HistoryEntry, Number, Result, ServerSpot, Share, ShareCall, ShareReply,
 };
 use oblivio_testkit::campaign::{scaled, seed};
-use oblivio_volume::Error;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -108,47 +108,40 @@ impl Share for Flipper {
     }
 }
 
-/// What each block may hold: more than one value after a write whose answer never came.
-type Model = BTreeMap<u64, Vec<u64>>;
+/// What each block holds.
+type Model = BTreeMap<u64, u64>;
 
-/// Reads and writes until the client finds something.
-fn work(client: &Client, model: &mut Model, rng: &mut SplitMix64, unique: &mut u64) -> Error {
+/// Reads and writes until a changed slot was read. Returns whether one was.
+fn work(client: &Client, model: &mut Model, rng: &mut SplitMix64, server: &Flipper) -> bool {
     for _ in 0..2000 {
         let index = rng.below(USED);
-        let known = model.entry(index).or_insert_with(|| vec![0]);
-        *unique += 1;
-        let new = *unique;
-        let writes = rng.below(2) == 0;
-        let ask = if writes { write(index, new) } else { read(index) };
-        match client.carry_out(&[ask]) {
-            Ok(_) if writes => *known = vec![new],
-            Ok(answers) => {
-                let got = value(&answers[0]);
-                assert!(known.contains(&got), "block {index} holds {got}, not {known:?}");
-                *known = vec![got];
-            }
-            Err(error) => {
-                if writes {
-                    known.push(new);
-                }
-                return error;
-            }
+        let new = rng.below(u64::MAX);
+        let known = model.entry(index).or_insert(0);
+        if rng.below(2) == 0 {
+            client.carry_out(&[write(index, new)]).unwrap();
+            *known = new;
+        } else {
+            assert_eq!(get(client, index), *known, "block {index}");
+        }
+        if server.inside.lock().unwrap().flipped.is_some() {
+            return true;
         }
     }
-    panic!("nothing was found");
+    false
 }
 
 #[test]
-fn a_bit_that_changes_before_a_read_stops_the_scribe_and_nobody_gets_wrong_data() {
+fn a_bit_that_changes_for_one_read_costs_nothing() {
     let (flips, seed) = (scaled(10), seed(16));
     let server = Arc::new(Flipper::new(seed));
     let world = World::over(Arc::clone(&server) as Arc<dyn Share>);
-    let (mut model, mut rng, mut unique) = (Model::new(), SplitMix64::new(seed + 1), 0);
+    let (mut model, mut rng) = (Model::new(), SplitMix64::new(seed + 1));
     let mut found = [0, 0];
     let line = Line::to(Arc::clone(&world.line) as Arc<dyn Share>);
     let other = world.client_over(&line, ClientOptions { scribe: false, ..World::options() });
     let (stop, counted) = (AtomicBool::new(false), Mutex::new(0));
     thread::scope(|scope| {
+        let (client, _) = world.client();
         let counter = scope.spawn(|| {
             // It is never the scribe, and sees nothing of all this but waits.
             while !stop.load(Ordering::SeqCst) {
@@ -157,20 +150,16 @@ fn a_bit_that_changes_before_a_read_stops_the_scribe_and_nobody_gets_wrong_data(
             }
         });
         for flip in 0..flips {
-            let (client, _) = world.client();
             let wanted = if flip % 2 == 0 { Reader::Asks } else { Reader::Merge };
             server.arm(wanted);
-            let error = work(&client, &mut model, &mut rng, &mut unique);
-            assert!(matches!(error, Error::Tampered(_)), "{error:?}");
-            let later = client.carry_out(&[read(0)]);
-            assert!(matches!(later, Err(Error::Tampered(_))), "it answers nothing any more");
-            assert_eq!(server.inside.lock().unwrap().flipped, Some(wanted), "a bit was changed");
+            assert!(work(&client, &mut model, &mut rng, &server), "a bit was changed");
+            assert_eq!(server.inside.lock().unwrap().flipped, Some(wanted));
             found[usize::from(wanted == Reader::Merge)] += 1;
         }
-        let (client, _) = world.client();
         for (index, known) in &model {
-            assert!(known.contains(&get(&client, *index)), "block {index}");
+            assert_eq!(get(&client, *index), *known, "block {index}");
         }
+        assert_eq!(client.damaged(), [], "it was there at the second look");
         stop.store(true, Ordering::SeqCst);
         // Stays the scribe until the other one has its last answer: then nobody is left to give it.
         counter.join().unwrap();

@@ -7,6 +7,7 @@
 )]
 
 mod crashes;
+mod damaged;
 mod disk;
 mod elsewhere;
 mod files;

@@ -32,6 +32,8 @@ pub enum Left {
     Absent,
     /// Its content.
     Block(Vec<u8>),
+    /// It exists, and its content is lost to damage.
+    Lost,
     /// It does not exist, and all later blocks of its owner that were there do not either.
     Forgot,
 }
@@ -48,11 +50,22 @@ pub struct Merged {
     pub home: TableHome,
     /// The number of its table's keys.
     pub attempt: Attempt,
-    /// The content of blocks that went back to the stash: at most [`MOST_LEFT`].
-    pub left: Vec<Vec<u8>>,
-    /// For each ask of a round under way that showed its partition since its place: the content of
-    /// the block, if it is from a table that is gone now.
-    pub asked: Vec<Option<Vec<u8>>>,
+    /// The content of blocks that went back to the stash, none of lost ones: at most [`MOST_LEFT`].
+    pub left: Vec<Option<Vec<u8>>>,
+    /// For each ask of a round under way that showed its partition since its place: its block, if
+    /// it is from a table that is gone now.
+    pub asked: Vec<AskedBlock>,
+}
+
+/// A block that was asked for while its partition's merge had it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AskedBlock {
+    /// It is from elsewhere, or removed.
+    Elsewhere,
+    /// Its content.
+    Block(Vec<u8>),
+    /// Its content is lost to damage.
+    Lost,
 }
 
 /// The most blocks that a merge sends back to the stash. More than one is beyond ten standard
@@ -165,10 +178,11 @@ impl PyramidOram {
             Left::Block(content) if content.len() != self.config.block_bytes => {
                 return Err(EngineError::State("a block has another length"));
             }
-            Left::Block(_) if !self.index.contains_key(&name) => {
+            Left::Block(_) | Left::Lost if !self.index.contains_key(&name) => {
                 return Err(EngineError::State("an unknown block"));
             }
             Left::Block(content) => self.stash.put(name, content),
+            Left::Lost => self.stash.lose(name),
             Left::Absent => self.stash.remove(name),
             Left::Forgot => {
                 self.stash.remove(name);

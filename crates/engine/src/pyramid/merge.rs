@@ -1,16 +1,62 @@
 //! A merge: a partition's tables down to some height, and blocks of the stash, become one table.
 
-use super::history::Merged;
+use super::history::{AskedBlock, Merged};
 use super::ids::{Height, Name, Partition, Stamp, TableHome, TableSpot};
 use super::open::{Blocks, Merge, Progress};
 use super::oram::{Entry, PyramidOram, Whereabouts};
 use super::schedule::PartitionTurn;
 use super::shown::Source;
 use super::slot::Held;
+use super::stash::Known;
 use super::table::{Holds, MergeSet, Table};
 use crate::{EngineError, Label, Result};
 use oblivio_crypto::{SLOT_OVERHEAD, TableKeys, TableSealer};
 use std::collections::HashSet;
+
+/// What a merge read.
+#[derive(Default)]
+pub(super) struct Gathered {
+    /// The blocks, without content if it is lost.
+    pub found: Vec<Held>,
+    /// The slots that are not what was sealed there.
+    pub damaged: Vec<TableSpot>,
+}
+
+impl Gathered {
+    /// Checks and opens what a merge read: the slots of its sets, one after the other. It gives the
+    /// blocks that it takes from them, and the slots that are not what was sealed there: what they
+    /// held is lost.
+    ///
+    /// # Errors
+    /// `State` if no such merge reads, or another number of slots.
+    pub fn open(oram: &PyramidOram, number: u64, read: &mut [u8]) -> Result<Self> {
+        let slot_bytes = oram.config.slot_bytes();
+        let reads = |merge: &&Merge| matches!(merge.progress, Progress::Reads);
+        let merge = oram.merges.get(number).filter(reads);
+        let merge = merge.ok_or(EngineError::State("no such merge is under way"))?;
+        if read.len() != merge.spots().count() * slot_bytes {
+            return Err(EngineError::State("another number of slots was read"));
+        }
+        let mut slots = read.chunks_exact_mut(slot_bytes);
+        let mut gathered = Self::default();
+        for (home, set) in &merge.sets {
+            let tables = &oram.tables[merge.partition.0 as usize];
+            let Some(table) = tables.iter().find(|table| table.home == *home) else { continue };
+            for ((slot, holds), bytes) in set.iter().zip(&mut slots) {
+                let spot = TableSpot { home: *home, slot: *slot };
+                let opened = PyramidOram::open_slot(&table.keys, spot, *holds, bytes);
+                let held = opened.unwrap_or_else(|_| {
+                    gathered.damaged.push(spot);
+                    let Holds::Block(name) = *holds else { return None };
+                    Some(Held { name, content: None })
+                });
+                // What a settled ask had since is newer.
+                gathered.found.extend(held.filter(|it| merge.blocks.coming.contains(&it.name)));
+            }
+        }
+        Ok(gathered)
+    }
+}
 
 impl PyramidOram {
     /// Opens a merge, of a turn with the blocks that it took from the stash.
@@ -44,6 +90,7 @@ impl PyramidOram {
             sets,
             blocks: Blocks { names, left, coming, of_turn },
             progress: Progress::Open,
+            again: false,
         });
     }
 
@@ -68,39 +115,12 @@ impl PyramidOram {
         replaced.map(set).collect()
     }
 
-    /// Checks and opens what a merge read: the slots of its sets, one after the other.
-    ///
-    /// # Errors
-    /// `TamperedTable` if a slot is not what was sealed there.
-    pub(super) fn gather(&mut self, number: u64, read: &mut [u8]) -> Result<()> {
-        let slot_bytes = self.config.slot_bytes();
-        let reads = |merge: &&Merge| matches!(merge.progress, Progress::Reads);
-        let merge = self.merges.get(number).filter(reads);
-        let merge = merge.ok_or(EngineError::State("no such merge is under way"))?;
-        if read.len() != merge.spots().count() * slot_bytes {
-            return Err(EngineError::State("another number of slots was read"));
-        }
-        let mut slots = read.chunks_exact_mut(slot_bytes);
-        for (home, set) in &merge.sets {
-            let tables = &self.tables[merge.partition.0 as usize];
-            let Some(table) = tables.iter().find(|table| table.home == *home) else { continue };
-            for ((slot, holds), bytes) in set.iter().zip(&mut slots) {
-                let held = Self::open_slot(
-                    &table.keys,
-                    TableSpot { home: *home, slot: *slot },
-                    *holds,
-                    bytes,
-                )?;
-                // What a settled ask had since is newer.
-                if let Some(held) = held.filter(|held| merge.blocks.coming.contains(&held.name)) {
-                    self.stash.put(held.name, held.content);
-                }
-            }
-        }
+    /// Takes the blocks that a merge read.
+    pub(super) fn gather(&mut self, number: u64, found: Vec<Held>) {
+        found.into_iter().for_each(|held| self.keep(Some(held)));
         if let Some(merge) = self.merges.get_mut(number) {
             merge.progress = Progress::Read;
         }
-        Ok(())
     }
 
     /// Seals the table, in memory. Its keys are fresh each time.
@@ -130,9 +150,13 @@ impl PyramidOram {
             let entry = self.index.get(&name);
             let (label, stamp) =
                 entry.map_or((Label(0), Stamp(0)), |entry| (entry.label, entry.stamp));
+            let plain = &mut bytes[..slot_bytes - SLOT_OVERHEAD];
             // One that is absent, or was asked for since, is never read from here.
             let content = self.stash.content(name).map_or(&[][..], |content| content);
-            Held::write(name, label, stamp, content, &mut bytes[..slot_bytes - SLOT_OVERHEAD]);
+            match self.stash.is_lost(name) {
+                true => Held::write_lost(name, label, stamp, plain),
+                false => Held::write(name, label, stamp, content, plain),
+            }
             sealer.seal(bytes)?;
         }
         let table = Table::new(merge.home, merge.height, sealer.into_keys(), &order, names.len());
@@ -153,10 +177,13 @@ impl PyramidOram {
         let Progress::Made(table) = std::mem::replace(&mut merge.progress, Progress::Read) else {
             return Err(EngineError::State("a table was not made"));
         };
-        let content = |name| self.stash.content(name).cloned();
-        let left = self.left_of(&merge).map(|name| content(name).unwrap_or_default()).collect();
-        let asked = self.asked_of(&merge);
-        let asked = asked.map(|(name, mine)| content(name).filter(|_| mine)).collect();
+        let left = self.left_of(&merge).map(|name| self.stash.content(name).cloned()).collect();
+        let asked = |(name, mine)| match self.stash.known(name) {
+            Known::Content(content) if mine => AskedBlock::Block(content),
+            Known::Lost if mine => AskedBlock::Lost,
+            _ => AskedBlock::Elsewhere,
+        };
+        let asked = self.asked_of(&merge).map(asked).collect();
         let merged = Merged { home: merge.home, attempt: table.keys.attempt(), left, asked };
         self.install(merge, *table);
         Ok(merged)
@@ -179,17 +206,23 @@ impl PyramidOram {
             return Err(EngineError::State("a merge left another number of blocks"));
         }
         let mut contents: Vec<_> = left.into_iter().zip(merged.left).collect();
-        for ((name, mine), content) in asked.into_iter().zip(merged.asked) {
-            // One of its blocks without content was removed, as the rounds before it say.
-            if !mine && content.is_some() {
+        for ((name, mine), asked) in asked.into_iter().zip(merged.asked) {
+            let content = match asked {
+                // One of its blocks without content was removed, as the rounds before it say.
+                AskedBlock::Elsewhere => continue,
+                AskedBlock::Block(content) => Some(content),
+                AskedBlock::Lost => None,
+            };
+            if !mine {
                 return Err(EngineError::State("a merge had another block"));
             }
-            contents.extend(content.map(|content| (name, content)));
+            contents.push((name, content));
         }
-        if contents.iter().any(|(_, content)| content.len() != self.config.block_bytes) {
+        let lengths = contents.iter().filter_map(|(_, content)| content.as_ref().map(Vec::len));
+        if lengths.into_iter().any(|len| len != self.config.block_bytes) {
             return Err(EngineError::State("a block has another length"));
         }
-        contents.into_iter().for_each(|(name, content)| self.stash.put(name, content));
+        contents.into_iter().for_each(|(name, content)| self.stash.keep(name, content));
         let keys = TableKeys::new(&self.keys.root, self.keys.volume, merged.attempt);
         let order = keys.order(self.config.slots(merge.height));
         let names = &merge.blocks.names;

@@ -27,7 +27,7 @@ mod state;
 mod table;
 
 pub use config::PyramidConfig;
-pub use history::{AskEvent, Left, MOST_LEFT, Merged, RoundIntent, Settle};
+pub use history::{AskEvent, AskedBlock, Left, MOST_LEFT, Merged, RoundIntent, Settle};
 pub use ids::{Height, Name, Partition, Stamp, TableHome, TableSlot, TableSpot};
 pub use operation::{Effect, Operation};
 pub use oram::{PyramidKeys, PyramidOram};

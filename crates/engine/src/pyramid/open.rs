@@ -22,6 +22,8 @@ pub(super) struct Merge {
     pub sets: Vec<(TableHome, MergeSet)>,
     pub blocks: Blocks,
     pub progress: Progress,
+    /// Whether it reads a second time, because a slot was not what was sealed there.
+    pub again: bool,
 }
 
 /// The blocks of a merge.
@@ -113,6 +115,15 @@ impl Merges {
 
     pub fn get_mut(&mut self, number: u64) -> Option<&mut Merge> {
         self.open.iter_mut().find(|merge| merge.number == number)
+    }
+
+    /// Lets a merge read again, once. False if it did.
+    pub fn read_again(&mut self, number: u64) -> bool {
+        let merge = self.get_mut(number).filter(|merge| !merge.again);
+        merge.is_some_and(|merge| {
+            (merge.progress, merge.again) = (Progress::Open, true);
+            true
+        })
     }
 
     pub fn of_partition(&self, partition: Partition) -> Option<&Merge> {

@@ -3,6 +3,7 @@
 
 use super::history::{Merged, RoundIntent, Settle};
 use super::ids::{Name, TableHome, TableSlot, TableSpot};
+use super::merge::Gathered;
 use super::operation::Effect;
 use super::oram::PyramidOram;
 use super::shown::Round;
@@ -248,7 +249,12 @@ impl MergeJob {
         match self.phase {
             Phase::Begun => self.phase = Phase::Read,
             Phase::Read => {
-                engine.gather(self.number, &mut self.buffer)?;
+                let gathered = Gathered::open(engine, self.number, &mut self.buffer)?;
+                // One writer has nobody to serve beside what is lost.
+                if let Some(spot) = gathered.damaged.first() {
+                    return Err(PyramidOram::tampered(spot.home, "a slot was changed"));
+                }
+                engine.gather(self.number, gathered.found);
                 self.buffer = Vec::new();
                 self.phase = Phase::Gathered;
             }

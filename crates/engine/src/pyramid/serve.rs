@@ -26,7 +26,7 @@ impl PyramidOram {
         let plain = keys.open(spot.slot.0, bytes);
         let plain = plain.map_err(|_| tampered("a slot does not open"))?;
         let Holds::Block(name) = holds else { return Ok(None) };
-        let held = Held::read(plain).filter(|held| held.name == name);
+        let held = Held::read(name, plain);
         held.map(Some).ok_or_else(|| tampered("a slot holds another block"))
     }
 
@@ -53,11 +53,16 @@ impl PyramidOram {
 
     /// As [`Self::open_shown`], for the sum (exclusive or) of all slots that an ask showed. What
     /// the empty ones hold is known, so any changed bit of any of them is found. Changes that
-    /// cancel out do no harm.
+    /// cancel out do no harm. It gives the block that was among them, if one was.
     ///
     /// # Errors
     /// As [`Self::open_shown`].
-    pub(super) fn open_sum(&mut self, name: Name, shown: &Shown, sum: &mut [u8]) -> Result<()> {
+    pub(super) fn open_sum(
+        &self,
+        name: Name,
+        shown: &Shown,
+        sum: &mut [u8],
+    ) -> Result<Option<Held>> {
         if sum.len() != self.config.slot_bytes() {
             return Err(EngineError::State("a sum has another length"));
         }
@@ -72,21 +77,19 @@ impl PyramidOram {
             sum.iter_mut().zip(&empty).for_each(|(sum, byte)| *sum ^= byte);
         }
         if let Some((keys, spot)) = real {
-            let found = Self::open_slot(keys, spot, Holds::Block(name), sum)?;
-            self.keep(found);
-            return Ok(());
+            return Self::open_slot(keys, spot, Holds::Block(name), sum);
         }
         if sum.iter().all(|&byte| byte == 0) {
-            return Ok(());
+            return Ok(None);
         }
         let home = shown.spots.first().map_or(TableHome(0), |spot| spot.home);
         Err(Self::tampered(home, "a slot of its partition was changed"))
     }
 
     /// Puts a block that an ask read from a table into the stash.
-    fn keep(&mut self, found: Option<Held>) {
+    pub(super) fn keep(&mut self, found: Option<Held>) {
         if let Some(held) = found {
-            self.stash.put(held.name, held.content);
+            self.stash.keep(held.name, held.content);
         }
     }
 
@@ -114,6 +117,10 @@ impl PyramidOram {
         }
         if *action == Action::Remove {
             self.remove(name);
+            return None;
+        }
+        // What is left of a lost block is nothing that a part could be written into.
+        if self.stash.is_lost(name) && !matches!(action, Action::Write(_)) {
             return None;
         }
         if self.stash.content(name).is_none() {
@@ -162,6 +169,7 @@ impl PyramidOram {
         let left = |(at, (name, _)): (usize, &(Name, _))| match self.stash.content(*name) {
             _ if forgot(at) => Left::Forgot,
             Some(content) => Left::Block(content.clone()),
+            None if self.stash.is_lost(*name) => Left::Lost,
             None => Left::Absent,
         };
         let settle = Settle(round.asks.iter().enumerate().map(left).collect());

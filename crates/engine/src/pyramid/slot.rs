@@ -1,4 +1,6 @@
-//! The content of a slot: `owner 16 | index 8 | label 8 | stamp 8 | block`, sealed.
+//! The content of a slot: `owner 16 | index 8 | label 8 | stamp 8 | block`, sealed. Of a block
+//! whose content is lost, each bit of the owner is the other one: so who knows of no lost blocks
+//! finds another block there, and no content.
 
 use super::config::SLOT_HEAD;
 use super::ids::{Name, Stamp};
@@ -20,7 +22,12 @@ const _: () = assert!(size_of::<Head>() == SLOT_HEAD);
 /// A block in a slot.
 pub(super) struct Held {
     pub name: Name,
-    pub content: Vec<u8>,
+    /// None if it was lost before the slot was sealed.
+    pub content: Option<Vec<u8>>,
+}
+
+fn turned(owner: [u8; 16]) -> [u8; 16] {
+    owner.map(|byte| !byte)
 }
 
 impl Held {
@@ -38,10 +45,17 @@ impl Held {
         block[content.len()..].fill(0);
     }
 
-    /// Reads an opened slot; none if it is too short.
-    pub fn read(plain: &[u8]) -> Option<Self> {
+    /// Writes a block whose content is lost to an unsealed slot.
+    pub fn write_lost(name: Name, label: Label, stamp: Stamp, plain: &mut [u8]) {
+        Self::write(Name { owner: turned(name.owner), ..name }, label, stamp, &[], plain);
+    }
+
+    /// Reads an opened slot that was sealed with this block; none if it holds another one.
+    pub fn read(name: Name, plain: &[u8]) -> Option<Self> {
         let (head, block) = Head::ref_from_prefix(plain).ok()?;
-        let name = Name { owner: head.owner, index: head.index.get() };
-        Some(Self { name, content: block.to_vec() })
+        let (owner, index) = (head.owner, head.index.get());
+        let lost = owner == turned(name.owner);
+        let is_it = (lost || owner == name.owner) && index == name.index;
+        is_it.then(|| Self { name, content: (!lost).then(|| block.to_vec()) })
     }
 }

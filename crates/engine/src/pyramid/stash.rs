@@ -1,6 +1,7 @@
 //! The blocks that were asked for and have not had their turn: each partition's, the oldest first;
 //! and the content of all blocks that are outside of tables or on the way between them. A block
-//! that was removed waits too, without content: it is gone at its turn.
+//! that was removed waits too, without content: it is gone at its turn. So does one whose content
+//! is lost to damage: it exists, and is written to its next table as lost.
 
 use super::ids::{Name, Partition, Stamp};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -16,6 +17,19 @@ pub(super) struct Stash {
     contents: HashMap<Name, Vec<u8>>,
     /// Those of them that are known to be absent.
     absent: HashSet<Name>,
+    /// Those of them whose content is lost.
+    lost: HashSet<Name>,
+}
+
+/// What is known of a block outside of tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    /// Its content.
+    Content(Vec<u8>),
+    /// It exists, and its content is lost.
+    Lost,
+    /// It is absent, or nothing is known of it.
+    Nothing,
 }
 
 impl Stash {
@@ -26,6 +40,7 @@ impl Stash {
             peak: 0,
             contents: HashMap::new(),
             absent: HashSet::new(),
+            lost: HashSet::new(),
         }
     }
 
@@ -56,13 +71,44 @@ impl Stash {
     /// Sets the content of a block.
     pub fn put(&mut self, name: Name, content: Vec<u8>) {
         self.absent.remove(&name);
+        self.lost.remove(&name);
         self.contents.insert(name, content);
     }
 
     /// The block is absent from now on.
     pub fn remove(&mut self, name: Name) {
         self.contents.remove(&name);
+        self.lost.remove(&name);
         self.absent.insert(name);
+    }
+
+    /// The content of the block is lost.
+    pub fn lose(&mut self, name: Name) {
+        self.contents.remove(&name);
+        self.absent.remove(&name);
+        self.lost.insert(name);
+    }
+
+    /// Sets what is known of a block that exists.
+    pub fn keep(&mut self, name: Name, content: Option<Vec<u8>>) {
+        match content {
+            Some(content) => self.put(name, content),
+            None => self.lose(name),
+        }
+    }
+
+    /// Whether the content of the block is lost.
+    pub fn is_lost(&self, name: Name) -> bool {
+        self.lost.contains(&name)
+    }
+
+    /// What is known of a block.
+    pub fn known(&self, name: Name) -> Known {
+        match self.contents.get(&name) {
+            Some(content) => Known::Content(content.clone()),
+            None if self.is_lost(name) => Known::Lost,
+            None => Known::Nothing,
+        }
     }
 
     /// Whether the block is known to be absent.
@@ -74,6 +120,7 @@ impl Stash {
     pub fn clear(&mut self, name: Name) {
         self.contents.remove(&name);
         self.absent.remove(&name);
+        self.lost.remove(&name);
     }
 
     /// Takes the oldest `most` blocks of a partition. Their contents stay.

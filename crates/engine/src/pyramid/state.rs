@@ -9,7 +9,8 @@
 //! blocks 8, then owner 16 | number 8 | label 8 | stamp 8 | whereabouts 8 | place 4 | slot 4 each,
 //!     padded to n + q of them. Whereabouts: 0 stash, 1 with a merge, from the stash, 2 table,
 //!     3 with a merge, from a table
-//! stash 8, then exists 8 | block each, by partition and age, padded to a multiple of q
+//! stash 8, then exists 8 | block each, by partition and age, padded to a multiple of q. Exists: 0
+//!     no, 1 yes, 2 yes, and its content is lost
 //! open merges 8, and for each of them
 //!     partition 8 | height 8 | place 8 | asks before it 8 | of a turn 8 | blocks 8 | left 8 |
 //!     owner 16, number 8 of each block, padded to the places of its table, and 16
@@ -132,7 +133,11 @@ impl PyramidOram {
         out.u64(names.len() as u64);
         for name in names {
             let content = self.stash.content(*name);
-            out.u64(u64::from(content.is_some()));
+            out.u64(match content {
+                Some(_) => 1,
+                None if self.stash.is_lost(*name) => 2,
+                None => 0,
+            });
             match content {
                 Some(content) => out.bytes(content),
                 None => out.zeros(block_bytes),
@@ -151,6 +156,7 @@ impl PyramidOram {
             match exists {
                 0 => self.stash.remove(name),
                 1 => self.stash.put(name, content.to_vec()),
+                2 => self.stash.lose(name),
                 _ => return Err(wrong("neither there nor not")),
             }
         }

@@ -18,6 +18,8 @@ pub enum Accessed {
     Settled,
     /// In this turn.
     At(Turn),
+    /// Nobody knows: its page was lost to damage.
+    Unknown,
 }
 
 /// The access time of every block.

@@ -3,7 +3,7 @@
 use super::extents::{joined, read, total};
 use super::ids::GenerationSlot;
 use super::map_node::SealedAt;
-use super::vault::{Vault, Wanted, tampered};
+use super::vault::{DamagedExtent, Vault, Wanted};
 use crate::work::{Outcome, WorkPart};
 use crate::{Extent, Result, Step};
 use oblivio_crypto::Opener;
@@ -18,6 +18,8 @@ pub(super) struct BlockReads {
     opener: Opener,
     /// One per part that opens blocks; empty until the parts are handed out.
     outcomes: Vec<Outcome>,
+    /// Which of the blocks did not open.
+    damaged: Vec<bool>,
 }
 
 impl BlockReads {
@@ -36,7 +38,8 @@ impl BlockReads {
         let extents = joined(blocks.iter().map(extent));
         bytes.resize(total(&extents), 0);
         let (opener, outcomes) = (vault.opener.clone(), Vec::new());
-        Self { blocks, extents, bytes, block_bytes, opener, outcomes }
+        let damaged = vec![false; blocks.len()];
+        Self { blocks, extents, bytes, block_bytes, opener, outcomes, damaged }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -58,11 +61,12 @@ impl BlockReads {
         self.outcomes.resize_with(self.blocks.len().div_ceil(each), Outcome::default);
         let blocks = self.blocks.chunks(each);
         let bytes = self.bytes.chunks_mut(each * self.block_bytes);
-        let part = |((blocks, bytes), outcome)| {
-            let opens = Opens { opener: &self.opener, blocks, bytes };
+        let work = blocks.zip(bytes).zip(self.damaged.chunks_mut(each));
+        let part = |(((blocks, bytes), damaged), outcome)| {
+            let opens = Opens { opener: &self.opener, blocks, bytes, damaged };
             WorkPart::new(|| opens.run(), outcome)
         };
-        blocks.zip(bytes).zip(&mut self.outcomes).map(part).collect()
+        work.zip(&mut self.outcomes).map(part).collect()
     }
 
     /// All the blocks. Opens those that are not yet open.
@@ -70,7 +74,8 @@ impl BlockReads {
         self.parts(1).into_iter().for_each(WorkPart::run);
         Outcome::of_all(self.outcomes)?;
         let offsets = self.blocks.iter().map(|block| block.place.index).collect();
-        Ok(OpenBlocks { offsets, bytes: self.bytes, block_bytes: self.block_bytes })
+        let Self { bytes, block_bytes, damaged, .. } = self;
+        Ok(OpenBlocks { offsets, bytes, block_bytes, damaged })
     }
 }
 
@@ -87,19 +92,22 @@ struct Opens<'a> {
     opener: &'a Opener,
     blocks: &'a [Wanted],
     bytes: &'a mut [u8],
+    damaged: &'a mut [bool],
 }
 
 impl Opens<'_> {
     fn run(self) -> Result<()> {
         let mut opening = self.opener.begin();
         let block_bytes = self.bytes.len() / self.blocks.len();
-        for (block, data) in self.blocks.iter().zip(self.bytes.chunks_mut(block_bytes)) {
+        let bytes = self.bytes.chunks_mut(block_bytes);
+        for ((block, data), damaged) in self.blocks.iter().zip(bytes).zip(self.damaged) {
             let Wanted { place, index, sealed } = block;
             let opened = opening.open(&sealed.mark, *index, place, &sealed.tag, data);
-            opened.map_err(|_| {
-                let extent = Extent { offset: place.index, bytes: block_bytes as u64 };
-                tampered(extent, "it is not the block written last")
-            })?;
+            if opened.is_err() {
+                // What does not open gives nothing.
+                data.fill(0);
+                *damaged = true;
+            }
         }
         Ok(())
     }
@@ -112,17 +120,29 @@ pub(super) struct OpenBlocks {
     offsets: Vec<u64>,
     pub bytes: Vec<u8>,
     block_bytes: usize,
+    /// Which of them did not open.
+    damaged: Vec<bool>,
 }
 
 impl OpenBlocks {
-    /// The byte range of the block at this offset of the disk.
+    /// The byte range of the block at this offset of the disk; none if it did not open.
     pub fn find(&self, offset: u64) -> Option<std::ops::Range<usize>> {
-        let at = self.offsets.binary_search(&offset).ok()? * self.block_bytes;
-        Some(at..at + self.block_bytes)
+        let at = self.offsets.binary_search(&offset).ok().filter(|at| !self.damaged[*at])?;
+        let from = at * self.block_bytes;
+        Some(from..from + self.block_bytes)
     }
 
-    /// The content of the block at this offset of the disk.
+    /// The content of the block at this offset of the disk; none if it did not open.
     pub fn content(&self, offset: u64) -> Option<&[u8]> {
         self.bytes.get(self.find(offset)?)
+    }
+
+    /// The places of those that did not open.
+    pub fn damage(&self) -> impl Iterator<Item = DamagedExtent> + use<'_> {
+        let places = self.offsets.iter().zip(&self.damaged).filter(|(_, damaged)| **damaged);
+        places.map(|(&offset, _)| {
+            let extent = Extent { offset, bytes: self.block_bytes as u64 };
+            (extent, "it is not the block written last")
+        })
     }
 }

@@ -26,6 +26,8 @@ pub struct Sequential {
     pub(super) lost_pages: Vec<(BlockId, Turn, Vec<u8>)>,
     /// Recently read pages.
     pub(super) page_cache: PageCache,
+    /// Whether damage was ever carried on: a block that its generation does not list is lost then.
+    pub(super) met_damage: bool,
 }
 
 /// The engine's record of flushes.
@@ -66,6 +68,7 @@ impl Sequential {
             times_lost: false,
             lost_pages: Vec::new(),
             page_cache: PageCache::default(),
+            met_damage: false,
         }
     }
 
@@ -98,6 +101,12 @@ impl Sequential {
     /// are in the ORAM.
     pub fn access_times(&self) -> Option<&AccessTimeMap> {
         (self.config.time_pages == 0).then(|| self.placement.times().map())
+    }
+
+    /// Whether lost blocks may be listed on the disk, or missing from where they were: versions
+    /// before that cannot go on from here.
+    pub fn met_damage(&self) -> bool {
+        self.met_damage
     }
 
     /// Whether a flush must come before the next write.

@@ -6,14 +6,14 @@ use super::buffer_map::BufferMaps;
 use super::engine::{FlushState, Sequential};
 use super::extents::{read, total};
 use super::ids::GenerationBucket;
-use super::map_node::SealedAt;
+use super::map_node::{Held, SealedAt};
 use super::map_shape::NodeAt;
-use super::map_walk::{Goal, MapWalk};
-use super::merge_buffer::{Origin, Pick};
+use super::map_walk::{Found, Goal, MapWalk, NOT_LISTED};
+use super::merge_buffer::{LeafRead, Origin, Pick};
 use super::placement::Planned;
 use super::read::ReadBatch;
 use super::sealing::{Content, Sealing};
-use crate::{Data, EngineError, Extent, Job, Result, Step, WorkPart, Write};
+use crate::{Data, EngineError, Extent, Job, Lost, Result, Step, WorkPart, Write};
 
 /// A flush under way. It is not part of the engine, so reads can proceed between its steps.
 pub struct Flushing(Phase);
@@ -24,6 +24,8 @@ enum Phase {
     Pages { batch: ReadBatch },
     /// Reading the map leaves of the generations to merge.
     Leaves { wanted: Vec<GenerationBucket>, walk: MapWalk, extents: Vec<Extent>, bytes: Vec<u8> },
+    /// Reading pages of access times that say what a damaged leaf may have listed.
+    Times { batch: ReadBatch },
     /// Reading the blocks to merge.
     Blocks { plan: Vec<Planned<SealedAt>>, reads: BlockReads },
     /// Sealing the blocks to write; the likely reads of the next flushes.
@@ -38,7 +40,7 @@ enum Phase {
 impl Flushing {
     fn as_step(&mut self) -> Step<'_> {
         match &mut self.0 {
-            Phase::Pages { batch } => batch.as_step(),
+            Phase::Pages { batch } | Phase::Times { batch } => batch.as_step(),
             Phase::Leaves { extents, bytes, .. } => read(extents, bytes),
             Phase::Blocks { reads, .. } => reads.as_step(),
             Phase::Sealing { expected, .. } => Step::Work { expected },
@@ -69,7 +71,7 @@ impl Job for Flushing {
 
     fn parts(&mut self, count: usize) -> Vec<WorkPart<'_>> {
         match &mut self.0 {
-            Phase::Pages { batch } => batch.parts(count),
+            Phase::Pages { batch } | Phase::Times { batch } => batch.parts(count),
             Phase::Blocks { reads, .. } => reads.parts(count),
             Phase::Sealing { sealing, .. } => sealing.parts(count),
             _ => Vec::new(),
@@ -105,15 +107,40 @@ impl Sequential {
     /// Puts the current pages into the queue; the flush's reads are then known.
     fn begin_merge(&mut self, batch: ReadBatch) -> Result<Phase> {
         for (page, content) in self.placement.pages_due().into_iter().zip(batch.into_answers()) {
-            let content = content.unwrap_or_else(|| vec![0; self.config.block_bytes]);
+            let none = || vec![0; self.config.block_bytes];
+            let content = match content {
+                Ok(content) => content.unwrap_or_else(none),
+                Err(Lost) => {
+                    self.met_damage = true;
+                    self.lost_page()
+                }
+            };
             self.page_cache.forget(page);
             self.placement.push_page(page, content);
         }
+        self.begin_leaves(Vec::new())
+    }
+
+    /// Reads the leaves that are wanted now.
+    fn begin_leaves(&mut self, bytes: Vec<u8>) -> Result<Phase> {
         let wanted = self.placement.wanted();
         let goals: Vec<_> = wanted.iter().map(|it| (it.generation, Goal::Leaf(it.index))).collect();
         let walk = MapWalk::new(&self.vault, &goals, false)?;
-        let nothing = Phase::Leaves { wanted, walk, extents: Vec::new(), bytes: Vec::new() };
-        self.advance(nothing)
+        self.advance(Phase::Leaves { wanted, walk, extents: Vec::new(), bytes })
+    }
+
+    /// Gives the leaves to the merges.
+    fn take_leaves(&mut self, wanted: &[GenerationBucket], walk: &MapWalk) -> Result<()> {
+        for (bucket, found) in wanted.iter().zip(walk.found()) {
+            let leaf = match found {
+                Found::Leaf(_, leaf) => leaf.as_read(),
+                Found::Damaged => LeafRead::damaged(),
+                Found::NotListed => return Err(NOT_LISTED),
+            };
+            self.met_damage |= leaf.gaps;
+            self.placement.supply(*bucket, leaf);
+        }
+        Ok(())
     }
 
     fn advance(&mut self, phase: Phase) -> Result<Phase> {
@@ -133,17 +160,31 @@ impl Sequential {
                     bytes.resize(total(&extents), 0);
                     return Ok(Phase::Leaves { wanted, walk, extents, bytes });
                 }
-                for (bucket, (_, leaf)) in wanted.iter().zip(walk.leaves()) {
-                    self.placement.supply(*bucket, &leaf.entries());
+                self.take_leaves(&wanted, &walk)?;
+                // A damaged leaf gave nothing.
+                if !self.placement.wanted().is_empty() {
+                    return self.begin_leaves(bytes);
                 }
-                let plan = self.placement.plan();
-                self.placement.expect_merged()?;
-                let reads =
-                    BlockReads::new(&self.vault, stored(&plan), std::mem::take(&mut self.spare));
-                if reads.is_empty() {
-                    return self.begin_sealing(&plan, reads.opened()?);
+                let pages = self.placement.pages_wanted();
+                if pages.is_empty() {
+                    return self.begin_blocks();
                 }
-                Ok(Phase::Blocks { plan, reads })
+                self.advance(Phase::Times { batch: ReadBatch::new(pages.into_iter().collect()) })
+            }
+            Phase::Times { mut batch } => {
+                self.advance_batch(&mut batch)?;
+                if !batch.is_done() {
+                    return Ok(Phase::Times { batch });
+                }
+                let none = || vec![0; self.config.block_bytes];
+                for (page, content) in
+                    self.placement.pages_wanted().into_iter().zip(batch.into_answers())
+                {
+                    let content =
+                        content.map_or_else(|_| self.lost_page(), |it| it.unwrap_or_else(none));
+                    self.placement.supply_page(page, content);
+                }
+                self.begin_blocks()
             }
             Phase::Blocks { plan, reads } => self.begin_sealing(&plan, reads.opened()?),
             Phase::Sealing { sealing, .. } => {
@@ -165,14 +206,27 @@ impl Sequential {
         }
     }
 
+    /// Plans the flush and reads its blocks.
+    fn begin_blocks(&mut self) -> Result<Phase> {
+        let plan = self.placement.plan();
+        self.placement.expect_merged()?;
+        let reads = BlockReads::new(&self.vault, stored(&plan), std::mem::take(&mut self.spare));
+        if reads.is_empty() {
+            return self.begin_sealing(&plan, reads.opened()?);
+        }
+        Ok(Phase::Blocks { plan, reads })
+    }
+
     /// Assembles everything that the flush writes, for sealing.
     fn begin_sealing(&mut self, plan: &[Planned<SealedAt>], blocks: OpenBlocks) -> Result<Phase> {
         let extents = self.vault.layout.writes(self.placement.flush());
         let mut sealing = Sealing::new(&self.vault, extents, std::mem::take(&mut self.sealed));
-        for Planned { bucket, slots } in plan {
-            let contents: Vec<Content> =
-                slots.iter().map(|slot| slot.as_ref().map(|it| (it.block, it.present))).collect();
-            let data = sealing.add(&mut self.vault, *bucket, contents)?;
+        for Planned { bucket, slots, gaps } in plan {
+            let held = |pick: &Pick<SealedAt>| (pick.block, self.held(pick, &blocks));
+            let contents: Vec<Content> = slots.iter().map(|slot| slot.as_ref().map(held)).collect();
+            let lost = |content: &Content| content.is_some_and(|(_, held)| held == Held::Lost);
+            self.met_damage |= *gaps || contents.iter().any(lost);
+            let data = sealing.add(&mut self.vault, *bucket, (contents, *gaps))?;
             for (slot, out) in slots.iter().zip(data.chunks_mut(self.config.block_bytes)) {
                 match slot.as_ref().and_then(|pick| self.content(pick, &blocks)) {
                     Some(content) => out.copy_from_slice(content),
@@ -189,6 +243,18 @@ impl Sequential {
         match pick.origin {
             Origin::Queue => self.placement.queue().back(pick.block)?.as_deref(),
             Origin::Slot(slot, _) => blocks.content(self.vault.layout.slot(slot).offset),
+            Origin::Lost => None,
+        }
+    }
+
+    /// What a bucket lists of a block. One whose content did not open stays, as a lost one: without
+    /// it an older copy would be the newest.
+    fn held(&self, pick: &Pick<SealedAt>, blocks: &OpenBlocks) -> Held {
+        match (pick.present, pick.origin) {
+            (false, _) => Held::Nothing,
+            (true, Origin::Queue) => Held::Content,
+            (true, _) if self.content(pick, blocks).is_some() => Held::Content,
+            (true, _) => Held::Lost,
         }
     }
 }
@@ -198,6 +264,6 @@ fn stored(plan: &[Planned<SealedAt>]) -> impl Iterator<Item = (super::Generation
     let picks = plan.iter().flat_map(|planned| planned.slots.iter().flatten());
     picks.filter(|pick| pick.present).filter_map(|pick| match pick.origin {
         Origin::Slot(slot, sealed) => Some((slot, sealed)),
-        Origin::Queue => None,
+        Origin::Queue | Origin::Lost => None,
     })
 }

@@ -4,7 +4,7 @@
 //! all of them were sealed. An inner node lists its children's lowest addresses and tags. So the
 //! root's tag authenticates every byte of the generation.
 
-use super::merge_buffer::LeafEntry;
+use super::merge_buffer::{LeafEntry, LeafRead};
 use crate::BlockId;
 use oblivio_crypto::{GROUP_MARK_BYTES, GroupMark, SEAL_HEADER, SEAL_OVERHEAD, TAG_BYTES, Tag};
 
@@ -19,11 +19,26 @@ pub(super) const LEAF_FIXED: usize = SEAL_OVERHEAD + GROUP_MARK_BYTES;
 const FAKE: u64 = u64::MAX;
 /// Set in the address of a discarded block.
 const DISCARDED: u64 = 1 << 63;
+/// Set in the address of a block whose content was lost to damage.
+const LOST: u64 = 1 << 62;
+/// Changed in a leaf's first line, if it may lack blocks.
+const GAPS: u64 = 1 << 61;
+
+/// What a listed block holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// Its content.
+    Content,
+    /// It is discarded.
+    Nothing,
+    /// Its content was lost to damage.
+    Lost,
+}
 
 /// A slot of a bucket, or a child of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line {
-    /// The address, or the child's lowest, with [`DISCARDED`] and [`FAKE`].
+    /// The address, or the child's lowest, with [`DISCARDED`], [`LOST`] and [`FAKE`].
     word: u64,
     /// The tag of the block, or of the child.
     pub tag: Tag,
@@ -36,22 +51,40 @@ impl Line {
     }
 
     /// A block.
-    pub fn block(block: BlockId, present: bool, tag: Tag) -> Self {
-        Self { word: block.0 | if present { 0 } else { DISCARDED }, tag }
+    pub fn block(block: BlockId, held: Held, tag: Tag) -> Self {
+        let flag = match held {
+            Held::Content => 0,
+            Held::Nothing => DISCARDED,
+            Held::Lost => LOST,
+        };
+        Self { word: block.0 | flag, tag }
     }
 
     /// A child with this lowest address.
     pub fn child(lowest: Option<BlockId>, tag: Tag) -> Self {
-        lowest.map_or(Self::fake(tag), |block| Self::block(block, true, tag))
+        lowest.map_or(Self::fake(tag), |block| Self::block(block, Held::Content, tag))
     }
 
     /// The address; none for a fake.
     pub fn address(&self) -> Option<BlockId> {
-        (self.word != FAKE).then_some(BlockId(self.word & !DISCARDED))
+        (self.word != FAKE).then_some(BlockId(self.word & !(DISCARDED | LOST)))
     }
 
     fn is_present(&self) -> bool {
         self.word & DISCARDED == 0
+    }
+
+    fn is_lost(&self) -> bool {
+        self.word != FAKE && self.word & LOST != 0
+    }
+
+    /// Whether [`GAPS`] is changed; changes it back.
+    fn take_gaps(&mut self) -> bool {
+        let changed = (self.word & GAPS != 0) != (self.word | GAPS == FAKE);
+        if changed {
+            self.word ^= GAPS;
+        }
+        changed
     }
 
     pub fn word(&self) -> u64 {
@@ -77,16 +110,18 @@ pub struct SealedAt {
 pub(super) struct MapNode {
     /// The mark of the bucket's blocks; leaves only.
     mark: Option<GroupMark>,
+    /// Whether blocks between those listed may be missing ([`LeafRead::gaps`]).
+    gaps: bool,
     lines: Vec<Line>,
 }
 
 impl MapNode {
-    pub fn leaf(mark: GroupMark, lines: Vec<Line>) -> Self {
-        Self { mark: Some(mark), lines }
+    pub fn leaf(mark: GroupMark, gaps: bool, lines: Vec<Line>) -> Self {
+        Self { mark: Some(mark), gaps, lines }
     }
 
     pub fn inner(lines: Vec<Line>) -> Self {
-        Self { mark: None, lines }
+        Self { mark: None, gaps: false, lines }
     }
 
     /// Writes the node into the plaintext part of a sealed one.
@@ -97,8 +132,9 @@ impl MapNode {
             at += bytes.len();
         };
         self.mark.iter().for_each(|mark| put(&mark.0));
+        let mut flag = if self.gaps { GAPS } else { 0 };
         for line in &self.lines {
-            put(&line.word.to_le_bytes());
+            put(&(line.word ^ std::mem::take(&mut flag)).to_le_bytes());
             put(&line.tag.0);
         }
         let end = sealed.len() - TAG_BYTES;
@@ -121,7 +157,8 @@ impl MapNode {
             let tag = Tag(*tag.first_chunk()?);
             read.push(Line { word: u64::from_le_bytes(*word), tag });
         }
-        Some(Self { mark, lines: read })
+        let gaps = leaf && read.first_mut().is_some_and(Line::take_gaps);
+        Some(Self { mark, gaps, lines: read })
     }
 
     /// The lines.
@@ -151,12 +188,18 @@ impl MapNode {
     pub fn entry(&self, at: usize) -> Option<LeafEntry<SealedAt>> {
         let (line, mark) = (self.lines.get(at)?, self.mark?);
         let sealed = SealedAt { mark, tag: line.tag };
-        line.address().map(|block| LeafEntry { block, present: line.is_present(), sealed })
+        let (present, lost) = (line.is_present(), line.is_lost());
+        line.address().map(|block| LeafEntry { block, present, lost, sealed })
     }
 
     /// A leaf's entries for all its slots.
     pub fn entries(&self) -> Vec<Option<LeafEntry<SealedAt>>> {
         (0..self.lines.len()).map(|at| self.entry(at)).collect()
+    }
+
+    /// The same, with its gaps.
+    pub fn as_read(&self) -> LeafRead<SealedAt> {
+        LeafRead { entries: self.entries(), gaps: self.gaps }
     }
 }
 
@@ -165,15 +208,21 @@ mod tests {
     use super::*;
 
     fn leaf() -> MapNode {
-        let line = |(at, block)| Line::block(BlockId(block), at != 1, Tag([at as u8; 16]));
+        let line = |(at, block)| {
+            let held = [Held::Content, Held::Nothing, Held::Lost][at];
+            Line::block(BlockId(block), held, Tag([at as u8; 16]))
+        };
         let mut lines: Vec<_> = [3, 5, 9].into_iter().enumerate().map(line).collect();
         lines.push(Line::fake(Tag([9; 16])));
-        MapNode::leaf(GroupMark([4; 24]), lines)
+        MapNode::leaf(GroupMark([4; 24]), false, lines)
     }
 
     #[test]
     fn nodes_come_back_from_their_bytes() {
-        for (node, is_leaf) in [(leaf(), true), (MapNode::inner(leaf().lines), false)] {
+        let empty = MapNode::leaf(GroupMark([4; 24]), true, vec![Line::fake(Tag([9; 16])); 4]);
+        let gaps = MapNode { gaps: true, ..leaf() };
+        let inner = MapNode::inner(leaf().lines);
+        for (node, is_leaf) in [(leaf(), true), (gaps, true), (empty, true), (inner, false)] {
             let mut sealed = vec![0xff; 256];
             node.encode(&mut sealed);
             let plain = &sealed[SEAL_HEADER..256 - TAG_BYTES];
@@ -191,10 +240,12 @@ mod tests {
         assert_eq!(found[9..], [Some(2), Some(2)]);
         let spanned: Vec<_> = (0..11).filter(|block| leaf.spans(BlockId(*block))).collect();
         assert_eq!(spanned, (3..=9).collect::<Vec<_>>());
-        let empty = MapNode::leaf(GroupMark([4; 24]), vec![Line::fake(Tag([9; 16]))]);
+        let empty = MapNode::leaf(GroupMark([4; 24]), false, vec![Line::fake(Tag([9; 16]))]);
         assert!(!empty.spans(BlockId(0)));
         assert_eq!(leaf.lowest(), Some(BlockId(3)));
         let present: Vec<_> = leaf.entries().iter().map(|it| it.map(|it| it.present)).collect();
         assert_eq!(present, [Some(true), Some(false), Some(true), None]);
+        let lost: Vec<_> = leaf.entries().iter().map(|it| it.map(|it| it.lost)).collect();
+        assert_eq!(lost, [Some(false), Some(false), Some(true), None]);
     }
 }

@@ -5,7 +5,7 @@ use super::ids::Generation;
 use super::map_cache::NodeKey;
 use super::map_node::MapNode;
 use super::map_shape::NodeAt;
-use super::vault::Vault;
+use super::vault::{DamagedExtent, Vault};
 use crate::{BlockId, EngineError, Extent, Result};
 use oblivio_crypto::Tag;
 use std::collections::BTreeMap;
@@ -26,7 +26,27 @@ struct Way {
     goal: Goal,
     at: NodeAt,
     tag: Tag,
-    leaf: Option<Arc<MapNode>>,
+    end: Option<WayEnd>,
+}
+
+/// Where a way ends.
+#[derive(Clone)]
+enum WayEnd {
+    Leaf(Arc<MapNode>),
+    /// A node on it is damaged.
+    Damaged,
+    /// No leaf lists the block.
+    NotListed,
+}
+
+/// What a way found.
+pub(super) enum Found<'a> {
+    /// The leaf of the bucket with this number.
+    Leaf(u64, &'a MapNode),
+    /// A node on the way is damaged, and everything below it.
+    Damaged,
+    /// No leaf lists the block. That comes after damage only, or from a foreign state.
+    NotListed,
 }
 
 /// Several ways down.
@@ -34,6 +54,7 @@ pub(super) struct MapWalk {
     ways: Vec<Way>,
     keep_leaves: bool,
     wanted: BTreeMap<NodeKey, Tag>,
+    damage: Vec<DamagedExtent>,
 }
 
 impl MapWalk {
@@ -45,10 +66,10 @@ impl MapWalk {
                 Goal::Leaf(leaf) => maps.way_to(generation, leaf)?,
                 Goal::Block(_) => maps.root(generation)?,
             };
-            Ok(Way { generation, goal, at, tag, leaf: None })
+            Ok(Way { generation, goal, at, tag, end: None })
         };
         let ways = goals.iter().map(way).collect::<Result<_>>()?;
-        Ok(Self { ways, keep_leaves, wanted: BTreeMap::new() })
+        Ok(Self { ways, keep_leaves, wanted: BTreeMap::new(), damage: Vec::new() })
     }
 
     /// Goes down as far as the caches lead. Returns the nodes to read next, in order; none when all
@@ -58,23 +79,23 @@ impl MapWalk {
         // Neighbours share a leaf; those of an aged disk share one of a few.
         let mut reached: Vec<Reached> = Vec::new();
         for way in &mut self.ways {
-            if way.leaf.is_some() {
+            if way.end.is_some() {
                 continue;
             }
             let same = reached.iter().position(|it| it.generation == way.generation);
             if let Some(it) = same.map(|at| &reached[at]).filter(|it| it.is_goal(way.goal)) {
-                (way.at, way.leaf) = (it.at, Some(it.leaf.clone()));
+                (way.at, way.end) = (it.at, Some(WayEnd::Leaf(it.leaf.clone())));
                 continue;
             }
-            while way.leaf.is_none() {
+            while way.end.is_none() {
                 let key = (way.generation, way.at);
                 let Some(node) = vault.cached(&key) else {
                     self.wanted.insert(key, way.tag);
                     break;
                 };
-                way.go_down(vault, node)?;
+                way.go_down(vault, node);
             }
-            if let Some(leaf) = &way.leaf {
+            if let Some(WayEnd::Leaf(leaf)) = &way.end {
                 let now = Reached { generation: way.generation, at: way.at, leaf: leaf.clone() };
                 match same {
                     Some(at) => reached[at] = now,
@@ -89,26 +110,44 @@ impl MapWalk {
             .collect())
     }
 
-    /// Takes in the missing nodes.
+    /// Takes in the missing nodes. Ways through a damaged one end there.
     pub fn supply(&mut self, vault: &mut Vault, mut bytes: &mut [u8]) -> Result<()> {
         let mut read = BTreeMap::new();
         for (key, tag) in std::mem::take(&mut self.wanted) {
             let extent = vault.layout.node(key.0, key.1);
             let (node, rest) = std::mem::take(&mut bytes).split_at_mut(extent.bytes as usize);
             bytes = rest;
-            read.insert(key, vault.open_node(key, tag, node, self.keep_leaves)?);
+            let opened = match vault.open_node(key, tag, node, self.keep_leaves) {
+                Err(EngineError::TamperedExtent { reason, .. }) => {
+                    self.damage.push((extent, reason));
+                    None
+                }
+                opened => Some(opened?),
+            };
+            read.insert(key, opened);
         }
-        for way in self.ways.iter_mut().filter(|way| way.leaf.is_none()) {
-            if let Some(node) = read.get(&(way.generation, way.at)) {
-                way.go_down(vault, node.clone())?;
+        for way in self.ways.iter_mut().filter(|way| way.end.is_none()) {
+            match read.get(&(way.generation, way.at)) {
+                Some(Some(node)) => way.go_down(vault, node.clone()),
+                Some(None) => way.end = Some(WayEnd::Damaged),
+                None => {}
             }
         }
         Ok(())
     }
 
-    /// The leaves, in the order of the goals, with the numbers of their buckets.
-    pub fn leaves(&self) -> impl Iterator<Item = (u64, &MapNode)> {
-        self.ways.iter().filter_map(|way| Some((way.at.index, way.leaf.as_deref()?)))
+    /// What the ways found, in the order of the goals, once nothing is missing.
+    pub fn found(&self) -> impl Iterator<Item = Found<'_>> {
+        self.ways.iter().map(|way| match &way.end {
+            Some(WayEnd::Leaf(leaf)) => Found::Leaf(way.at.index, leaf),
+            Some(WayEnd::Damaged) | None => Found::Damaged,
+            Some(WayEnd::NotListed) => Found::NotListed,
+        })
+    }
+
+    /// The damaged nodes that were met.
+    pub fn damage(&self) -> &[DamagedExtent] {
+        &self.damage
     }
 }
 
@@ -131,20 +170,26 @@ impl Reached {
 
 impl Way {
     /// Moves from a node to its child, or ends the way.
-    fn go_down(&mut self, vault: &Vault, node: Arc<MapNode>) -> Result<()> {
+    fn go_down(&mut self, vault: &Vault, node: Arc<MapNode>) {
         if self.at.height == 0 {
-            self.leaf = Some(node);
-            return Ok(());
+            self.end = Some(WayEnd::Leaf(node));
+            return;
         }
         let shape = vault.layout.shape(self.generation.level);
         let first = self.at.index * shape.fan_out();
         let child = match self.goal {
-            Goal::Leaf(leaf) => (shape.ancestor(leaf, self.at.height - 1).index - first) as usize,
-            Goal::Block(block) => node.find(block).ok_or(NOT_LISTED)?,
+            Goal::Leaf(leaf) => {
+                Some((shape.ancestor(leaf, self.at.height - 1).index - first) as usize)
+            }
+            Goal::Block(block) => node.find(block),
         };
-        self.tag = node.lines().get(child).ok_or(NOT_LISTED)?.tag;
-        self.at = NodeAt { height: self.at.height - 1, index: first + child as u64 };
-        Ok(())
+        match child.and_then(|child| Some((child, node.lines().get(child)?))) {
+            Some((child, line)) => {
+                self.tag = line.tag;
+                self.at = NodeAt { height: self.at.height - 1, index: first + child as u64 };
+            }
+            None => self.end = Some(WayEnd::NotListed),
+        }
     }
 }
 

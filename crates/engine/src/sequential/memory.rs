@@ -2,7 +2,7 @@
 
 use super::engine::Sequential;
 use super::read::ReadBatch;
-use crate::{BlockAnswer, BlockId, Carrier, EngineError, Extent, Read, Result, Write, carry_out};
+use crate::{BlockId, BlockOutcome, Carrier, EngineError, Extent, Read, Result, Write, carry_out};
 
 /// A disk in memory, and the trace of its writes.
 #[derive(Clone)]
@@ -60,7 +60,7 @@ impl MemoryDisk {
         &mut self,
         engine: &mut Sequential,
         blocks: Vec<BlockId>,
-    ) -> Result<Vec<BlockAnswer>> {
+    ) -> Result<Vec<BlockOutcome>> {
         let mut batch: ReadBatch = engine.begin_read(blocks)?;
         carry_out(&mut batch, engine, self)?;
         Ok(batch.into_answers())

@@ -15,8 +15,32 @@ pub struct LeafEntry<T> {
     pub block: BlockId,
     /// False for a discarded block.
     pub present: bool,
+    /// Whether its content was lost to damage before it came here.
+    pub lost: bool,
     /// How it is sealed.
     pub sealed: T,
+}
+
+/// A map leaf as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeafRead<T> {
+    /// The entries of all its slots; nothing if the leaf is damaged.
+    pub entries: Vec<Option<LeafEntry<T>>>,
+    /// Whether blocks between those listed, up to the next leaf's, may be missing: they were listed
+    /// in a leaf that was damaged.
+    pub gaps: bool,
+}
+
+impl<T> LeafRead<T> {
+    /// A leaf that lists everything.
+    pub fn whole(entries: Vec<Option<LeafEntry<T>>>) -> Self {
+        Self { entries, gaps: false }
+    }
+
+    /// One that cannot be read any more.
+    pub fn damaged() -> Self {
+        Self { entries: Vec::new(), gaps: true }
+    }
 }
 
 /// The origin of a block of the next bucket.
@@ -26,6 +50,8 @@ pub enum Origin<T> {
     Queue,
     /// A slot on the disk.
     Slot(GenerationSlot, T),
+    /// Its content is lost to damage.
+    Lost,
 }
 
 /// A block of the next bucket.
@@ -39,15 +65,84 @@ pub struct Pick<T> {
     pub origin: Origin<T>,
 }
 
+/// How far a source was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Taken {
+    /// Slots taken from the head, those of damaged leaves included.
+    slots: u64,
+    /// Whether blocks may be missing from here up to the next entry.
+    gap: bool,
+}
+
+/// Set in the stored form of [`Taken`].
+const GAP: u64 = 1 << 63;
+
+impl Taken {
+    fn word(self) -> u64 {
+        self.slots | if self.gap { GAP } else { 0 }
+    }
+
+    fn of(word: u64) -> Self {
+        Self { slots: word & !GAP, gap: word & GAP != 0 }
+    }
+}
+
+/// An entry read ahead, and how far its source is once it is taken.
+#[derive(Clone, Copy, Debug)]
+struct Ahead<T> {
+    entry: LeafEntry<T>,
+    slot: u64,
+    then: Taken,
+}
+
 /// One generation of the merge: a queue of entries read ahead.
 #[derive(Clone, Debug)]
 struct Source<T> {
     generation: Generation,
-    ahead: VecDeque<LeafEntry<T>>,
-    /// Slots taken from the head.
-    taken: u64,
+    ahead: VecDeque<Ahead<T>>,
+    taken: Taken,
     /// The next bucket whose leaf to read; beyond the end when no real block is left.
     next: u64,
+}
+
+impl<T: Copy> Source<T> {
+    /// How far it is once everything read ahead is taken.
+    fn end(&mut self) -> &mut Taken {
+        self.ahead.back_mut().map_or(&mut self.taken, |last| &mut last.then)
+    }
+
+    fn head(&self) -> Option<BlockId> {
+        self.ahead.front().map(|ahead| ahead.entry.block)
+    }
+
+    /// Adds the leaf of the next bucket.
+    fn supply(&mut self, leaf: &LeafRead<T>, bucket_blocks: u64, buckets: u64) {
+        let first = self.next * bucket_blocks;
+        self.next += 1;
+        self.end().gap |= leaf.gaps;
+        if leaf.entries.is_empty() {
+            self.end().slots = first + bucket_blocks;
+            return;
+        }
+        let skip = self.end().slots.saturating_sub(first);
+        let real = leaf.entries.iter().map_while(|entry| *entry);
+        for (slot, entry) in (first..).zip(real).skip(skip as usize) {
+            let then = Taken { slots: slot + 1, gap: leaf.gaps };
+            self.ahead.push_back(Ahead { entry, slot, then });
+        }
+        // Real blocks precede fakes.
+        if leaf.entries.last().is_some_and(Option::is_none) {
+            self.next = buckets;
+        }
+    }
+
+    fn pop(&mut self) -> Option<Pick<T>> {
+        let Ahead { entry, slot, then } = self.ahead.pop_front()?;
+        self.taken = then;
+        let slot = GenerationSlot { generation: self.generation, index: slot };
+        let origin = if entry.lost { Origin::Lost } else { Origin::Slot(slot, entry.sealed) };
+        Some(Pick { block: entry.block, present: entry.present, origin })
+    }
 }
 
 /// The generations of a merge buffer during the merge.
@@ -66,33 +161,43 @@ impl<T: Copy> MergeBuffer<T> {
         Self::resume(generations, buckets, bucket_blocks, &taken)
     }
 
-    /// A resumed merge. `taken` gives the slots already taken of each generation.
+    /// A resumed merge. `taken` is that of [`Self::taken`].
     pub fn resume(
         generations: Vec<Generation>,
         buckets: u64,
         bucket_blocks: u64,
         taken: &[u64],
     ) -> Self {
-        let source = |(generation, &taken): (Generation, &u64)| Source {
-            generation,
-            ahead: VecDeque::new(),
-            taken,
-            next: taken / bucket_blocks,
+        let source = |(generation, &taken): (Generation, &u64)| {
+            let taken = Taken::of(taken);
+            let next = taken.slots / bucket_blocks;
+            Source { generation, ahead: VecDeque::new(), taken, next }
         };
         let sources = generations.into_iter().zip(taken).map(source).collect();
         Self { sources, buckets, bucket_blocks }
     }
 
-    /// Slots taken of each generation: the whole state of a merge.
+    /// Slots taken of each generation, and whether it is in a gap: the whole state of a merge.
     pub fn taken(&self) -> impl Iterator<Item = u64> + use<'_, T> {
-        self.sources.iter().map(|source| source.taken)
+        self.sources.iter().map(|source| source.taken.word())
+    }
+
+    /// Whether blocks may be missing between the one taken last and the next.
+    pub fn has_gap(&self) -> bool {
+        self.sources.iter().any(|source| source.taken.gap)
+    }
+
+    /// Whether blocks may be missing there, or behind a block that is read ahead.
+    pub fn meets_gap(&self) -> bool {
+        let ahead = |source: &Source<T>| source.ahead.iter().any(|ahead| ahead.then.gap);
+        self.has_gap() || self.sources.iter().any(ahead)
     }
 
     /// The leaves that must be supplied before `count` blocks can be taken.
     pub fn wanted(&self, count: u64) -> impl Iterator<Item = GenerationBucket> + use<'_, T> {
         self.sources.iter().flat_map(move |source| {
             // The next leaf lacks the entries that were taken before a restart.
-            let lost = source.taken % self.bucket_blocks;
+            let lost = source.taken.slots % self.bucket_blocks;
             let have = source.ahead.len() as u64;
             let short = (count + if have == 0 { lost } else { 0 }).saturating_sub(have);
             let end = (source.next + short.div_ceil(self.bucket_blocks)).min(self.buckets);
@@ -109,51 +214,57 @@ impl<T: Copy> MergeBuffer<T> {
         })
     }
 
-    /// Takes in a wanted leaf, in order. Real blocks precede fakes.
-    pub fn supply(&mut self, bucket: GenerationBucket, entries: &[Option<LeafEntry<T>>]) {
+    /// Takes in a wanted leaf, in order. More may be wanted after a damaged one.
+    pub fn supply(&mut self, bucket: GenerationBucket, leaf: &LeafRead<T>) {
         let sources = self.sources.iter_mut();
         // Skip a bucket behind a leaf that turned out to end in fakes.
         let next = |source: &&mut Source<T>| {
             source.generation == bucket.generation && source.next == bucket.index
         };
         for source in sources.filter(next) {
-            let first = source.taken + source.ahead.len() as u64;
-            let skip = (first - bucket.index * self.bucket_blocks) as usize;
-            let real = entries.iter().skip(skip).map_while(|entry| *entry);
-            source.ahead.extend(real);
-            let whole = entries.last().is_some_and(Option::is_some);
-            source.next = if whole { bucket.index + 1 } else { self.buckets };
+            source.supply(leaf, self.bucket_blocks, self.buckets);
         }
     }
 
     /// The smallest address at the heads.
     pub fn head(&self) -> Option<BlockId> {
-        let heads = self.sources.iter().filter_map(|source| source.ahead.front());
-        heads.map(|entry| entry.block).min()
+        self.sources.iter().filter_map(Source::head).min()
     }
 
-    /// Takes the newest copy of the block with the smallest address and drops older copies.
-    pub fn take_next(&mut self) -> Option<Pick<T>> {
+    /// Takes the newest copy of the block with the smallest address and drops older copies. A gap
+    /// in a newer generation may have had the block: `may_have` says whether the newest copy may be
+    /// there. It is lost then, whatever the older ones are.
+    pub fn take_next(&mut self, may_have: impl Fn(BlockId, Generation) -> bool) -> Option<Pick<T>> {
         let block = self.head()?;
         let mut newest = None;
         for source in &mut self.sources {
-            if source.ahead.front().is_some_and(|entry| entry.block == block) {
-                let slot = GenerationSlot { generation: source.generation, index: source.taken };
-                newest = source.ahead.pop_front().map(|entry| (slot, entry));
-                source.taken += 1;
+            if source.head() == Some(block) {
+                newest = source.pop();
+            } else if source.taken.gap && may_have(block, source.generation) {
+                newest = Some(lost(block));
             }
         }
-        newest.map(|(slot, entry)| Pick {
-            block,
-            present: entry.present,
-            origin: Origin::Slot(slot, entry.sealed),
-        })
+        newest
     }
 
-    /// Takes this block if it is next. In the last level every address has its turn.
-    pub fn take_at(&mut self, block: BlockId) -> Option<Pick<T>> {
-        if self.head() == Some(block) { self.take_next() } else { None }
+    /// Takes this block if it is next, or lost in a gap. In the last level every address has its
+    /// turn.
+    pub fn take_at(
+        &mut self,
+        block: BlockId,
+        may_have: impl Fn(BlockId, Generation) -> bool,
+    ) -> Option<Pick<T>> {
+        if self.head() == Some(block) {
+            return self.take_next(may_have);
+        }
+        let gap = |source: &Source<T>| source.taken.gap && may_have(block, source.generation);
+        self.sources.iter().any(gap).then(|| lost(block))
     }
+}
+
+/// A block that is known to exist, and no more.
+pub(super) fn lost<T>(block: BlockId) -> Pick<T> {
+    Pick { block, present: true, origin: Origin::Lost }
 }
 
 #[cfg(test)]
@@ -162,8 +273,9 @@ mod tests {
     use crate::Level;
 
     fn entries(blocks: &[u64]) -> Vec<Option<LeafEntry<u64>>> {
-        let entry =
-            |&block| Some(LeafEntry { block: BlockId(block), present: true, sealed: block });
+        let entry = |&block| {
+            Some(LeafEntry { block: BlockId(block), present: true, lost: false, sealed: block })
+        };
         blocks.iter().map(entry).chain(std::iter::repeat(None)).take(4).collect()
     }
 
@@ -184,7 +296,8 @@ mod tests {
     fn load(merge: &mut MergeBuffer<u64>, count: u64) -> usize {
         let wanted: Vec<_> = merge.wanted(count).collect();
         for bucket in &wanted {
-            merge.supply(*bucket, &leaves(bucket.generation.number, bucket.index));
+            let leaf = LeafRead::whole(leaves(bucket.generation.number, bucket.index));
+            merge.supply(*bucket, &leaf);
         }
         wanted.len()
     }
@@ -203,7 +316,7 @@ mod tests {
                     merge = MergeBuffer::resume(generations, 2, 4, &taken);
                 }
                 load(&mut merge, 1);
-                if let Some(pick) = merge.take_next() {
+                if let Some(pick) = merge.take_next(|_, _| false) {
                     let Origin::Slot(slot, _) = pick.origin else { panic!("from a slot") };
                     got.push((pick.block.0, slot.generation.number));
                 }
@@ -219,7 +332,7 @@ mod tests {
         let mut got = Vec::new();
         for address in 0..=20 {
             load(&mut merge, 1);
-            if let Some(pick) = merge.take_at(BlockId(address)) {
+            if let Some(pick) = merge.take_at(BlockId(address), |_, _| false) {
                 assert_eq!(pick.block, BlockId(address));
                 got.push(address);
             }
@@ -232,7 +345,7 @@ mod tests {
         let mut merge = MergeBuffer::new(vec![generation(0), generation(1)], 2, 4);
         assert_eq!(load(&mut merge, 4), 2);
         assert_eq!(load(&mut merge, 4), 0);
-        assert!(merge.take_next().is_some());
+        assert!(merge.take_next(|_, _| false).is_some());
         assert_eq!(merge.expected(2).collect::<Vec<_>>(), merge.wanted(8).collect::<Vec<_>>());
         assert_eq!(load(&mut merge, 4), 1, "only the first is a block short");
         assert_eq!(merge.expected(2).count(), 1, "of two generations, one of which is at its end");

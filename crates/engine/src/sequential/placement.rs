@@ -5,13 +5,16 @@
 //! takes them, [`Placement::plan`] fills each slot of each scheduled bucket, and
 //! [`Placement::done`] counts the flush.
 
+mod plan;
+
 use super::access_time_map::{AccessTimeMap, Accessed};
 use super::ids::{Flush, Generation, GenerationBucket, GenerationSlot, Turn};
-use super::merge_buffer::{LeafEntry, MergeBuffer, Origin, Pick};
+use super::merge_buffer::{LeafRead, MergeBuffer, Pick};
 use super::schedule::{BlockHome, Schedule};
 use super::time_pages::Times;
 use super::write_queue::WriteQueue;
 use crate::{BlockId, EngineError, Level, Result};
+use std::collections::BTreeMap;
 
 /// Buckets to prefetch from each merged generation. Each generation's blocks are in order, so a
 /// flush uses up about one bucket of all of them.
@@ -24,6 +27,8 @@ pub struct Planned<T> {
     pub bucket: GenerationBucket,
     /// Its slots; `None` gets a fake.
     pub slots: Vec<Option<Pick<T>>>,
+    /// Whether blocks between them may be missing, after damage.
+    pub gaps: bool,
 }
 
 /// Where to look for a block.
@@ -37,6 +42,8 @@ pub enum Candidates<'a, P> {
     Nowhere,
     /// This page of the access time map has the answer.
     InPage(BlockId),
+    /// Nobody knows: the page of the access time map that had the answer is lost to damage.
+    Lost,
 }
 
 /// The state of the placement. `T` opens a stored block; `P` is a queued block's content.
@@ -51,7 +58,9 @@ pub struct Placement<T, P> {
     /// The merges into level 1, 2, ..., and the last level.
     merges: Vec<MergeBuffer<T>>,
     /// The previous sweep's leaf of the due bucket of the last level.
-    settled: Option<Vec<Option<LeafEntry<T>>>>,
+    settled: Option<LeafRead<T>>,
+    /// Pages of access times, for addresses of that bucket that a gap may have had.
+    pages: BTreeMap<BlockId, Vec<u8>>,
 }
 
 impl<T: Copy, P> Placement<T, P> {
@@ -70,8 +79,9 @@ impl<T: Copy, P> Placement<T, P> {
         taken: &[Vec<u64>],
     ) -> Self {
         let (queue, times) = (WriteQueue::default(), Times::new(schedule.pages(), times));
+        let (merges, settled, pages) = (Vec::new(), None, BTreeMap::new());
         let mut placement =
-            Self { schedule, flush, writes: 0, queue, times, merges: Vec::new(), settled: None };
+            Self { schedule, flush, writes: 0, queue, times, merges, settled, pages };
         for (merge, level) in placement.schedule.levels().skip(1).enumerate() {
             let begun = placement.merge_of(level, taken.get(merge));
             placement.merges.push(begun);
@@ -171,6 +181,7 @@ impl<T: Copy, P> Placement<T, P> {
     pub(super) fn find_known(&self, block: BlockId, known: Accessed) -> Candidates<'_, P> {
         let home = match known {
             Accessed::Never => return Candidates::Nowhere,
+            Accessed::Unknown => return Candidates::Lost,
             Accessed::At(time) => self.schedule.home(time, self.now()),
             Accessed::Settled => match self.schedule.swept(0, self.flush) {
                 Some(sweep) => BlockHome::Stored(sweep),
@@ -227,63 +238,14 @@ impl<T: Copy, P> Placement<T, P> {
         (merged, swept)
     }
 
-    /// Takes in a wanted leaf, in the order of [`Self::wanted`].
-    pub fn supply(&mut self, bucket: GenerationBucket, entries: &[Option<LeafEntry<T>>]) {
+    /// Takes in a wanted leaf, in the order of [`Self::wanted`]. More are wanted after damaged
+    /// ones.
+    pub fn supply(&mut self, bucket: GenerationBucket, leaf: LeafRead<T>) {
         let level = bucket.generation.level;
         match self.merges.get_mut(level.0 as usize) {
-            Some(merge) => merge.supply(bucket, entries),
-            None => self.settled = Some(entries.to_vec()),
+            Some(merge) => merge.supply(bucket, &leaf),
+            None => self.settled = Some(leaf),
         }
-    }
-
-    /// The content of every slot of every scheduled bucket, from the top level down.
-    pub fn plan(&mut self) -> Vec<Planned<T>> {
-        let buckets: Vec<GenerationBucket> = self.schedule.buckets(self.flush).collect();
-        buckets.into_iter().map(|bucket| self.plan_bucket(bucket)).collect()
-    }
-
-    fn plan_bucket(&mut self, bucket: GenerationBucket) -> Planned<T> {
-        let level = bucket.generation.level;
-        let count = self.schedule.bucket_blocks(level);
-        let slots = if level == Level(0) {
-            let queued = |(block, present)| Pick { block, present, origin: Origin::Queue };
-            (0..count).map(|_| self.queue.drain_next().map(queued)).collect()
-        } else if level == self.schedule.last() {
-            self.plan_last(bucket, count)
-        } else {
-            let merge = &mut self.merges[level.0 as usize - 1];
-            (0..count).map(|_| merge.take_next()).collect()
-        };
-        Planned { bucket, slots }
-    }
-
-    /// Marks the addresses in the last level that have their turn as settled, so that access times
-    /// can be short.
-    fn settle(&mut self, bucket: GenerationBucket, count: u64) {
-        let now = self.now();
-        let end = ((bucket.index + 1) * count).min(self.schedule.addresses());
-        for block in (bucket.index * count..end).map(BlockId) {
-            self.times.settle(block, &self.schedule, now);
-        }
-    }
-
-    /// Last level writes (§6.1): at its turn an address gets its newest block, or keeps its old
-    /// one.
-    fn plan_last(&mut self, bucket: GenerationBucket, count: u64) -> Vec<Option<Pick<T>>> {
-        self.settle(bucket, count);
-        let before = self.swept_before(bucket).map(|before| before.generation);
-        let settled = self.settled.take().unwrap_or_default();
-        let merge = &mut self.merges[bucket.generation.level.0 as usize - 1];
-        let slot = |at: u64| {
-            let index = bucket.index * count + at;
-            merge.take_at(BlockId(index)).or_else(|| {
-                let entry = (*settled.get(at as usize)?)?;
-                let slot = GenerationSlot { generation: before?, index };
-                let origin = Origin::Slot(slot, entry.sealed);
-                Some(Pick { block: entry.block, present: entry.present, origin })
-            })
-        };
-        (0..count).map(slot).collect()
     }
 
     /// Checks that a merge is empty when the planned flush ends its generation.
@@ -308,6 +270,7 @@ impl<T: Copy, P> Placement<T, P> {
         let ends = self.schedule.ends_turn(self.flush);
         self.flush.0 += 1;
         self.writes = 0;
+        self.pages.clear();
         if !ends {
             return;
         }

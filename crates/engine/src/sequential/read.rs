@@ -6,10 +6,12 @@ use super::engine::Sequential;
 use super::extents::{read, total};
 use super::ids::{Flush, Generation, GenerationSlot};
 use super::map_node::SealedAt;
-use super::map_walk::{Goal, MapWalk, NOT_LISTED};
+use super::map_walk::{Found, Goal, MapWalk, NOT_LISTED};
 use super::placement::Candidates;
 use super::schedule::BlockHome;
-use crate::{BlockAnswer, BlockId, EngineError, Extent, Job, Result, Step, WorkPart};
+use super::time_pages::Times;
+use super::vault::DamagedExtent;
+use crate::{BlockId, BlockOutcome, Extent, Job, Lost, Result, Step, WorkPart};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -32,7 +34,16 @@ pub struct ReadBatch {
     present: Vec<bool>,
     /// The read buffer for blocks. At the end it holds the contents of the stored ones.
     bytes: Vec<u8>,
+    /// Damaged parts of the disk that it met.
+    damage: Vec<DamagedExtent>,
 }
+
+/// The outcome of a block in a batch's buffer.
+type BorrowedOutcome<'a> = std::result::Result<Option<&'a [u8]>, Lost>;
+/// Blocks by their number in a batch, and their offsets on the disk.
+type FoundAt = Vec<(usize, u64)>;
+/// Slots to read, and what opens each.
+type Wanted = Vec<(GenerationSlot, SealedAt)>;
 
 /// The answer for a block, as far as known.
 #[derive(Clone, Default)]
@@ -43,6 +54,8 @@ enum Answer {
     Queued(Vec<u8>),
     /// In the batch's buffer.
     Read(Range<usize>),
+    /// It exists, and its content is lost to damage.
+    Lost,
 }
 
 #[derive(Default)]
@@ -105,9 +118,20 @@ impl ReadBatch {
 
     fn take_in(&mut self, found: Vec<(usize, u64)>, blocks: OpenBlocks) {
         for (at, offset) in found {
-            self.answers[at] = blocks.find(offset).map_or(Answer::Absent, Answer::Read);
+            self.answers[at] = blocks.find(offset).map_or(Answer::Lost, Answer::Read);
         }
+        self.damage.extend(blocks.damage());
         self.bytes = blocks.bytes;
+    }
+
+    /// Notes that a block exists and is lost.
+    fn lose(&mut self, at: usize) {
+        (self.present[at], self.answers[at]) = (true, Answer::Lost);
+    }
+
+    /// The damaged parts of the disk that the batch met, with repeats.
+    pub fn damage(&self) -> &[DamagedExtent] {
+        &self.damage
     }
 
     /// The current read.
@@ -121,17 +145,19 @@ impl ReadBatch {
     }
 
     /// The answers, in the order of the blocks; none for an absent block.
-    pub fn answers(&self) -> impl Iterator<Item = Option<&[u8]>> {
+    pub fn answers(&self) -> impl Iterator<Item = BorrowedOutcome<'_>> {
         self.answers.iter().map(|answer| match answer {
-            Answer::Absent => None,
-            Answer::Queued(content) => Some(&content[..]),
-            Answer::Read(range) => self.bytes.get(range.clone()),
+            Answer::Absent => Ok(None),
+            Answer::Queued(content) => Ok(Some(&content[..])),
+            Answer::Read(range) => Ok(self.bytes.get(range.clone())),
+            Answer::Lost => Err(Lost),
         })
     }
 
     /// The answers as owned bytes.
-    pub fn into_answers(self) -> Vec<BlockAnswer> {
-        self.answers().map(|answer| answer.map(<[u8]>::to_vec)).collect()
+    pub fn into_answers(self) -> Vec<BlockOutcome> {
+        let owned = |answer: Option<&[u8]>| answer.map(<[u8]>::to_vec);
+        self.answers().map(|answer| answer.map(owned)).collect()
     }
 
     /// Its buffer, for another batch.
@@ -176,13 +202,13 @@ impl Sequential {
     /// Advances a batch as far as possible without a read.
     pub(super) fn advance_batch(&mut self, batch: &mut ReadBatch) -> Result<()> {
         let phase = std::mem::replace(&mut batch.phase, Phase::Done);
-        batch.phase = match self.advance_read(batch, phase) {
+        let before = batch.damage.len();
+        batch.phase = self.advance_read(batch, phase)?;
+        if batch.damage.len() > before && batch.located != self.flushes() {
             // A flush came between: the place may be another block's now. Look again.
-            Err(EngineError::TamperedExtent { .. }) if batch.located != self.flushes() => {
-                self.advance_read(batch, Phase::Locate)?
-            }
-            advanced => advanced?,
-        };
+            batch.damage.truncate(before);
+            batch.phase = self.advance_read(batch, Phase::Locate)?;
+        }
         Ok(())
     }
 
@@ -197,13 +223,7 @@ impl Sequential {
                 // A page that had its turn meanwhile is old, and memory has forgotten the later
                 // times.
                 if batch.version == self.placement.times().version() {
-                    for (page, content) in
-                        std::mem::take(&mut inner.blocks).into_iter().zip(inner.into_answers())
-                    {
-                        let content = content.unwrap_or_default();
-                        self.page_cache.insert(page, content.clone());
-                        batch.pages.insert(page, content);
-                    }
+                    self.take_pages(batch, *inner);
                 }
                 self.advance_read(batch, Phase::Locate)
             }
@@ -218,7 +238,9 @@ impl Sequential {
                 self.go_on(batch, walk, Vec::new())
             }
             Phase::Leaves { mut walk, mut bytes, .. } => {
+                let before = walk.damage().len();
                 walk.supply(&mut self.vault, &mut bytes)?;
+                batch.damage.extend(&walk.damage()[before..]);
                 self.go_on(batch, walk, bytes)
             }
             Phase::Blocks { found, reads } => {
@@ -226,6 +248,24 @@ impl Sequential {
                 Ok(Phase::Done)
             }
         }
+    }
+
+    /// Takes in pages of access times.
+    fn take_pages(&mut self, batch: &mut ReadBatch, mut inner: ReadBatch) {
+        batch.damage.append(&mut inner.damage);
+        let pages = std::mem::take(&mut inner.blocks);
+        for (page, content) in pages.into_iter().zip(inner.into_answers()) {
+            if let Ok(content) = &content {
+                self.page_cache.insert(page, content.clone().unwrap_or_default());
+            }
+            let content = content.unwrap_or_else(|_| Some(self.lost_page()));
+            batch.pages.insert(page, content.unwrap_or_default());
+        }
+    }
+
+    /// In place of a page of access times that is lost to damage.
+    pub(super) fn lost_page(&self) -> Vec<u8> {
+        Times::lost_page(self.config.block_bytes)
     }
 
     /// Answers the blocks in memory and finds the ways to the rest. Otherwise returns the pages of
@@ -252,6 +292,9 @@ impl Sequential {
             match found {
                 Candidates::InPage(page) => pages.push(page),
                 Candidates::Nowhere => batch.answers[at] = Answer::Absent,
+                Candidates::Lost => {
+                    (batch.present[at], batch.answers[at]) = (true, Answer::Lost);
+                }
                 Candidates::Queued(_) if batch.only_places => {}
                 Candidates::Queued(content) => {
                     let content = content.cloned();
@@ -297,27 +340,7 @@ impl Sequential {
             bytes.resize(total(&extents), 0);
             return Ok(Phase::Leaves { walk, extents, bytes });
         }
-        let (mut found, mut wanted) = (Vec::new(), Vec::new());
-        for (&(at, generation, _), (bucket, leaf)) in batch.stored.iter().zip(walk.leaves()) {
-            let block = batch.blocks[at];
-            let schedule = self.placement.schedule();
-            let last = generation.level == schedule.last();
-            let line =
-                if last { Some(schedule.last_bucket(block).1 as usize) } else { leaf.find(block) };
-            let entry = line.and_then(|line| leaf.entry(line)).filter(|it| it.block == block);
-            let Some((line, entry)) = line.zip(entry) else {
-                // Only the last level may have an empty address.
-                if last { continue } else { return Err(NOT_LISTED) }
-            };
-            batch.present[at] = entry.present;
-            if entry.present {
-                let index = bucket * schedule.bucket_blocks(generation.level) + line as u64;
-                let slot = GenerationSlot { generation, index };
-                found.push((at, self.vault.layout.slot(slot).offset));
-                wanted.push((slot, entry.sealed));
-            }
-        }
-        let wanted: Vec<(GenerationSlot, SealedAt)> = wanted;
+        let (found, wanted) = self.slots_of(batch, &walk)?;
         if wanted.is_empty() {
             return Ok(Phase::Done);
         }
@@ -327,5 +350,57 @@ impl Sequential {
         let reads =
             BlockReads::new(&self.vault, wanted.into_iter(), std::mem::take(&mut batch.bytes));
         Ok(Phase::Blocks { found, reads })
+    }
+
+    /// The slots of the stored blocks, once all leaves are known: the number in the batch and the
+    /// offset of each, and what opens it.
+    fn slots_of(&self, batch: &mut ReadBatch, walk: &MapWalk) -> Result<(FoundAt, Wanted)> {
+        let (mut places, mut wanted) = (Vec::new(), Vec::new());
+        for (&(at, generation, _), found) in batch.stored.clone().iter().zip(walk.found()) {
+            let block = batch.blocks[at];
+            let schedule = self.placement.schedule();
+            let last = generation.level == schedule.last();
+            let (bucket, leaf) = match found {
+                Found::Leaf(bucket, leaf) => (bucket, leaf),
+                Found::Damaged => {
+                    batch.lose(at);
+                    continue;
+                }
+                Found::NotListed => {
+                    self.expect_damage()?;
+                    batch.lose(at);
+                    continue;
+                }
+            };
+            let line =
+                if last { Some(schedule.last_bucket(block).1 as usize) } else { leaf.find(block) };
+            let entry = line.and_then(|line| leaf.entry(line)).filter(|it| it.block == block);
+            let Some((line, entry)) = line.zip(entry) else {
+                // Only the last level may have an empty address.
+                if !last {
+                    self.expect_damage()?;
+                    batch.lose(at);
+                }
+                continue;
+            };
+            batch.present[at] = entry.present;
+            if entry.lost {
+                batch.lose(at);
+            } else if entry.present {
+                let index = bucket * schedule.bucket_blocks(generation.level) + line as u64;
+                let slot = GenerationSlot { generation, index };
+                places.push((at, self.vault.layout.slot(slot).offset));
+                wanted.push((slot, entry.sealed));
+            }
+        }
+        Ok((places, wanted))
+    }
+
+    /// A block that its generation does not list is lost to damage.
+    ///
+    /// # Errors
+    /// `State` if there never was any.
+    fn expect_damage(&self) -> Result<()> {
+        if self.met_damage { Ok(()) } else { Err(NOT_LISTED) }
     }
 }

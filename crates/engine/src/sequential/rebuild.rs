@@ -3,10 +3,11 @@
 
 use super::engine::Sequential;
 use super::extents::{read, total};
-use super::ids::GenerationBucket;
-use super::map_walk::{Goal, MapWalk};
+use super::ids::{Generation, GenerationBucket};
+use super::map_walk::{Found, Goal, MapWalk, NOT_LISTED};
+use super::merge_buffer::LeafRead;
 use super::read::ReadBatch;
-use crate::{EngineError, Extent, Job, Level, Result, Step};
+use crate::{BlockId, BlockOutcome, EngineError, Extent, Job, Level, Lost, Result, Step};
 
 /// Leaves per read.
 const TOGETHER: u64 = 64;
@@ -21,6 +22,16 @@ pub struct Rebuild {
     bytes: Vec<u8>,
     /// The pages of access times that were lost with the queue; they come last.
     pages: Option<ReadBatch>,
+    listed: Listed,
+}
+
+/// How far the leaves of a generation were read.
+#[derive(Default)]
+struct Listed {
+    /// The address behind the last listed one.
+    next: u64,
+    /// Whether blocks may be missing from there up to the next listed one.
+    gap: bool,
 }
 
 impl Job for Rebuild {
@@ -55,6 +66,7 @@ impl Sequential {
             extents: Vec::new(),
             bytes: Vec::new(),
             pages: None,
+            listed: Listed::default(),
         })
     }
 
@@ -71,7 +83,7 @@ impl Sequential {
                     rebuild.walk = Some(walk);
                     return Ok(read(&rebuild.extents, &mut rebuild.bytes));
                 }
-                self.take_times(rebuild, &walk);
+                self.take_times(rebuild, &walk)?;
             }
             let Some(next) = rebuild.left.last_mut() else {
                 let pages = self.placement.lost_pages().into_iter().map(|(page, _)| page);
@@ -81,6 +93,9 @@ impl Sequential {
             let end = self.placement.schedule().generation_buckets(next.generation.level);
             let generation = next.generation;
             let until = end.min(next.index + TOGETHER);
+            if next.index == 0 {
+                rebuild.listed = Listed::default();
+            }
             rebuild.now =
                 (next.index..until).map(|index| GenerationBucket { generation, index }).collect();
             next.index = until;
@@ -103,30 +118,61 @@ impl Sequential {
                 self.times_lost = false;
                 let contents = std::mem::take(batch).into_answers();
                 let lost = self.placement.lost_pages().into_iter().zip(contents);
-                let none = || vec![0; self.config.block_bytes];
-                self.lost_pages = lost
-                    .map(|((page, turn), content)| (page, turn, content.unwrap_or_else(none)))
-                    .collect();
+                let content = |content: BlockOutcome| match content {
+                    Ok(content) => content.unwrap_or_else(|| vec![0; self.config.block_bytes]),
+                    Err(Lost) => self.lost_page(),
+                };
+                self.lost_pages =
+                    lost.map(|((page, turn), found)| (page, turn, content(found))).collect();
                 return Ok(Step::Done);
             }
         }
         Ok(batch.as_step())
     }
 
-    fn take_times(&mut self, rebuild: &mut Rebuild, walk: &MapWalk) {
-        let mut fakes = false;
-        for (bucket, (_, leaf)) in rebuild.now.iter().zip(walk.leaves()) {
-            for entry in leaf.entries() {
-                match entry {
-                    Some(entry) => self.placement.found_in(entry.block, bucket.generation),
-                    None => fakes = true,
-                }
+    /// Takes the times of a generation's blocks from its leaves. What a damaged leaf listed is not
+    /// known: all blocks that may have been in it count as written then, unless a newer generation
+    /// has them. So they are lost, and no older copy is taken for the newest.
+    fn take_times(&mut self, rebuild: &mut Rebuild, walk: &MapWalk) -> Result<()> {
+        let Some(&GenerationBucket { generation, index }) = rebuild.now.last() else {
+            return Ok(());
+        };
+        let mut ends = index + 1 == self.placement.schedule().generation_buckets(generation.level);
+        let listed = &mut rebuild.listed;
+        for found in walk.found() {
+            let leaf = match found {
+                Found::Leaf(_, leaf) => leaf.as_read(),
+                Found::Damaged => LeafRead::damaged(),
+                Found::NotListed => return Err(NOT_LISTED),
+            };
+            self.met_damage |= leaf.gaps;
+            listed.gap |= leaf.gaps;
+            for entry in &leaf.entries {
+                // After the first fake, the generation has no more blocks.
+                let Some(entry) = entry else {
+                    ends = true;
+                    break;
+                };
+                self.take_gap(listed, entry.block.0, generation);
+                self.placement.found_in(entry.block, generation);
+                *listed = Listed { next: entry.block.0 + 1, gap: leaf.gaps };
             }
         }
-        // After the first fake, the generation has no more blocks.
-        let generation = rebuild.now.last().map(|bucket| bucket.generation);
-        if fakes && rebuild.left.last().map(|next| next.generation) == generation {
-            rebuild.left.pop();
+        if ends {
+            let addresses = self.placement.schedule().addresses();
+            self.take_gap(listed, addresses, generation);
+            listed.gap = false;
+            if rebuild.left.last().is_some_and(|next| next.generation == generation) {
+                rebuild.left.pop();
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts all blocks of a gap up to this address as written in this generation.
+    fn take_gap(&mut self, listed: &Listed, end: u64, generation: Generation) {
+        if listed.gap {
+            (listed.next..end).for_each(|at| self.placement.found_in(BlockId(at), generation));
         }
     }
 }

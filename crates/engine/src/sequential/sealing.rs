@@ -3,20 +3,22 @@
 
 use super::extents::total;
 use super::ids::GenerationBucket;
-use super::map_node::{Line, MapNode};
+use super::map_node::{Held, Line, MapNode};
 use super::map_shape::NodeAt;
 use super::vault::Vault;
 use crate::work::{Outcome, WorkPart};
 use crate::{BlockId, Extent, Result};
 use oblivio_crypto::{Group, GroupMark, Place, Tag};
 
-/// The content of a slot: none for a fake, and whether the block is present.
-pub(super) type Content = Option<(BlockId, bool)>;
+/// The content of a slot: none for a fake.
+pub(super) type Content = Option<(BlockId, Held)>;
 
 /// A bucket being sealed.
 struct Open {
     bucket: GenerationBucket,
     slots: Vec<Content>,
+    /// Whether blocks may be missing between them.
+    gaps: bool,
     /// The place of its first block.
     place: Place,
     mark: GroupMark,
@@ -55,7 +57,7 @@ impl Sealing {
         &mut self,
         vault: &mut Vault,
         bucket: GenerationBucket,
-        slots: Vec<Content>,
+        (slots, gaps): (Vec<Content>, bool),
     ) -> Result<&mut [u8]> {
         let layout = &vault.layout;
         let place = vault.block_place(bucket.generation, layout.bucket(bucket).offset);
@@ -67,7 +69,7 @@ impl Sealing {
         let data = self.filled..self.filled + slots.len() * self.block_bytes;
         self.filled += bytes;
         let group = Some(group);
-        self.buckets.push(Open { bucket, slots, place, mark, group, tags, closes, bytes });
+        self.buckets.push(Open { bucket, slots, gaps, place, mark, group, tags, closes, bytes });
         Ok(&mut self.bytes[data])
     }
 
@@ -103,17 +105,17 @@ impl Sealing {
         self.parts(1).into_iter().for_each(WorkPart::run);
         Outcome::of_all(self.outcomes)?;
         let mut rest = &mut self.bytes[..];
-        for Open { bucket, slots, mark, tags, closes, bytes, .. } in self.buckets {
+        for Open { bucket, slots, gaps, mark, tags, closes, bytes, .. } in self.buckets {
             let (out, behind) = std::mem::take(&mut rest).split_at_mut(bytes);
             rest = behind;
             let (leaf, nodes) = out[slots.len() * self.block_bytes..]
                 .split_at_mut(vault.layout.leaf_bytes(bucket.generation.level));
             let line = |(slot, tag): (&Content, Tag)| match *slot {
-                Some((block, present)) => Line::block(block, present, tag),
+                Some((block, held)) => Line::block(block, held, tag),
                 None => Line::fake(tag),
             };
             let lines = slots.iter().zip(tags).map(line).collect();
-            vault.seal_leaf(bucket, MapNode::leaf(mark, lines), leaf)?;
+            vault.seal_leaf(bucket, MapNode::leaf(mark, gaps, lines), leaf)?;
             let node_bytes = vault.layout.node_bytes();
             for (node, out) in closes.into_iter().zip(nodes.chunks_mut(node_bytes)) {
                 vault.seal_closed(bucket.generation, node, out)?;

@@ -17,14 +17,15 @@ use crate::{BlockId, EngineError, Level, Result};
 use std::ops::Range;
 
 const VERSION: u64 = 1;
+/// After damage: map leaves may list lost blocks, and a merge may be in a gap.
+const AFTER_DAMAGE: u64 = 2;
 
 /// No volume lives this long. A greater count would overflow the write numbers.
 const MOST_WRITES: u64 = 1 << 56;
 
 /// The parameters that must not change when the engine is opened again.
-fn parameters(config: &SequentialConfig) -> [u64; 9] {
+fn parameters(config: &SequentialConfig) -> [u64; 8] {
     [
-        VERSION,
         config.block_bytes as u64,
         config.blocks,
         config.bucket_blocks,
@@ -45,6 +46,7 @@ impl Sequential {
         self.expect_idle()?;
         let mut bytes = Vec::new();
         let mut out = Writer(&mut bytes);
+        out.u64(if self.met_damage { AFTER_DAMAGE } else { VERSION });
         out.words(&parameters(&self.config));
         out.words(&[self.flushes().0, self.placement.writes()]);
         for (merge, sources) in self.placement.merges().iter().zip(sources(self.layout())) {
@@ -71,6 +73,10 @@ impl Sequential {
     ) -> Result<Self> {
         let layout = Layout::new(&config)?;
         let mut input = Reader(state);
+        let version = input.u64()?;
+        if ![VERSION, AFTER_DAMAGE].contains(&version) {
+            return Err(EngineError::State("it has an unknown version"));
+        }
         for parameter in parameters(&config) {
             if input.u64()? != parameter {
                 return Err(EngineError::State("it is of an engine with other parameters"));
@@ -106,7 +112,8 @@ impl Sequential {
             return Err(EngineError::State("too long"));
         }
         let again = Some(again).filter(|again| !again.is_empty());
-        Ok(Self { again, times_lost, ..Self::assemble(config, placement, vault) })
+        let met_damage = version == AFTER_DAMAGE;
+        Ok(Self { again, times_lost, met_damage, ..Self::assemble(config, placement, vault) })
     }
 
     /// The numbers of the writes that a restart would lose now, or that one has lost: those of this
@@ -160,7 +167,7 @@ impl Sequential {
 impl Layout {
     /// Bytes of the state of an engine with this layout. They never change.
     pub fn state_bytes(&self) -> usize {
-        let counters = size_of_val(&parameters(&SequentialConfig::new(1, 1))) + 2 * 8;
+        let counters = size_of_val(&parameters(&SequentialConfig::new(1, 1))) + 3 * 8;
         let taken: usize = sources(self).map(|sources| sources * 8).sum();
         let mut maps = Vec::new();
         for level in self.schedule().levels() {

@@ -6,14 +6,16 @@
 //! times of blocks written since their page's last turn, and the pages' own times.
 
 use super::access_time_map::{AccessTimeMap, Accessed, FIRST, NEVER, SETTLED};
-use super::ids::Turn;
+use super::ids::{Generation, Turn};
 use super::pages::{Pages, TIME_BYTES};
 use super::schedule::Schedule;
 use crate::BlockId;
 use std::collections::BTreeMap;
 
+/// In a page: the time is not known, because the page before it was lost to damage.
+const UNKNOWN: u32 = u32::MAX;
 /// The number of distinct times in pages.
-const MODULUS: u64 = (1 << 32) - FIRST as u64;
+const MODULUS: u64 = UNKNOWN as u64 - FIRST as u64;
 
 /// The known access times.
 #[derive(Clone, Debug)]
@@ -87,6 +89,29 @@ impl Times {
         self.version
     }
 
+    /// A page in which all times are unknown, in place of one that is lost to damage.
+    pub(super) fn lost_page(bytes: usize) -> Vec<u8> {
+        vec![0xff; bytes]
+    }
+
+    /// Whether the newest copy of a block may be in this generation, which is being merged, by what
+    /// memory and these pages know.
+    pub(super) fn may_be_in(
+        &self,
+        block: BlockId,
+        generation: Generation,
+        (schedule, now): (&Schedule, Turn),
+        pages: &BTreeMap<BlockId, Vec<u8>>,
+    ) -> bool {
+        let known = self.get(block, now);
+        let in_page = |page| pages.get(&page).map(|content| self.in_page(content, block, now));
+        match known.map_or_else(in_page, Some) {
+            Some(Accessed::At(time)) => schedule.generation(generation.level, time) == generation,
+            Some(Accessed::Never | Accessed::Settled) => false,
+            Some(Accessed::Unknown) | None => true,
+        }
+    }
+
     /// A page's time for a block. A block unknown to it may still be in the last level: it was
     /// written and settled, and a restart lost its time before the page had its turn.
     pub(super) fn in_page(&self, page: &[u8], block: BlockId, now: Turn) -> Accessed {
@@ -94,6 +119,7 @@ impl Times {
         let bytes = page.get(at..).and_then(|rest| rest.first_chunk());
         match bytes.map_or(NEVER, |bytes| u32::from_le_bytes(*bytes)) {
             NEVER | SETTLED => Accessed::Settled,
+            UNKNOWN => Accessed::Unknown,
             code => {
                 let age = (now.0 % MODULUS + MODULUS - u64::from(code - FIRST)) % MODULUS;
                 Accessed::At(Turn(now.0.saturating_sub(age)))
@@ -118,6 +144,7 @@ impl Times {
             };
             let code = match known {
                 Accessed::Never | Accessed::Settled => SETTLED,
+                Accessed::Unknown => UNKNOWN,
                 Accessed::At(time) if schedule.is_settled(time, now) => SETTLED,
                 Accessed::At(time) => (time.0 % MODULUS) as u32 + FIRST,
             };

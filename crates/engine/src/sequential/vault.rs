@@ -43,6 +43,9 @@ pub(super) fn maps_of(layout: &Layout, level: Level) -> BufferMaps {
     BufferMaps::new(level, layout.shape(level).clone(), layout.schedule().ring(level))
 }
 
+/// A part of the disk that is not what was written, and the check that failed.
+pub type DamagedExtent = (Extent, &'static str);
+
 pub(super) fn tampered(extent: Extent, reason: &'static str) -> EngineError {
     EngineError::TamperedExtent { offset: extent.offset, bytes: extent.bytes, reason }
 }

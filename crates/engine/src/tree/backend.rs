@@ -19,8 +19,7 @@ use super::meters::Meters;
 use super::paths::{NONE, PathUnion};
 use super::short_leaves::Missing;
 use crate::{
-    Address, BlockId, BucketId, Data, EngineError, Extent, Label, Leaf, Level, Read, SealedBucket,
-    Step, Write,
+    Address, BlockId, BucketId, Data, Extent, Label, Leaf, Level, Read, SealedBucket, Step, Write,
 };
 use oblivio_crypto::{Kind, Place, Sealer, Tag, VolumeId};
 
@@ -74,6 +73,9 @@ pub struct Marks {
     /// Data blocks with wanted content. The tree drops other blocks where that costs nothing: on a
     /// path being rewritten, or at an access that asks for the block.
     pub live: BitSet<BlockId>,
+    /// Whether damage was met, ever: a block may be an old one until its label says otherwise, and
+    /// one that is missing is lost.
+    pub met_damage: bool,
 }
 
 /// The schedule's turns.
@@ -99,6 +101,8 @@ pub struct Backend {
     pub(super) root_tag: Tag,
     pub(super) meters: Meters,
     pub(super) changes: DeltaChanges,
+    /// Whether a round met damage since somebody asked.
+    damaged_now: bool,
     volume: VolumeId,
     sealer: Sealer,
     round: Round,
@@ -126,8 +130,8 @@ pub struct Round {
     /// With a pool: the lists of blocks from memory, which come after those just read.
     last_heads: Vec<u32>,
     candidates: Vec<Candidate>,
-    /// Wanted ids, ascending, each with the index of its access.
-    wants: Vec<(Address, u32)>,
+    /// Wanted blocks, ascending, each with the index of its access.
+    wants: Vec<(Address, Label, u32)>,
     /// The candidate of each access, or [`NONE`].
     found: Vec<u32>,
 }
@@ -177,6 +181,7 @@ impl Backend {
             root_tag: Tag::default(),
             meters: Meters::default(),
             changes: DeltaChanges::default(),
+            damaged_now: false,
             volume,
             sealer,
             round: Round::default(),
@@ -196,7 +201,7 @@ impl Backend {
             round.shown.push(leaf);
             round.scheduled += usize::from(access.scheduled);
             if let Some(want) = access.want {
-                round.wants.push((want, index as u32));
+                round.wants.push((want, access.label, index as u32));
             }
         }
         round.wants.sort_unstable();
@@ -305,6 +310,11 @@ impl Backend {
         self.meters
     }
 
+    /// Whether a round met a damaged bucket since the last call.
+    pub fn take_damage(&mut self) -> bool {
+        std::mem::take(&mut self.damaged_now)
+    }
+
     /// Changes the number of cached buckets; must follow a flush. The slots of removed blocks are
     /// known, so the stored bucket can replace a dropped one.
     pub fn set_cached_buckets(&mut self, limit: u64) {
@@ -330,8 +340,10 @@ impl Backend {
         Place { volume: self.volume, kind: Kind::Bucket, index: bucket.0, version: 0 }
     }
 
-    pub(super) fn tampered(&self, bucket: BucketId, reason: &'static str) -> EngineError {
-        EngineError::Tampered { bucket, reason }
+    /// Whether one damaged bucket ends everything: where only some of a bucket's blocks are
+    /// checked, as in comparisons with the tag tree.
+    fn is_strict(&self) -> bool {
+        !self.geometry.tag_tree || self.geometry.pmmac
     }
 }
 

@@ -3,7 +3,7 @@
 use super::backend::PathAccess;
 use super::plb::PlbEntry;
 use super::position_map::CountChange;
-use crate::{Address, BlockAnswer, BlockId, BlockOp};
+use crate::{Address, BlockId, BlockOp, BlockOutcome};
 use std::collections::BTreeMap;
 
 /// The reason for reading a path.
@@ -15,8 +15,8 @@ pub enum PathReason {
         id: BlockId,
         /// Its old and new count.
         counts: CountChange,
-        /// Whether it is absent for the caller.
-        absent: bool,
+        /// What there is of it.
+        presence: Presence,
     },
     /// For a position-map block that goes to the PLB.
     MapFetch {
@@ -34,6 +34,17 @@ pub enum PathReason {
     },
     /// For nothing: the path is random, so the number of paths reveals nothing.
     Idle,
+}
+
+/// What there is of a data block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It is in this round.
+    Found,
+    /// It does not exist.
+    Absent,
+    /// It exists, and the path of its label has it no more: what carried it was damaged.
+    Lost,
 }
 
 /// The input of a replay after a crash. From the engine's old state, the same intent reads the same
@@ -63,7 +74,7 @@ pub struct Batch {
     pub access_of_op: Vec<u32>,
     /// Position-map blocks that this batch uses.
     pub working: BTreeMap<Address, PlbEntry>,
-    pub answers: Vec<BlockAnswer>,
+    pub outcomes: Vec<BlockOutcome>,
 }
 
 impl Batch {
@@ -71,7 +82,7 @@ impl Batch {
     pub fn new(ops: Vec<BlockOp>, seed: u64) -> Self {
         let ids = ops.iter().map(|op| op.id).collect();
         Self {
-            answers: Vec::with_capacity(ops.len()),
+            outcomes: Vec::with_capacity(ops.len()),
             ops,
             intent: Intent { seed, ids },
             extra: 0,

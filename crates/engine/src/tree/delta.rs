@@ -8,7 +8,9 @@ use super::bitset::SlotId;
 use super::changes::DeltaChanges;
 use super::frontend::TreeOram;
 use super::geometry::Shape;
-use super::state::{EMPTY, FIRST_VERSION, STEPPED_VERSION, VERSION, WINDOW_VERSION, padded};
+use super::state::{
+    EMPTY, FIRST_VERSION, MET_DAMAGE, STEPPED_VERSION, VERSION, WINDOW_VERSION, padded,
+};
 use crate::wire::{Reader, Writer};
 use crate::{BucketId, EngineError, Level, Result};
 
@@ -182,7 +184,8 @@ impl TreeOram {
     /// The numbers at the start of every state and delta.
     pub(super) fn write_scalars(&self, out: &mut Writer<'_>) {
         let tree = &self.tree;
-        out.u64(self.state_version());
+        let damage = if tree.marks.met_damage { MET_DAMAGE } else { 0 };
+        out.u64(self.state_version() | damage);
         out.words(&[
             self.size.blocks,
             self.size.class,
@@ -199,7 +202,9 @@ impl TreeOram {
     /// Returns the version. In the first version, a tree was as deep as its ids need, and no bits
     /// said which blocks exist.
     pub(super) fn read_scalars(&mut self, input: &mut Reader<'_>) -> Result<u64> {
-        let version = input.u64()?;
+        let word = input.u64()?;
+        let version = word & !MET_DAMAGE;
+        self.tree.marks.met_damage = word != version;
         let known = match version {
             FIRST_VERSION => !self.config.pmmac && self.state_version() == VERSION,
             _ => version == self.state_version(),

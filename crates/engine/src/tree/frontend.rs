@@ -9,13 +9,13 @@ pub use job::{AHEAD_BYTES, TreeJob};
 use super::backend::{Backend, PathAccess};
 use super::batch::{Batch, PathReason};
 use super::config::TreeConfig;
+use super::doubt::CurrentLabels;
 use super::eviction::reverse_lexicographic;
 use super::geometry::Shape;
 use super::keys::TreeKeys;
 use super::plb::Plb;
 use super::pmmac::Pmmac;
 use super::position_map::CountChange;
-use super::verifier::Verifier;
 use super::window_records::WindowState;
 use crate::{Address, BlockOp, EngineError, Label, Level, Result};
 use oblivio_crypto::{Entropy, Prf};
@@ -167,9 +167,9 @@ impl TreeOram {
         Ok(())
     }
 
-    /// Checks stored buckets. Everything in memory must be flushed first.
-    pub fn verifier(&mut self) -> Verifier<'_> {
-        Verifier::new(&mut self.tree)
+    /// Whether a batch or a round of maintenance met a damaged bucket since the last call.
+    pub fn take_damage(&mut self) -> bool {
+        self.tree.take_damage()
     }
 
     /// The number of buckets in `bytes` bytes, at least one.
@@ -247,15 +247,22 @@ impl TreeOram {
 
     fn finish_round(&mut self, batch: &mut Batch, level: usize) -> Result<()> {
         let moved = self.tree.meters.bytes_moved;
-        self.tree.absorb()?;
+        let labels = CurrentLabels {
+            prf: &self.prf,
+            format: self.config.map_format,
+            on_chip: &self.on_chip,
+            pending: &self.pending,
+            level: self.levels - 1,
+        };
+        self.tree.absorb(Some(&labels))?;
         for index in 0..batch.targets.len() {
             match batch.targets[index] {
                 PathReason::MapFetch { id, counts } => {
                     self.fetch_map_block(batch, index, id, counts)?;
                 }
                 PathReason::Data { id, counts, .. } => {
-                    let absent = !self.check_data(index, id, counts)?;
-                    batch.targets[index] = PathReason::Data { id, counts, absent };
+                    let presence = self.check_data(index, id, counts)?;
+                    batch.targets[index] = PathReason::Data { id, counts, presence };
                 }
                 PathReason::Remap { id, counts } => self.check_remapped(index, id, counts)?,
                 PathReason::Idle => {}

@@ -35,6 +35,10 @@ pub(super) const VERSION: u64 = 2;
 /// Still readable: states without size class and liveness.
 pub(super) const FIRST_VERSION: u64 = 1;
 
+/// Set in the version once damage was met: who does not know of it would take a lost block for one
+/// that was never written.
+pub(super) const MET_DAMAGE: u64 = 1 << 32;
+
 /// The least multiple of `bound` that holds `count`, at least `bound`.
 pub(super) fn padded(count: usize, bound: usize) -> usize {
     count.div_ceil(bound).max(1) * bound

@@ -1,65 +1,140 @@
-//! Checks stored buckets without an access: every tag from the root down.
+//! Checks stored buckets without an access: every tag from the root down, and which blocks are
+//! there.
 
-use super::backend::Backend;
-use crate::{BucketId, Result};
+use super::bitset::BitSet;
+use super::doubt::{BucketProof, CurrentLabels};
+use super::frontend::TreeOram;
+use crate::{BlockId, BucketId, Result};
 use oblivio_crypto::{Tag, tag_of};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-/// Checks buckets, each before its children.
+/// Checks buckets, each before its children, and goes on at damage.
 pub struct Verifier<'a> {
-    tree: &'a mut Backend,
+    engine: &'a mut TreeOram,
     /// The children's tags from the buckets so far.
     expected: BTreeMap<BucketId, Tag>,
+    /// The data blocks that were found.
+    found: BitSet<BlockId>,
+}
+
+/// What the checked buckets lack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lacking {
+    /// Buckets that should be there, and were not given.
+    pub buckets: Vec<BucketId>,
+    /// Blocks that exist, and are in no bucket.
+    pub blocks: Vec<Range<u64>>,
 }
 
 impl<'a> Verifier<'a> {
-    pub(super) fn new(tree: &'a mut Backend) -> Self {
+    pub(super) fn new(engine: &'a mut TreeOram) -> Self {
+        let tree = &engine.tree;
         let expected = match tree.has_pool {
             false => BTreeMap::from([(BucketId::ROOT, tree.root_tag)]),
-            true => pool_tags(tree).collect(),
+            true => engine.pool_tags().collect(),
         };
-        Self { tree, expected }
+        let mut found = BitSet::default();
+        let pool = (1..=if tree.has_pool { tree.cache.limit() } else { 0 }).map(BucketId);
+        let cached = pool.flat_map(|bucket| tree.cache.blocks_if_touched(bucket));
+        for id in tree.stash.iter().chain(cached).filter_map(|block| block.header.id.data()) {
+            found.set(id, true);
+        }
+        Self { engine, expected, found }
     }
 
-    /// Checks one stored bucket.
+    /// Whether these bytes are those of a bucket that were written last. It does not count as
+    /// checked by that.
+    pub fn expects(&self, bucket: BucketId, sealed: &[u8]) -> bool {
+        self.expected.get(&bucket).is_some_and(|tag| tag_of(sealed) == Some(*tag))
+    }
+
+    /// Checks one stored bucket; says what is wrong with it.
     ///
     /// # Errors
-    /// `Tampered` when it differs from the last one written.
-    pub fn check(&mut self, bucket: BucketId, sealed: &mut [u8]) -> Result<()> {
+    /// In a strict tree, `Tampered` for a damaged one.
+    pub fn check(&mut self, bucket: BucketId, sealed: &mut [u8]) -> Result<Option<&'static str>> {
         let expected = self.expected.remove(&bucket).unwrap_or_default();
-        if sealed.len() != self.tree.stored_bytes(bucket) {
-            return Err(self.tree.tampered(bucket, "it has another length"));
+        let tree = &mut self.engine.tree;
+        if sealed.len() != tree.stored_bytes(bucket) {
+            return Ok(Some("it has another length"));
         }
-        if self.tree.geometry.tag_tree && tag_of(sealed) != Some(expected) {
-            return Err(self.tree.tampered(bucket, "it is not the version written last"));
-        }
-        let tags = self.tree.open_bucket(bucket, sealed)?;
-        for (side, tag) in tags.into_iter().enumerate() {
-            if tag != Tag::default() {
-                self.expected.insert(bucket.child(side), tag);
+        let proof = tree.prove(bucket, expected, sealed)?;
+        if proof == BucketProof::Newest {
+            for (side, tag) in tree.geometry.child_tags(sealed).into_iter().enumerate() {
+                if tag != Tag::default() {
+                    self.expected.insert(bucket.child(side), tag);
+                }
             }
         }
-        Ok(())
+        self.find_blocks(bucket, proof, sealed);
+        Ok(proof.why_not())
     }
 
-    /// Checks that no bucket is missing.
-    ///
-    /// # Errors
-    /// `Tampered` names a missing one.
-    pub fn finish(mut self) -> Result<()> {
-        self.expected.retain(|_, tag| *tag != Tag::default());
-        match self.expected.pop_first() {
-            None => Ok(()),
-            Some((bucket, _)) => Err(self.tree.tampered(bucket, "it is missing")),
+    /// Notes the blocks of an opened bucket that are the newest versions of themselves.
+    fn find_blocks(&mut self, bucket: BucketId, proof: BucketProof, bytes: &[u8]) {
+        let engine = &*self.engine;
+        let labels: CurrentLabels<'_> = engine.current_labels();
+        let tree = &engine.tree;
+        if !tree.is_useful(proof, Some(&labels)) {
+            return;
         }
+        for slot in 0..tree.stored_slots(bucket) {
+            let header = tree.geometry.slot(bytes, slot);
+            let removed = tree.marks.removed.get(tree.geometry.slot_id(bucket, slot));
+            let removed = removed && proof != BucketProof::Old;
+            if let Some(id) = header.id.data()
+                && !removed
+                && !labels.refute(&header)
+            {
+                self.found.set(id, true);
+            }
+        }
+    }
+
+    /// Says what none of the buckets had.
+    pub fn finish(mut self) -> Lacking {
+        self.expected.retain(|_, tag| *tag != Tag::default());
+        let buckets = self.expected.into_keys().collect();
+        let (live, mut blocks) = (&self.engine.tree.marks.live, Vec::<Range<u64>>::new());
+        let exact = self.engine.tree.marks.met_damage;
+        for id in (0..self.engine.size.blocks).filter(|_| exact) {
+            if !live.get(BlockId(id)) || self.found.get(BlockId(id)) {
+                continue;
+            }
+            match blocks.last_mut() {
+                Some(run) if run.end == id => run.end += 1,
+                _ => blocks.push(id..id + 1),
+            }
+        }
+        Lacking { buckets, blocks }
     }
 }
 
-/// The tags of the buckets right below the pool.
-fn pool_tags(tree: &Backend) -> impl Iterator<Item = (BucketId, Tag)> {
-    let parents = (tree.cache.limit() / 2 + 1..=tree.cache.limit()).map(BucketId);
-    parents.flat_map(|parent| {
-        let tags = tree.cache.tags_if_touched(parent);
-        [0, 1].map(|side| (parent.child(side), tags[side]))
-    })
+impl TreeOram {
+    /// Checks stored buckets. Everything in memory must be flushed first.
+    pub fn verifier(&mut self) -> Verifier<'_> {
+        Verifier::new(self)
+    }
+
+    /// The labels that blocks must have.
+    pub(super) fn current_labels(&self) -> CurrentLabels<'_> {
+        CurrentLabels {
+            prf: &self.prf,
+            format: self.config.map_format,
+            on_chip: &self.on_chip,
+            pending: &self.pending,
+            level: self.levels - 1,
+        }
+    }
+
+    /// The tags of the buckets right below the pool.
+    fn pool_tags(&self) -> impl Iterator<Item = (BucketId, Tag)> {
+        let cache = &self.tree.cache;
+        let parents = (cache.limit() / 2 + 1..=cache.limit()).map(BucketId);
+        parents.flat_map(|parent| {
+            let tags = cache.tags_if_touched(parent);
+            [0, 1].map(|side| (parent.child(side), tags[side]))
+        })
+    }
 }

@@ -7,6 +7,7 @@
 
 mod amortized;
 mod cache;
+mod damage;
 mod engines;
 mod model;
 mod oblivious;
@@ -21,6 +22,7 @@ mod sequential;
 mod sequential_beside;
 mod sequential_bounds;
 mod sequential_damage;
+mod sequential_lost;
 mod sequential_model;
 mod sequential_run;
 mod sequential_tamper;

@@ -98,6 +98,7 @@ impl Writer {
         }
         let answers = batch.into_answers();
         for (block, answer) in blocks.iter().zip(answers) {
+            let answer = answer.expect("nothing is damaged");
             let held = self.held.get(block).map_or(&[][..], Vec::as_slice);
             let before = held.partition_point(|(number, _)| *number <= begun);
             let first = before.checked_sub(1).and_then(|at| held[at].1.clone());

@@ -2,7 +2,7 @@
 
 use crate::sequential_run::{Run, config, paged};
 use oblivio_engine::sequential::{Flush, SequentialConfig};
-use oblivio_engine::{BlockId, Extent};
+use oblivio_engine::{Extent, Lost};
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::{every, scaled};
 
@@ -11,8 +11,8 @@ fn never_wrong(run: &mut Run) -> u32 {
     let mut refused = 0;
     for block in run.blocks() {
         match run.disk.read(&mut run.engine, vec![block]) {
-            Ok(read) => assert_eq!(read, run.expected(&[block]), "{block:?} is wrong"),
-            Err(_) => refused += 1,
+            Ok(read) if read[0] == Err(Lost) => refused += 1,
+            read => assert_eq!(read.ok(), Some(run.expected(&[block])), "{block:?} is wrong"),
         }
     }
     refused
@@ -88,41 +88,6 @@ fn no_part_replayed_from_before_gives_wrong_data() {
     }
     assert!(u64::from(refused) > 20 * rounds, "only {refused} reads refused");
     assert_eq!(never_wrong(&mut run), 0);
-}
-
-/// A flush that reads a changed place stops, and names the place.
-#[test]
-fn a_flush_carries_no_changed_block_on() {
-    let mut dice = Dice::new(7);
-    let mut stopped = 0;
-    let rounds = scaled(80);
-    for round in 0..rounds {
-        let mut run = Run::new(uncached());
-        for _ in 0..250 + round * 5 % 400 {
-            let write = run.any_write(&mut dice);
-            run.apply(write);
-        }
-        let at = dice.below(run.disk.bytes.len() as u64) as usize;
-        run.disk.bytes[at] ^= 1 << dice.below(8);
-        let mut closed = false;
-        for _ in 0..200 {
-            let block = BlockId(dice.below(30));
-            let content = run.content();
-            let (engine, disk) = (&mut run.engine, &mut run.disk);
-            if disk.write(engine, block, Some(content.clone())).is_err() {
-                assert!(engine.pad().is_err(), "it goes on after what was changed");
-                closed = true;
-                break;
-            }
-            run.newest.insert(block, content.clone());
-            run.log.push(Some((block, Some(content))));
-        }
-        stopped += u64::from(closed);
-        if !closed {
-            never_wrong(&mut run);
-        }
-    }
-    assert!(stopped > rounds / 10, "{stopped} of {rounds} stopped");
 }
 
 /// A flush that a crash undid is repeated in the same places, for the same generation. Remains of

@@ -101,7 +101,7 @@ impl Rig {
 
     fn serve(&mut self, ops: Vec<BlockOp>) -> Vec<BlockAnswer> {
         let job = self.engine.begin_batch(ops).expect("idle");
-        let answers = self.run(job).into_answers();
+        let answers = self.run(job).into_answers().expect("nothing is lost");
         while self.engine.accesses_to_window() == Some(0) {
             self.window(false);
         }

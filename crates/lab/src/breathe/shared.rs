@@ -1,6 +1,6 @@
 //! A volume under a file system that stays visible from outside.
 
-use oblivio_engine::{BlockAnswer, BlockOp};
+use oblivio_engine::{BlockOp, BlockOutcome};
 use oblivio_volume::tree::TreeVolume;
 use oblivio_volume::{BlockReader, BlockSpace, Least, Result as Of};
 use std::ops::Range;
@@ -42,8 +42,8 @@ impl BlockSpace for Shared {
     fn reserve(&mut self, blocks: u64) -> Of<()> {
         lock(&self.volume).reserve(blocks)
     }
-    fn access(&mut self, ops: Vec<BlockOp>) -> Of<Vec<BlockAnswer>> {
-        lock(&self.volume).access(ops)
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> Of<Vec<BlockOutcome>> {
+        lock(&self.volume).access_each(ops)
     }
     fn defer(&mut self, ops: Vec<BlockOp>) -> Of<()> {
         lock(&self.volume).defer(ops)

@@ -6,7 +6,7 @@
 use crate::buckets::LabBuckets;
 use anyhow::Result;
 use oblivio_engine::tree::{TreeConfig, TreeKeys, TreeOram};
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, carry_out};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, BlockOutcome, carry_out};
 use oblivio_volume::{BlockSpace, Error};
 use std::sync::{Arc, Mutex};
 
@@ -157,7 +157,7 @@ impl LabSpace {
             ..self.counts
         };
         self.meter.set(self.counts);
-        Ok(batch.into_answers())
+        batch.into_answers()
     }
 }
 
@@ -196,14 +196,14 @@ impl BlockSpace for LabSpace {
         self.engine.grow(blocks).map_err(closed)
     }
 
-    fn access(&mut self, ops: Vec<BlockOp>) -> oblivio_volume::Result<Vec<BlockAnswer>> {
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> oblivio_volume::Result<Vec<BlockOutcome>> {
         let mut answers = Vec::with_capacity(ops.len());
         let mut ops = ops.into_iter().peekable();
         while ops.peek().is_some() {
             let most = self.batch();
             answers.extend(self.serve(ops.by_ref().take(most).collect()).map_err(closed)?);
         }
-        Ok(answers)
+        Ok(answers.into_iter().map(Ok).collect())
     }
 
     fn root(&self) -> &[u8] {

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::tree::Shape;
-use oblivio_engine::{BlockAnswer, BlockOp, Level};
+use oblivio_engine::{BlockOp, BlockOutcome, Level};
 use oblivio_store::Store;
 use oblivio_volume::tree::{TreeInfo, TreeVolume};
 use oblivio_volume::{
@@ -117,8 +117,8 @@ impl BlockSpace for Watched {
         self.volume.reserve(blocks)
     }
 
-    fn access(&mut self, ops: Vec<BlockOp>) -> oblivio_volume::Result<Vec<BlockAnswer>> {
-        self.volume.access(ops)
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> oblivio_volume::Result<Vec<BlockOutcome>> {
+        self.volume.access_each(ops)
     }
 
     fn defer(&mut self, ops: Vec<BlockOp>) -> oblivio_volume::Result<()> {

@@ -208,6 +208,7 @@ impl Shared {
                     (bytes, Class::Query)
                 }
                 Duty::Turn(turn) => (turn.spots.len() as u64 * SPOT, Class::Background),
+                Duty::Look(look) => (look.spots.len() as u64 * SPOT, Class::Query),
                 Duty::Build(build) => (build.sealed.len() as u64 + SPOT, Class::Background),
                 Duty::Switch(switch) => {
                     // A record of the history, which keeps its place among the others.
@@ -239,6 +240,7 @@ impl Shared {
             Duty::Show(show) => stored(show),
             Duty::Build(build) => build.sealed.len() as u64,
             Duty::Turn(turn) => turn.spots.len() as u64 * slot,
+            Duty::Look(look) => look.spots.len() as u64 * slot,
             Duty::Save(save) => save.sealed.len() as u64,
             Duty::Tell(_) | Duty::Refuse(_) | Duty::Switch(_) | Duty::Wait => 0,
         };
@@ -253,6 +255,7 @@ impl Shared {
             let (bytes, class) = match &reply {
                 DutyReply::Sums(_, sums) => (sums.iter().map(Vec::len).sum(), Class::Query),
                 DutyReply::Slots(_, slots) => (slots.len(), Class::Background),
+                DutyReply::Looked(_, slots) => (slots.len(), Class::Query),
                 DutyReply::Built(_) => (SPOT as usize, Class::Background),
             };
             self.net.serve(disk, bytes as u64, class, Message::ReplyAtScribe(reply));

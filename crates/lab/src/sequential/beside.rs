@@ -4,7 +4,7 @@
 use super::area::{AreaReader, BLOCK, MOST, Wanted, block_of};
 use super::writes::Writes;
 use oblivio_engine::BlockId;
-use oblivio_volume::{BlockReader, Error, Result};
+use oblivio_volume::{BlockReader, Error, Result, TakeBlock};
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -174,7 +174,7 @@ impl Beside {
 }
 
 impl BlockReader for Beside {
-    fn read(&self, blocks: &[BlockId], take: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()> {
+    fn read(&self, blocks: &[BlockId], take: &mut TakeBlock<'_>) -> Result<()> {
         if let Some(block) = blocks.iter().find(|block| block.0 >= self.blocks) {
             return Err(Error::Invalid(format!("block {} of {}", block.0, self.blocks)));
         }
@@ -183,7 +183,7 @@ impl BlockReader for Beside {
             bytes.resize(ids.len() * BLOCK, 0);
             let there = self.fetch(ids, &mut bytes)?;
             for (at, (block, there)) in bytes.chunks_exact(BLOCK).zip(there).enumerate() {
-                take(chunk * MOST + at, there.then_some(block));
+                take(chunk * MOST + at, Ok(there.then_some(block)));
             }
         }
         let mut buffers = self.buffers();
@@ -199,7 +199,7 @@ mod tests {
     use crate::sequential::area::BLOCK;
     use crate::sequential::detwo::{Areas, DetWo, Reads};
     use crate::sequential::plain::Plain;
-    use oblivio_engine::{Action, BlockId, BlockOp};
+    use oblivio_engine::{Action, BlockId, BlockOp, Lost};
     use oblivio_store::{Layer, MemoryStore, Result, StoreAnswer, StoreCall};
     use oblivio_testkit::fault::{Fault, FaultPlan, Repeat};
     use oblivio_testkit::{FaultStore, SplitMix64};
@@ -224,7 +224,8 @@ mod tests {
         let ids: Vec<BlockId> = (0..1 + rng.below(9)).map(|_| BlockId(rng.below(BLOCKS))).collect();
         let before: Vec<u64> =
             ids.iter().map(|id| sure[id.0 as usize].load(Ordering::SeqCst)).collect();
-        let check = &mut |at: usize, found: Option<&[u8]>| {
+        let check = &mut |at: usize, found: std::result::Result<Option<&[u8]>, Lost>| {
+            let found = found.expect("nothing is lost");
             let Some(found) = found else { return assert_eq!(before[at], 0) };
             let word =
                 |n: usize| found[8 * n..].first_chunk().copied().map_or(0, u64::from_le_bytes);
@@ -327,7 +328,9 @@ mod tests {
         let reader = disk.reader().expect("others may read");
         let late = thread::Builder::new().name(LATE.into()).spawn(move || {
             let mut found = Vec::new();
-            let take = &mut |_, block: Option<&[u8]>| found.extend(block.map(<[u8]>::to_vec));
+            let take = &mut |_, block: std::result::Result<Option<&[u8]>, Lost>| {
+                found.extend(block.ok().flatten().map(<[u8]>::to_vec));
+            };
             reader.read(&[BlockId(id)], take).expect("nothing was tampered with");
             found
         });

@@ -7,7 +7,7 @@
 use super::area::{AreaReader, BLOCK};
 use super::beside::{Beside, Places, Shared};
 use super::writes::Writes;
-use oblivio_engine::{Action, BlockAnswer, BlockOp};
+use oblivio_engine::{Action, BlockAnswer, BlockOp, BlockOutcome};
 use oblivio_volume::{BlockReader, BlockSpace, Error, ROOT_BYTES, Result};
 use std::ops::Range;
 use std::sync::Arc;
@@ -108,7 +108,7 @@ impl<S: Scheme> Waiting<S> {
     }
 }
 
-impl<S: Scheme> BlockSpace for Waiting<S> {
+impl<S: Scheme + 'static> BlockSpace for Waiting<S> {
     oblivio_volume::lacks!(resizing, deferring, padding, idling, ending);
 
     fn block_bytes(&self) -> usize {
@@ -126,7 +126,7 @@ impl<S: Scheme> BlockSpace for Waiting<S> {
         }
     }
 
-    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         let blocks = self.scheme.blocks();
         if let Some(op) = ops.iter().find(|op| op.id.0 >= blocks || op.action.end() > BLOCK) {
             return Err(Error::Invalid(format!("block {} of {blocks} of {BLOCK}", op.id.0)));
@@ -143,7 +143,7 @@ impl<S: Scheme> BlockSpace for Waiting<S> {
             answers.push(None);
         }
         answers.extend(self.read(&reads)?);
-        Ok(answers)
+        Ok(answers.into_iter().map(Ok).collect())
     }
 
     fn root(&self) -> &[u8] {

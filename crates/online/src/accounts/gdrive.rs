@@ -322,7 +322,7 @@ impl Account for GDrive {
                 let id = self.id_for(object).await?;
                 match self.create(&id, object, &folder, data.clone()).await {
                     // An earlier create has arrived after all, perhaps with other bytes.
-                    Err(fault) if fault.is_taken() && mode == PutMode::Replace => {
+                    Err(fault) if fault.is_taken() && mode != PutMode::IfAbsent => {
                         self.replace(&id, data).await?;
                     }
                     answer => answer?,

@@ -86,6 +86,7 @@ fn of_shared(error: &SharedError) -> Errno {
         SharedError::Unsupported(_) => Errno::EOPNOTSUPP,
         SharedError::Conflict
         | SharedError::Damaged(_)
+        | SharedError::Lost(_)
         | SharedError::Below(_)
         | SharedError::LockLost => Errno::EIO,
     }

@@ -9,7 +9,7 @@ impl Refusal for Errno {
     const STALLED: Self = Errno::EIO;
 
     fn is_failure(error: &Error) -> bool {
-        errno::of(error).code() == Errno::EIO.code()
+        errno::of(error).code() == Errno::EIO.code() && !matches!(error, Error::Lost(_))
     }
 }
 

@@ -9,6 +9,7 @@ use super::request::{MountQueue, MountRequest};
 use crate::fuse::{
     Fail, FileAnswer, FileOp, FileOpKind, NamePlace, O_TRUNC, Served, Statfs, done, errno,
 };
+use crate::lost::ToldLost;
 use crate::queue::AnswerSlot;
 use crate::server::{Habits, READ_BYTES, Upkeep};
 use fuser::{Errno, FopenFlags};
@@ -71,6 +72,8 @@ pub struct MountServer {
     late: Option<Sender<Late>>,
     scarce: LowSpace,
     lost: Arc<AtomicU64>,
+    /// The files of which something is lost to damage.
+    pub(super) damaged: ToldLost<Ino>,
     unlearn: Option<Sender<Unlearn>>,
     pub(super) files: HashMap<u64, Handle>,
     directories: Directories,
@@ -94,6 +97,7 @@ impl MountServer {
             late,
             scarce,
             lost,
+            damaged: ToldLost::default(),
             unlearn,
             files: HashMap::new(),
             directories: Directories::default(),
@@ -162,11 +166,11 @@ impl MountServer {
         let mut slots = Vec::with_capacity(waiting.len());
         for request in waiting {
             self.tell(&request.op);
-            let FileOp::Read { fh, offset, len, .. } = request.op else { continue };
+            let FileOp::Read { ino, fh, offset, len } = request.op else { continue };
             match self.files.get(&fh) {
                 Some(&handle) => {
                     wanted.push((handle, offset, len as usize));
-                    slots.push(request.slot);
+                    slots.push((ino, request.slot));
                 }
                 None => {
                     request.slot.answer(Err(Errno::EBADF));
@@ -178,7 +182,8 @@ impl MountServer {
         }
         let answers = self.fs.read_many(&wanted);
         self.upkeep.judge(answers.iter().find_map(|answer| answer.as_ref().err()));
-        for (slot, answer) in slots.into_iter().zip(answers) {
+        for ((ino, slot), answer) in slots.into_iter().zip(answers) {
+            self.tell_lost(ino, answer.as_ref().err());
             slot.answer(answer.map(FileAnswer::Data).map_err(|error| errno::of(&error)));
         }
     }
@@ -210,6 +215,7 @@ impl MountServer {
             _ => None,
         };
         self.upkeep.judge(volume);
+        self.tell_lost(op.seen().1, volume);
         let opened = match &served {
             Ok(FileAnswer::Created(_, fh, _) | FileAnswer::Opened(fh, _)) => Some(*fh),
             _ => None,

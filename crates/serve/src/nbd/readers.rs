@@ -4,9 +4,10 @@
 use super::request::{DiskAnswer, DiskOp, DiskQueue, DiskSlot, OnDiskRequest, errno_of, tell};
 use super::wire::Errno;
 use crate::log;
+use crate::lost::ToldLost;
 use crate::server::{Judge, READ_BYTES};
 use oblivio_volume::Result;
-use oblivio_volume::disk::DiskReader;
+use oblivio_volume::disk::{DiskReader, RangeAnswer};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -29,13 +30,14 @@ impl Readers {
         queue: &Arc<DiskQueue>,
         judge: &Arc<Judge<DiskOp, DiskAnswer, Errno>>,
         on_request: Option<&OnDiskRequest>,
+        lost: &Arc<ToldLost<u64>>,
     ) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let wanted = reader.threads().unwrap_or((cores + 1).clamp(2, 4));
         let mut threads = Vec::new();
         for _ in 0..wanted {
             let (reader, queue, judge) = (reader.clone(), Arc::clone(queue), Arc::clone(judge));
-            let hook = on_request.cloned();
+            let (hook, lost) = (on_request.cloned(), Arc::clone(lost));
             let spawned = thread::Builder::new().name("reader".into()).spawn(move || {
                 while let Some(requests) = queue.take_beside(wanted, TOGETHER) {
                     // The client already got an error for it.
@@ -46,7 +48,7 @@ impl Readers {
                         reads.extend(as_read(&request.op).map(|(at, len)| (at, len, request.slot)));
                     }
                     let answered = |error: Option<&_>| judge.judge(error);
-                    answer(reads, |ranges| reader.read_many(ranges), answered);
+                    answer(reads, |ranges| reader.read_each(ranges), answered, &lost);
                 }
             });
             match spawned {
@@ -79,11 +81,13 @@ fn as_read(op: &DiskOp) -> Option<(u64, usize)> {
     }
 }
 
-/// Answers reads in batches; `judge` gets the outcome of each batch.
+/// Answers reads in batches; `judge` gets the outcome of each batch. What is lost fails those reads
+/// that want it, and no others.
 pub fn answer(
     mut reads: Vec<(u64, usize, DiskSlot)>,
-    mut read: impl FnMut(&[(u64, usize)]) -> Result<Vec<Vec<u8>>>,
+    mut read: impl FnMut(&[(u64, usize)]) -> Result<Vec<RangeAnswer>>,
     mut judge: impl FnMut(Option<&oblivio_volume::Error>),
+    told: &ToldLost<u64>,
 ) {
     while !reads.is_empty() {
         let rest = reads.split_off(first_batch(&reads));
@@ -94,7 +98,10 @@ pub fn answer(
         match answers {
             Ok(answers) => {
                 for ((.., slot), data) in batch.into_iter().zip(answers) {
-                    slot.answer(Ok(DiskAnswer::Data(data)));
+                    if let Err(lost) = &data {
+                        told.tell(lost.ranges.first().map_or(0, |range| range.start), lost);
+                    }
+                    slot.answer(data.map(DiskAnswer::Data).map_err(|_| Errno::Io));
                 }
             }
             Err(error) => {

@@ -34,7 +34,7 @@ impl Refusal for Errno {
     const STALLED: Self = Errno::Io;
 
     fn is_failure(error: &Error) -> bool {
-        errno_of(error) == Errno::Io
+        errno_of(error) == Errno::Io && !matches!(error, Error::Lost(_))
     }
 }
 

@@ -10,6 +10,7 @@ use super::request::{
 };
 use super::wire::Errno;
 use crate::error::Result;
+use crate::lost::ToldLost;
 use crate::queue::Pulse;
 use crate::server::{Habits, Running, Upkeep};
 use oblivio_volume::CHANGE_BYTES;
@@ -73,6 +74,7 @@ pub struct DiskServer {
     queue: Arc<DiskQueue>,
     upkeep: Upkeep<DiskOp, DiskAnswer, Errno>,
     on_request: Option<OnDiskRequest>,
+    lost: Arc<ToldLost<u64>>,
 }
 
 impl DiskServer {
@@ -81,7 +83,7 @@ impl DiskServer {
         // A disk learns when programs sync.
         let habits = Habits { commit_every, settle: None, paced, advice: ADVICE };
         let upkeep = Upkeep::new(Arc::clone(&queue), habits);
-        DiskServer { disk, queue, upkeep, on_request }
+        DiskServer { disk, queue, upkeep, on_request, lost: Arc::default() }
     }
 
     /// Serves until the queue is closed, then commits and gives the volume back.
@@ -89,7 +91,7 @@ impl DiskServer {
         let readers = self.disk.reader().filter(|reader| !reader.saves_memory());
         let readers = readers.map_or_else(Readers::none, |reader| {
             let hook = self.on_request.as_ref();
-            Readers::start(&reader, &self.queue, &self.upkeep.judge_beside(), hook)
+            Readers::start(&reader, &self.queue, &self.upkeep.judge_beside(), hook, &self.lost)
         });
         while let Some(batch) = self.upkeep.next(&mut self.disk) {
             self.serve(batch);
@@ -187,10 +189,10 @@ impl DiskServer {
     fn read(&mut self, reads: Vec<(u64, usize, DiskSlot)>) {
         let (disk, upkeep) = (&mut self.disk, &self.upkeep);
         let read = |ranges: &[_]| {
-            let answers = disk.read_many(ranges)?;
+            let answers = disk.read_each(ranges)?;
             disk.end_operation().map(|()| answers)
         };
-        readers::answer(reads, read, |error| upkeep.judge(error));
+        readers::answer(reads, read, |error| upkeep.judge(error), &self.lost);
     }
 
     /// One commit for all that want one. It covers all connections.

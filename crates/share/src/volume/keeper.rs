@@ -1,9 +1,18 @@
 //! Where a shared volume keeps its bytes: the little that memory and a folder do differently.
 
 use oblivio_store::share::{
-    Checkpoint, Number, Object, Result, ScribeTerm, ServerTable, ShareParameters,
+    Checkpoint, Number, Object, Result, ScribeTerm, ServerTable, ShareError, ShareParameters,
 };
 use std::collections::BTreeMap;
+
+/// What to do with a volume that lacks something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingParts {
+    /// Not to open it: what is missing may be put back.
+    Refused,
+    /// To open it without: clients lose what it held.
+    Accepted,
+}
 
 /// What stays small, and is changed as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,6 +98,11 @@ pub(super) trait Keeper: Send + Sync {
     fn read_all(&self, reads: &mut [(Object, u64, &mut [u8])]) -> Result<()> {
         let mut reads = reads.iter_mut();
         reads.try_for_each(|(object, offset, into)| self.read(*object, *offset, into))
+    }
+    /// Whether a read failed with this because bytes are lost, of a volume that goes on without
+    /// them. Zeros take their place: clients find those.
+    fn goes_without(&self, _error: &ShareError) -> bool {
+        false
     }
     /// Deletes an object. A missing one is no error.
     fn delete(&self, object: Object) -> Result<()>;

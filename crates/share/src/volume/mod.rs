@@ -18,5 +18,6 @@ mod shared;
 mod stored;
 
 pub use folder::{Tables, private_database};
+pub use keeper::MissingParts;
 pub use memory::MemoryShare;
 pub use stored::StoredShare;

@@ -57,9 +57,24 @@ impl Objects {
 
     /// Whether a slot is in a table that is in use.
     pub fn check_slot(&self, spot: ServerSpot, slot_bytes: u32) -> Result<()> {
+        self.check_in(spot, slot_bytes, |state| state == State::Named)
+    }
+
+    /// Whether a slot is in a table that is in use, or that batches without answers still need.
+    pub fn check_stored(&self, spot: ServerSpot, slot_bytes: u32) -> Result<()> {
+        let is_read = |state| matches!(state, State::Named | State::Replaced(_));
+        self.check_in(spot, slot_bytes, is_read)
+    }
+
+    fn check_in(
+        &self,
+        spot: ServerSpot,
+        slot_bytes: u32,
+        may_be: impl Fn(State) -> bool,
+    ) -> Result<()> {
         let object = Object::Table(spot.table);
         let end = (u64::from(spot.slot) + 1) * u64::from(slot_bytes);
-        let held = self.held.get(&object).filter(|held| held.state == State::Named);
+        let held = self.held.get(&object).filter(|held| may_be(held.state));
         match held.is_some_and(|held| end <= held.len) {
             true => Ok(()),
             false => Err(ShareError::NoObject(object)),

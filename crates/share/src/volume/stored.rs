@@ -1,6 +1,7 @@
 //! [`StoredShare`]: a shared volume in a folder, whatever ends its process.
 
 use super::folder::{self, Folder, Tables};
+use super::keeper::MissingParts;
 use super::shared::Shared;
 use oblivio_store::share::{Result, Share, ShareCall, ShareClock, ShareReply};
 use std::path::Path;
@@ -22,7 +23,7 @@ impl StoredShare {
     /// # Errors
     /// As for [`Self::open`].
     pub fn with_segments(dir: &Path, clock: ShareClock, segment_bytes: u64) -> Result<Self> {
-        Self::with(dir, clock, segment_bytes, None)
+        Self::with(dir, clock, segment_bytes, None, MissingParts::Refused)
     }
 
     /// As [`Self::open`], with tables in a store somewhere else. A volume has them there from the
@@ -31,7 +32,20 @@ impl StoredShare {
     /// # Errors
     /// As for [`Self::open`]; the store is another volume's, or lacks a table.
     pub fn with_tables(dir: &Path, clock: ShareClock, tables: Tables) -> Result<Self> {
-        Self::with(dir, clock, folder::SEGMENT_BYTES, Some(tables))
+        Self::opened(dir, clock, Some(tables), MissingParts::Refused)
+    }
+
+    /// As [`Self::open`] or [`Self::with_tables`], whatever it lacks, if that is accepted.
+    ///
+    /// # Errors
+    /// As for these.
+    pub fn opened(
+        dir: &Path,
+        clock: ShareClock,
+        tables: Option<Tables>,
+        lacking: MissingParts,
+    ) -> Result<Self> {
+        Self::with(dir, clock, folder::SEGMENT_BYTES, tables, lacking)
     }
 
     fn with(
@@ -39,9 +53,15 @@ impl StoredShare {
         clock: ShareClock,
         segment_bytes: u64,
         tables: Option<Tables>,
+        lacking: MissingParts,
     ) -> Result<Self> {
-        let (keeper, kept) = Folder::open(dir, segment_bytes, tables)?;
+        let (keeper, kept) = Folder::open(dir, segment_bytes, tables, lacking)?;
         Shared::open(keeper, kept, clock).map(Self)
+    }
+
+    /// What it was opened without, one for each object.
+    pub fn lacks(&self) -> &[String] {
+        self.0.keeper().lacks()
     }
 
     /// Whether the tables are in a store somewhere else that was not given: the volume can be

@@ -3,6 +3,7 @@
 
 mod campaign;
 mod kills;
+mod lacking;
 mod server;
 mod volumes;
 mod worst;

@@ -47,7 +47,7 @@ impl SyncFolder {
         let mut noise = vec![0; TRIAL];
         blake3::Hasher::new().finalize_xof().fill(&mut noise);
         let failed = |error| named(&self.folder, error);
-        let trial = Making::new(&self.folder, &noise).map_err(failed)?;
+        let trial = Making::new(&self.folder, &noise, super::MADE).map_err(failed)?;
         Ok(trial.0.metadata().map_err(failed)?.blocks() > 0)
     }
 }

@@ -40,6 +40,45 @@ fn a_file_is_made_once_whole_and_with_one_time() {
     }
 }
 
+/// Two computers that restore one leave the same file, and a client sees that it changed.
+#[test]
+fn a_damaged_file_is_replaced_and_has_another_time() {
+    for outside in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, place) = (dir.path().join("folder"), dir.path().join("outside"));
+        let store = SyncFolder::create(&folder, outside.then_some(place.as_path())).unwrap();
+        store.put("x-1", b"one", PutMode::IfAbsent).unwrap();
+        let kept = dir.path().join("kept");
+        fs::hard_link(folder.join("x-1"), &kept).unwrap();
+        let read = || {
+            let mut buf = vec![0; store.len("x-1").unwrap().unwrap() as usize];
+            store.read(&mut [ReadAt { object: "x-1", offset: 0, buf: &mut buf }]).unwrap();
+            buf
+        };
+        assert_eq!(read(), b"one");
+        for times in [RESTORED, MADE, RESTORED] {
+            let time = || seen(&folder)["x-1"].1;
+            let before = time();
+            // As a client does it: the file of before still has its second name.
+            fs::write(folder.join("~new"), b"two").unwrap();
+            File::open(folder.join("~new"))
+                .and_then(|it| it.set_times(FileTimes::new().set_modified(before)))
+                .unwrap();
+            fs::rename(folder.join("~new"), folder.join("x-1")).unwrap();
+            assert_eq!(read(), b"two");
+            store.put("x-1", b"one", PutMode::Restore).unwrap();
+            assert_eq!(read(), b"one");
+            assert_eq!(time(), SystemTime::UNIX_EPOCH + Duration::from_secs(times));
+            assert_eq!(fs::read(&kept).unwrap(), b"one");
+        }
+        store.delete(&["x-1"]).unwrap();
+        store.put("x-1", b"one", PutMode::Restore).unwrap();
+        let made = SystemTime::UNIX_EPOCH + Duration::from_secs(MADE);
+        assert_eq!(seen(&folder), BTreeMap::from([("x-1".to_owned(), (b"one".to_vec(), made))]));
+        assert_eq!(place.read_dir().map_or(0, Iterator::count), 0);
+    }
+}
+
 #[test]
 fn a_new_header_is_a_new_file() {
     let dir = tempfile::tempdir().unwrap();

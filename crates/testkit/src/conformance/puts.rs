@@ -49,7 +49,7 @@ pub(super) fn step(objects: &(impl Objects + ?Sized), model: &mut Model, dice: &
         }
         _ => {
             let (name, data) = (name(dice), bytes(dice));
-            let mode = if dice.percent(50) { PutMode::Replace } else { PutMode::IfAbsent };
+            let mode = [PutMode::Replace, PutMode::IfAbsent, PutMode::Restore][dice.index(3)];
             let result = objects.put(name, &data, mode);
             if mode == PutMode::IfAbsent && model.objects.contains_key(name) {
                 assert!(is_exists(&result), "{result:?}");

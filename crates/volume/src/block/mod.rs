@@ -2,8 +2,10 @@
 
 mod lacks;
 
+use crate::damage::LostBytes;
 use crate::{Error, Result};
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, BlockOutcome, Lost};
+use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +19,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 ///
 /// Each space answers everything: what it has not, it says with [`lacks!`](crate::lacks). So one
 /// that wraps another cannot forget a part of it.
-pub trait BlockSpace: Send {
+pub trait BlockSpace: Any + Send {
     /// Bytes in a block.
     fn block_bytes(&self) -> usize;
 
@@ -45,14 +47,36 @@ pub trait BlockSpace: Send {
     fn reserve(&mut self, blocks: u64) -> Result<()>;
 
     /// Serves a list of operations in order, in as few oblivious batches as the memory budget
-    /// allows.
-    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>>;
+    /// allows. What is lost to damage is an outcome of its operation, and no error: the other
+    /// operations are carried out as ever.
+    ///
+    /// # Errors
+    /// Those of the store and of the engine.
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>>;
+
+    /// As [`Self::access_each`], for a caller that needs all of them.
+    ///
+    /// # Errors
+    /// `Lost` names the first lost block. All operations were carried out.
+    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+        let ids: Vec<u64> = ops.iter().map(|op| op.id.0).collect();
+        let outcomes = self.access_each(ops)?.into_iter().zip(ids);
+        outcomes.map(|(outcome, id)| outcome.map_err(|_| LostBytes::block(id).into())).collect()
+    }
+
+    /// Whether any access since the last question met a damaged place, which the store saw. A space
+    /// whose reads nobody sees says no: what follows from them would show them.
+    fn met_damage(&mut self) -> bool {
+        false
+    }
 
     /// As [`Self::access`], without answers. The operations take effect at once, but may be carried
     /// out later, together with others.
     ///
     /// # Errors
-    /// Those of [`Self::access`].
+    /// Those of [`Self::access`]. `Lost` names a block of which a part was to be written, if it is
+    /// known to be lost by now. If that turns out only later, the write is lost with the block: it
+    /// stays lost, and reads say so, until it is replaced or removed.
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()>;
 
     /// The bytes that the last commit (or [`Self::set_root`]) stored beside the blocks: at most
@@ -177,17 +201,20 @@ impl Least {
     pub const BATCH: usize = 4;
 }
 
+/// Gets blocks: their number in the list of a read, and what they hold.
+pub type TakeBlock<'a> = dyn FnMut(usize, std::result::Result<Option<&[u8]>, Lost>) + 'a;
+
 /// Reads blocks of a space from any thread.
 ///
 /// A read finds everything accepted before it began. Of a concurrent write it finds all or nothing
 /// of each block. What ends the space's handle ends its readers, and the other way round.
 pub trait BlockReader: Send + Sync {
     /// Reads blocks. `take` gets each, in order, with its number in the list; absent ones are
-    /// `None`.
+    /// `None`. A lost one fails by itself.
     ///
     /// # Errors
     /// `Invalid` when there is no such block; those of [`BlockSpace::access`].
-    fn read(&self, blocks: &[BlockId], take: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()>;
+    fn read(&self, blocks: &[BlockId], take: &mut TakeBlock<'_>) -> Result<()>;
 
     /// Whether the space saves memory: each reading thread takes some MiB.
     fn saves_memory(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::ranges::Ranges;
 use crate::records::writes::{WriteEntry, op};
-use oblivio_engine::{Action, BlockAnswer, BlockOp};
+use oblivio_engine::{Action, BlockOp, BlockOutcome};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -81,13 +81,14 @@ impl Deferred {
         self.bytes += pending.end();
     }
 
-    /// A block after its deferred writes, given the engine's answer to a read of it.
-    pub fn overlay(&self, id: u64, block_bytes: usize, answer: BlockAnswer) -> BlockAnswer {
-        let Some(pending) = self.blocks.get(&id) else { return answer };
+    /// A block after its deferred writes, given the engine's outcome of a read of it. A lost block
+    /// stays lost under writes of parts of it.
+    pub fn overlay(&self, id: u64, block_bytes: usize, outcome: BlockOutcome) -> BlockOutcome {
+        let Some(pending) = self.blocks.get(&id) else { return outcome };
         let mut block = match pending.base {
-            Base::Absent => return None,
-            Base::Zeros => Vec::new(),
-            Base::Stored => answer.unwrap_or_default(),
+            Base::Absent => return Ok(None),
+            _ if pending.replaces(block_bytes) => Vec::new(),
+            _ => outcome?.unwrap_or_default(),
         };
         block.resize(block_bytes, 0);
         match pending.base {
@@ -96,7 +97,7 @@ impl Deferred {
             }),
             _ => block[pending.start..pending.end()].copy_from_slice(&pending.data),
         }
-        Some(block)
+        Ok(Some(block))
     }
 
     /// Takes out the operations of the oldest turns, up to `most`.
@@ -109,6 +110,11 @@ impl Deferred {
     /// Whether a block has deferred writes.
     pub fn waits(&self, id: u64) -> bool {
         self.blocks.contains_key(&id)
+    }
+
+    /// Whether the deferred writes of a block leave nothing of what is stored.
+    pub fn replaces(&self, id: u64, block_bytes: usize) -> bool {
+        self.blocks.get(&id).is_some_and(|pending| pending.replaces(block_bytes))
     }
 
     /// Whether a block will exist after its deferred writes; `None` if it has none.
@@ -156,6 +162,10 @@ impl Pending {
 
     fn end(&self) -> usize {
         self.start + self.data.len()
+    }
+
+    fn replaces(&self, block_bytes: usize) -> bool {
+        self.base != Base::Stored || self.written.covers(0, block_bytes)
     }
 
     fn part(&self, start: usize, end: usize) -> &[u8] {
@@ -270,7 +280,7 @@ mod tests {
                 deferred.add(&entries);
                 entries.into_iter().for_each(|entry| writes.push(entry));
             }
-            prop_assert_eq!(&deferred.overlay(3, BYTES, stored.clone()), &model);
+            prop_assert_eq!(&deferred.overlay(3, BYTES, Ok(stored.clone())), &Ok(model.clone()));
             prop_assert_eq!(deferred.len(), turns);
             let mut padded = Vec::new();
             writes.write_to(&mut padded);

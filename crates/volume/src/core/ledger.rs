@@ -1,12 +1,13 @@
 //! The parts of a volume: its ledger, what waits for it, and the policy.
 
+use super::lost::LostBlocks;
 use super::waiting::Waiting;
 use crate::block::Least;
 use crate::latch::Latch;
 use crate::options::OpenOptions;
 use crate::{Error, Result};
 use oblivio_engine::tree::{Intent, TreeOram};
-use oblivio_engine::{BlockAnswer, BlockOp};
+use oblivio_engine::{BlockOp, BlockOutcome};
 use std::time::Duration;
 
 /// The smallest number of blocks in a tree.
@@ -50,7 +51,7 @@ pub trait Ledger: Send + 'static {
     fn judged<T>(&mut self, result: Result<T>) -> Result<T>
     where
         Self: Sized;
-    /// Ends the session after a failure, so that nobody waits for it.
+    /// Ends the session after a failure, so that nobody waits for it; once.
     fn give_up(&mut self);
 }
 
@@ -65,9 +66,9 @@ pub trait Policy {
     ///
     /// # Errors
     /// Those of the store and of the engine, here and below.
-    fn serve_batch(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>>;
+    fn serve_batch(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>>;
     /// Serves operations in order, as soon as possible.
-    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>>;
+    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>>;
     /// Accepts operations, and carries out what is too much to wait.
     fn accept(&mut self, ops: Vec<BlockOp>) -> Result<()>;
     /// Makes everything accepted durable.
@@ -116,7 +117,19 @@ pub struct Core<L: Ledger> {
     pub(crate) options: OpenOptions,
     /// Batches that were shown again.
     pub(crate) replayed: u64,
+    pub(crate) lost: LostBlocks,
     latch: Latch,
+    /// Whether the session has ended in order.
+    ended: bool,
+}
+
+/// A command that fails somewhere else drops the volume as it is.
+impl<L: Ledger> Drop for Core<L> {
+    fn drop(&mut self) {
+        if !self.ended && !self.latch.is_closed() {
+            self.ledger.give_up();
+        }
+    }
 }
 
 impl<L: Ledger> Core<L> {
@@ -127,16 +140,40 @@ impl<L: Ledger> Core<L> {
         (memory_bytes, options): (usize, OpenOptions),
     ) -> Self {
         let waiting = Waiting::after(ledger.root(), options.pad && options.pace.is_none());
-        let latch = Latch::default();
-        Self { ledger, waiting, account, memory_bytes, options, replayed: 0, latch }
+        let (lost, latch) = (LostBlocks::default(), Latch::default());
+        let (replayed, ended) = (0, false);
+        Self { ledger, waiting, account, memory_bytes, options, replayed, lost, latch, ended }
     }
 
     /// Runs `work` unless an earlier failure closed this handle; a failure closes it.
     pub(crate) fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.latch.expect_open()?;
+        self.ended = false;
         let result = work(self);
         let result = self.ledger.judged(result);
-        self.latch.judged(result)
+        let result = self.latch.judged(result);
+        // Whoever waits for the volume need not wait for a handle that does nothing more. A store
+        // that failed is asked for nothing.
+        if self.latch.is_closed() && !matches!(&result, Err(Error::Store(_))) {
+            self.ledger.give_up();
+        }
+        result
+    }
+
+    /// Notes whether the session has ended in order, and nothing was done since.
+    pub(crate) fn note_ended(&mut self, ended: bool) {
+        self.ended = ended;
+    }
+
+    /// As [`LostBlocks::note`].
+    pub(crate) fn note_lost(&mut self, ids: &[u64], outcomes: &[BlockOutcome]) {
+        let (deferred, block_bytes) = (&self.waiting.deferred, self.ledger.engine().block_bytes());
+        self.lost.note(ids, outcomes, |id| deferred.replaces(id, block_bytes));
+    }
+
+    /// As [`LostBlocks::written_in_part`].
+    pub(crate) fn written_in_part(&mut self, ops: &[BlockOp]) -> Option<u64> {
+        self.lost.written_in_part(ops, self.ledger.engine().block_bytes())
     }
 
     /// What the limit refuses.
@@ -153,7 +190,8 @@ impl<L: Ledger> Core<L>
 where
     Self: Policy,
 {
-    /// Carries out all deferred writes, the oldest first.
+    /// Carries out all deferred writes, the oldest first. Those of parts of lost blocks change
+    /// nothing: the blocks stay lost, and are known to be so.
     pub(crate) fn drain(&mut self) -> Result<()> {
         while !self.waiting.deferred.is_empty() {
             let ops = self.waiting.deferred.drain(self.batch_limit());

@@ -11,6 +11,7 @@
 mod deferred;
 mod ledger;
 mod limit;
+mod lost;
 mod replay;
 mod shown;
 mod size;

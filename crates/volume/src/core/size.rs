@@ -64,6 +64,7 @@ where
     /// Makes the blocks absent from now on.
     pub(crate) fn drop_blocks(&mut self, ids: Range<u64>) -> Result<()> {
         ids.clone().for_each(|id| self.waiting.deferred.forget(id));
+        self.lost.forget(&ids);
         let ids: Vec<_> = ids.map(BlockId).collect();
         Ok(self.ledger.engine_mut().discard(&ids)?)
     }
@@ -72,6 +73,7 @@ where
     /// are.
     pub(crate) fn drop_run(&mut self, ids: Range<u64>) -> Result<()> {
         ids.clone().for_each(|id| self.waiting.deferred.forget(id));
+        self.lost.forget(&ids);
         Ok(self.ledger.engine_mut().discard_run(ids)?)
     }
 }

@@ -4,7 +4,8 @@ use super::ledger::{Core, LEAST_BLOCKS, Ledger, Policy};
 use super::shown::runs;
 use crate::Result;
 use crate::block::{BlockReader, BlockSpace, Least, ROOT_BYTES, refuse_misfits};
-use oblivio_engine::{BlockAnswer, BlockId, BlockOp};
+use crate::damage::LostBytes;
+use oblivio_engine::{BlockId, BlockOp, BlockOutcome};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,14 +53,20 @@ where
         self.room_left()
     }
 
-    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         refuse_misfits(&ops, self.ledger.engine().capacity(), self.block_bytes())?;
         self.guarded(|volume| volume.serve(ops))
     }
 
+    fn met_damage(&mut self) -> bool {
+        self.ledger.engine_mut().take_damage()
+    }
+
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
         refuse_misfits(&ops, self.ledger.engine().capacity(), self.block_bytes())?;
-        self.guarded(|volume| volume.accept(ops))
+        let lost = self.written_in_part(&ops);
+        self.guarded(|volume| volume.accept(ops))?;
+        lost.map_or(Ok(()), |id| Err(LostBytes::block(id).into()))
     }
 
     fn root(&self) -> &[u8] {
@@ -76,7 +83,9 @@ where
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.guarded(Self::close)
+        self.guarded(Self::close)?;
+        self.note_ended(true);
+        Ok(())
     }
 
     fn give_up(&mut self) {

@@ -1,9 +1,11 @@
 //! Reading a disk from any thread.
 
-use super::shape::Shape;
-use crate::Result;
+use super::shape::{RangeAnswer, Shape};
 use crate::block::BlockReader;
+use crate::damage::push;
+use crate::{Error, Result};
 use oblivio_engine::BlockId;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Reads a disk beside its owner; a clone for each thread.
@@ -51,6 +53,14 @@ impl DiskReader {
     /// # Errors
     /// `Invalid` for a range beyond the end; those of [`BlockReader::read`].
     pub fn read_many(&self, ranges: &[(u64, usize)]) -> Result<Vec<Vec<u8>>> {
+        self.read_each(ranges)?.into_iter().map(|answer| answer.map_err(Error::Lost)).collect()
+    }
+
+    /// As [`Self::read_many`], and of each range says what is lost of it, if anything is.
+    ///
+    /// # Errors
+    /// `Invalid` for a range beyond the end; those of [`BlockReader::read`].
+    pub fn read_each(&self, ranges: &[(u64, usize)]) -> Result<Vec<RangeAnswer>> {
         let mut parts = Vec::new();
         for (range, &(offset, len)) in ranges.iter().enumerate() {
             self.shape.expect_inside(offset, len as u64)?;
@@ -64,6 +74,7 @@ impl DiskReader {
         wanted.dedup();
         let empty = |&(_, len): &_| Vec::with_capacity(len);
         let mut answers: Vec<Vec<u8>> = ranges.iter().map(empty).collect();
+        let mut lost: Vec<Vec<Range<u64>>> = vec![Vec::new(); ranges.len()];
         let mut left = &parts[..];
         self.blocks.read(&wanted, &mut |at, block| {
             let same = left.partition_point(|part| part.block <= wanted[at].0);
@@ -72,11 +83,20 @@ impl DiskReader {
             for part in parts {
                 let answer = &mut answers[part.range];
                 match block {
-                    Some(block) => answer.extend_from_slice(&block[part.at..part.at + part.len]),
-                    None => answer.resize(answer.len() + part.len, 0),
+                    Ok(Some(block)) => {
+                        answer.extend_from_slice(&block[part.at..part.at + part.len]);
+                    }
+                    Ok(None) => answer.resize(answer.len() + part.len, 0),
+                    Err(_) => push(&mut lost[part.range], part.block),
                 }
             }
         })?;
-        Ok(answers)
+        let each = answers.into_iter().zip(lost);
+        Ok(each
+            .map(|(bytes, lost)| match lost.is_empty() {
+                true => Ok(bytes),
+                false => Err(self.shape.lost(&lost)),
+            })
+            .collect())
     }
 }

@@ -1,7 +1,11 @@
 //! Which blocks a range of a disk's bytes touches.
 
+use crate::damage::LostBytes;
 use crate::{Error, Result};
 use std::ops::Range;
+
+/// What a disk holds in a range, or what is lost of it to damage.
+pub type RangeAnswer = std::result::Result<Vec<u8>, LostBytes>;
 
 /// A disk's size and its block size, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +53,14 @@ impl Shape {
                 whole: start.is_multiple_of(block_bytes) && at == block_end,
             })
         })
+    }
+
+    /// The disk's bytes in these blocks, which are lost.
+    pub fn lost(&self, blocks: &[Range<u64>]) -> LostBytes {
+        let bytes = |run: &Range<u64>| {
+            run.start * self.block_bytes..(run.end * self.block_bytes).min(self.size)
+        };
+        LostBytes { what: "the disk".into(), ranges: blocks.iter().map(bytes).collect() }
     }
 
     /// The most blocks that `len` bytes touch, at any offset.

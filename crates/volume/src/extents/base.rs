@@ -7,7 +7,7 @@ use super::names::EpochId;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
 use oblivio_crypto::digest;
-use oblivio_store::{Objects, PutMode, ReadAt};
+use oblivio_store::{Objects, PutMode, ReadAt, StoreError};
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -95,6 +95,17 @@ impl Standing {
     }
 }
 
+/// As [`whole`]; `None` also where the disk gives an error instead of its bytes.
+///
+/// # Errors
+/// Those of the store that are not about this object.
+pub fn readable(store: &dyn Objects, object: &str) -> Result<Option<Vec<u8>>> {
+    match whole(store, object) {
+        Err(Error::Store(StoreError::Io { .. })) => Ok(None),
+        found => found,
+    }
+}
+
 /// A whole object; `None` if it is not there.
 ///
 /// # Errors
@@ -105,9 +116,7 @@ pub fn whole(store: &dyn Objects, object: &str) -> Result<Option<Vec<u8>>> {
     match store.read(&mut [ReadAt { object, offset: 0, buf: &mut buf }]) {
         Ok(()) => Ok(Some(buf)),
         // It went, or was cut, since its length was asked for.
-        Err(
-            oblivio_store::StoreError::Missing { .. } | oblivio_store::StoreError::Short { .. },
-        ) => Ok(None),
+        Err(StoreError::Missing { .. } | StoreError::Short { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! Two computers that wrote apart leave two newest epochs. Nobody merges them: somebody picks.
 
-use super::base::whole;
+use super::base::readable;
 use super::checkout::{DAYS, Stand, short};
 use super::entry::{Epoch, OpenedEpoch};
-use super::names::{EpochId, Named, parse};
+use super::names::{self, EpochId, Named, parse};
 use crate::Result;
 use crate::session::Vault;
 use oblivio_store::Objects;
@@ -24,6 +24,8 @@ pub struct Histories {
     /// All names of ours, with the lengths of their files.
     pub files: BTreeMap<String, u64>,
     stands: Vec<Stand>,
+    /// Where computers stand, in files that are not whole.
+    torn_stands: Vec<(u64, u64)>,
 }
 
 impl Histories {
@@ -38,15 +40,18 @@ impl Histories {
             let Some(named) = parse(&name) else { continue };
             match named {
                 Named::Entry(id) if !found.entries.contains_key(&id) && len <= MOST_ENTRY => {
-                    let bytes = whole(folder, &name)?.unwrap_or_default();
+                    let bytes = readable(folder, &name)?.unwrap_or_default();
                     match Epoch::open(vault, id, bytes)? {
                         Some(opened) => drop(found.entries.insert(id, opened)),
                         None => found.torn.push(id),
                     }
                 }
                 Named::Stand(computer, act) => {
-                    let bytes = whole(folder, &name)?.unwrap_or_default();
-                    found.stands.extend(Stand::open(vault, computer, act, bytes));
+                    let bytes = readable(folder, &name)?.unwrap_or_default();
+                    match Stand::open(vault, computer, act, bytes) {
+                        Some(stand) => found.stands.push(stand),
+                        None => found.torn_stands.push((computer, act)),
+                    }
                 }
                 _ => {}
             }
@@ -91,6 +96,37 @@ impl Histories {
             self.files.get(&id.extent(extent)) == Some(&bytes_of(extent))
         };
         (entry.files().filter(whole).count(), entry.files().count())
+    }
+
+    /// Entries that are there, not whole, and may be newer than all that can be read.
+    pub fn torn_ahead(&self) -> impl Iterator<Item = EpochId> + '_ {
+        self.torn.iter().copied().filter(|id| !self.is_past(*id))
+    }
+
+    /// Epochs that may be newer, of which there are files and no entry.
+    pub fn without_entry(&self) -> BTreeSet<EpochId> {
+        let of_extent = |name: &String| match parse(name) {
+            Some(Named::Extent(id, _)) => Some(id),
+            _ => None,
+        };
+        let mut ids: BTreeSet<EpochId> = self.files.keys().filter_map(of_extent).collect();
+        ids.retain(|id| !self.torn.contains(id) && !self.is_past(*id));
+        ids
+    }
+
+    /// Files that say where a computer stands, are not whole, and are not replaced yet.
+    pub fn torn_stands(&self) -> Vec<String> {
+        let stands = self.stands();
+        let replaced = |computer: u64, act: u64| {
+            stands.iter().any(|it| short(it.computer) == computer && it.act > act)
+        };
+        let torn = self.torn_stands.iter().filter(|(computer, act)| !replaced(*computer, *act));
+        torn.map(|(computer, act)| names::stand(*computer, *act)).collect()
+    }
+
+    /// Whether an epoch led to one that is known, or is it.
+    fn is_past(&self, id: EpochId) -> bool {
+        self.entries.values().any(|it| it.entry.has(id))
     }
 
     /// What nobody needs any more: entries first, then extents and stands. Empty while a computer

@@ -1,51 +1,13 @@
 //! What is kept where: beside the folder everything that this computer stands on, and in the folder
 //! what somebody may need.
 
-use super::base::whole;
-use super::entry::{Epoch, OpenedEpoch};
+use super::entry::OpenedEpoch;
 use super::names::{Named, parse, working};
-use super::publisher::{EpochLine, put_new};
-use super::store::EpochSource;
+use super::publisher::EpochLine;
 use crate::Result;
-use oblivio_crypto::digest;
-use oblivio_store::PutMode;
 use std::collections::BTreeSet;
 
 impl EpochLine {
-    /// Keeps all files of an epoch beside the folder. Gives those that have not arrived, or not as
-    /// a whole.
-    ///
-    /// # Errors
-    /// Those of the stores.
-    pub(super) fn keep_all(&self, entry: &Epoch, source: EpochSource) -> Result<usize> {
-        let mut missing = 0;
-        for (extent, (id, expected)) in entry.files() {
-            let (name, len) = (id.extent(extent), self.shape.bytes_of(extent));
-            if source == EpochSource::Beside && self.beside.len(&name)? == Some(len) {
-                continue;
-            }
-            let found = match self.histories.files.get(&name) {
-                Some(there) if *there == len => whole(&*self.folder, &name)?,
-                _ => None,
-            };
-            match found.filter(|bytes| digest(bytes) == expected) {
-                Some(bytes) if source == EpochSource::Beside => self.keep(&name, &bytes)?,
-                Some(_) => {}
-                None => missing += 1,
-            }
-        }
-        Ok(missing)
-    }
-
-    /// Keeps a file of the folder beside it too.
-    pub(super) fn keep(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        let linked = self.link.as_ref().is_some_and(|link| link.link(self.volume, name));
-        if linked && self.beside.len(name)? == Some(bytes.len() as u64) {
-            return Ok(());
-        }
-        Ok(self.beside.put(name, bytes, PutMode::Replace)?)
-    }
-
     /// Removes what is beside the folder and means nothing any more.
     pub(super) fn sweep(&self) -> Result<()> {
         let needed: BTreeSet<String> = self.on.iter().flat_map(names_of).collect();
@@ -65,25 +27,6 @@ impl EpochLine {
         if names.is_empty() { Ok(()) } else { Ok(self.beside.delete(names)?) }
     }
 
-    /// Puts back what an epoch names, and what is gone from the folder: another computer that did
-    /// not know of this one deleted it, or somebody else did.
-    pub(super) fn heal(&self, entry: &Epoch) -> Result<()> {
-        if self.source() == EpochSource::Folder {
-            return Ok(());
-        }
-        let there: BTreeSet<String> =
-            self.folder.list()?.into_iter().map(|(name, _)| name).collect();
-        let files = entry.files().map(|(extent, (id, _))| id.extent(extent));
-        for name in files.chain([entry.id.entry()]) {
-            if !there.contains(&name)
-                && let Some(bytes) = whole(&*self.beside, &name)?
-            {
-                put_new(&*self.folder, &name, &bytes)?;
-            }
-        }
-        Ok(())
-    }
-
     /// After an epoch: removes what it replaced beside the folder, and what nobody needs in it.
     pub(super) fn tidy(&mut self, before: Option<&OpenedEpoch>, changed: &[u64]) -> Result<()> {
         let overlay = self.base.overlay - 1;
@@ -94,6 +37,7 @@ impl EpochLine {
             gone.extend(names_of(before).filter(|name| !needed.contains(name)));
         }
         self.delete_beside(&gone.iter().map(String::as_str).collect::<Vec<_>>())?;
+        self.copies.write_seen()?;
         self.clean()
     }
 

@@ -8,7 +8,8 @@
 //!
 //! `x` is an extent, `e` the entry of an epoch (which file each extent is in), `k` where a computer
 //! stands (`names`). What changed since the last epoch is beside the folder, on this computer
-//! (`store`), as durable as any volume; an epoch's end puts it into the folder (`publisher`).
+//! (`store`), as durable as any volume; an epoch's end puts it into the folder (`publisher`). What
+//! the folder lost of it is put back from there (`health`).
 //!
 //! # Why nothing is lost
 //!
@@ -23,14 +24,17 @@
 
 mod base;
 mod checkout;
+mod copies;
 mod entry;
 mod header;
+mod health;
 mod histories;
 mod info;
 mod keeping;
 mod names;
 mod publisher;
 mod resolution;
+mod seen;
 mod selection;
 mod shape;
 mod store;

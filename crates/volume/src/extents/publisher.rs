@@ -6,21 +6,23 @@
 //! folder has names that nobody knows, and the next session takes it away. From then on the epoch
 //! is decided, and the next session puts the rest of it into the folder.
 
-use super::base::{Standing, whole};
+use super::base::{Standing, readable, whole};
 use super::checkout::Stand;
+use super::copies::{Copies, put_new};
 use super::entry::{Epoch, HeldExtent as File, OpenedEpoch};
 use super::histories::Histories;
 use super::names::{self, EpochId, Named, parse};
 use super::shape::ExtentLayout;
 use super::store::{EpochSource, ExtentStore};
+use crate::damage::DamagedPlace;
 use crate::engine::Opening;
 use crate::environment::Environment;
 use crate::options::Beside;
 use crate::session::Vault;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
-use oblivio_crypto::{Entropy, Sealer, VolumeId, digest};
-use oblivio_store::{MemoryStore, Objects, PutMode, Store, StoreError};
+use oblivio_crypto::{Entropy, Sealer, digest};
+use oblivio_store::{MemoryStore, Objects, PutMode, Store};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -29,7 +31,6 @@ pub struct EpochLine {
     pub(super) folder: Arc<dyn Objects>,
     pub(super) beside: Arc<dyn Store>,
     pub(super) link: Option<Arc<dyn Beside>>,
-    pub(super) volume: VolumeId,
     pub(super) vault: Vault,
     pub(super) environment: Environment,
     pub(super) shape: ExtentLayout,
@@ -43,6 +44,7 @@ pub struct EpochLine {
     /// Whether an epoch was decided, and is not complete.
     stuck: bool,
     pub(super) histories: Histories,
+    pub(super) copies: Copies,
 }
 
 /// A volume about to be opened in its folder.
@@ -64,12 +66,13 @@ impl EpochLine {
         let mut randomness = environment.randomness.clone();
         let base = Standing::read(&*beside)?;
         let base = base.unwrap_or_else(|| Standing::new(ComputerId::generate(&mut randomness)));
+        let stores = (Arc::clone(&opening.store), Arc::clone(&beside));
+        let copies = Copies::new(stores, link.clone(), volume, shape.clone())?;
         let sealer = Sealer::new(opening.master.entry_root(volume), Box::new(randomness));
         let mut line = Self {
             folder: Arc::clone(&opening.store),
             beside,
             link,
-            volume,
             vault: Vault::new(volume, sealer),
             environment,
             shape,
@@ -79,6 +82,7 @@ impl EpochLine {
             attempts: 0,
             stuck: false,
             histories: Histories::default(),
+            copies,
         };
         line.recover()?;
         line.read_folder()?;
@@ -104,7 +108,7 @@ impl EpochLine {
     fn recover(&mut self) -> Result<()> {
         for (name, _) in self.beside.list_under("e-")? {
             let Some(Named::Entry(id)) = parse(&name) else { continue };
-            let bytes = whole(&*self.beside, &name)?.unwrap_or_default();
+            let bytes = readable(&*self.beside, &name)?.unwrap_or_default();
             let opened = Epoch::open(&mut self.vault, id, bytes)?;
             let opened = opened.filter(|it| it.entry.table.len() as u64 == self.shape.extents());
             if self.base.on == Some(id) {
@@ -117,11 +121,29 @@ impl EpochLine {
                 return self.sweep();
             }
         }
+        if self.on.is_none() {
+            self.on = self.entry_from_folder()?;
+        }
         if self.base.on.is_some() && self.on.is_none() {
             let what = "is unreadable: the entry of the epoch that it stands on is gone";
             return Err(Error::Forgotten(what.into()));
         }
         self.sweep()
+    }
+
+    /// The entry that it stands on, from the folder: its own copy is damaged. No other bytes open
+    /// as that entry.
+    fn entry_from_folder(&mut self) -> Result<Option<OpenedEpoch>> {
+        let Some(id) = self.base.on else { return Ok(None) };
+        let bytes = readable(&*self.folder, &id.entry())?.unwrap_or_default();
+        let opened = Epoch::open(&mut self.vault, id, bytes.clone())?;
+        let opened = opened.filter(|it| it.entry.table.len() as u64 == self.shape.extents());
+        if opened.is_some() {
+            self.beside.put(&id.entry(), &bytes, PutMode::Replace)?;
+            let why = "not whole beside the folder".into();
+            self.copies.healed.push(DamagedPlace { object: id.entry(), bytes: 0..0, why });
+        }
+        Ok(opened)
     }
 
     /// Completes an epoch whose entry is kept: puts the entry into the folder, and stands on it.
@@ -186,11 +208,6 @@ impl EpochLine {
         Ok(())
     }
 
-    /// Where files of epochs are read: without a place beside the folder, they are not kept twice.
-    pub(super) fn source(&self) -> EpochSource {
-        if self.link.is_some() { EpochSource::Beside } else { EpochSource::Folder }
-    }
-
     /// The store of the epoch that it stands on, with what this computer changed since.
     pub fn store(&self) -> Result<ExtentStore> {
         let mut changed = BTreeSet::new();
@@ -203,7 +220,7 @@ impl EpochLine {
         }
         let stores = (Arc::clone(&self.folder), Arc::clone(&self.beside));
         let (shape, overlay) = (self.shape.clone(), (self.base.overlay, changed));
-        Ok(ExtentStore::new(stores, self.source(), shape, self.table(), overlay))
+        Ok(ExtentStore::new(stores, self.copies.source(), shape, self.table(), overlay))
     }
 
     fn table(&self) -> Vec<Option<File>> {
@@ -265,8 +282,8 @@ impl EpochLine {
             let (bytes, name) = (store.bytes_of(extent)?, id.extent(extent));
             put_new(&*self.folder, &name, &bytes)?;
             self.histories.files.insert(name.clone(), bytes.len() as u64);
-            if self.source() == EpochSource::Beside {
-                self.keep(&name, &bytes)?;
+            if self.copies.source() == EpochSource::Beside {
+                self.copies.keep(&name, &bytes)?;
             }
             if let Some(file) = entry.table.get_mut(extent as usize) {
                 *file = Some((id, digest(&bytes)));
@@ -309,10 +326,10 @@ impl EpochLine {
         let (act, date) = (self.base.act + 1, self.environment.clock.date());
         entry.made(id, (self.base.computer, act), date);
         let (bytes, digest) = entry.seal(&mut self.vault)?;
-        self.heal(&entry)?;
+        let opened = OpenedEpoch { entry, digest };
+        self.copies.heal_all_of(&opened, &self.histories)?;
         self.stuck = true;
         self.beside.put(&id.entry(), &bytes, PutMode::Replace)?;
-        let opened = OpenedEpoch { entry, digest };
         self.complete(opened.clone())?;
         self.histories.files.insert(id.entry(), bytes.len() as u64);
         self.histories.entries.insert(id, opened.clone());
@@ -363,14 +380,5 @@ impl EpochLine {
     /// Whether this computer has a place beside the folder.
     pub fn keeps(&self) -> bool {
         self.link.is_some()
-    }
-}
-
-/// Stores a new file. One that is there already has the same bytes: its name is only ours, and it
-/// was put before a crash, or by a sync client.
-pub(super) fn put_new(folder: &dyn Objects, name: &str, bytes: &[u8]) -> Result<()> {
-    match folder.put(name, bytes, PutMode::IfAbsent) {
-        Err(StoreError::Exists { .. }) | Ok(()) => Ok(()),
-        Err(error) => Err(error.into()),
     }
 }

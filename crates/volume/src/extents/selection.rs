@@ -1,11 +1,12 @@
 //! Which epoch a session stands on.
 
-use super::entry::OpenedEpoch;
+use super::entry::{Epoch, OpenedEpoch};
 use super::names::EpochId;
 use super::publisher::EpochLine;
 use super::store::EpochSource;
 use crate::options::Which;
 use crate::{Error, Result};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 impl EpochLine {
@@ -16,13 +17,12 @@ impl EpochLine {
     /// `StillToCome` if files of it have not arrived, `Parted` if there are several newest ones.
     pub fn choose(&mut self, which: &Which) -> Result<()> {
         self.publish_what_parted()?;
+        self.copies.heal_newest(&self.histories)?;
         match which {
             Which::Older => self.stand_on_older()?,
             _ => self.stand_on_newest()?,
         }
-        if let Some(on) = self.on.clone() {
-            self.heal(&on.entry)?;
-        }
+        self.copies.write_seen()?;
         self.say_stand()
     }
 
@@ -50,37 +50,31 @@ impl EpochLine {
             [one] => one.clone(),
             several => return Err(Error::Parted(self.in_words(several))),
         };
-        if let Some(count) = self.coming(&target) {
-            let what = format!("{count} of a newer epoch that is not whole yet");
+        if let Some(what) = self.coming(&target) {
             return Err(Error::StillToCome(what));
         }
         match self.go_to(&target)? {
-            0 => Ok(()),
-            missing => {
-                let all = target.entry.files().count();
-                let what = format!("{missing} of {all} files of the newest epoch");
-                Err(Error::StillToCome(what))
-            }
+            missing if missing.is_empty() => Ok(()),
+            missing => Err(still_to_come(&target.entry, &missing, "the newest epoch")),
         }
     }
 
-    /// How many entries are not whole that may be newer than this epoch.
+    /// The entries that are not whole and may be newer than this epoch, for people.
     fn coming(&self, target: &OpenedEpoch) -> Option<String> {
-        let torn = self.histories.torn.iter().filter(|id| !target.entry.has(**id)).count();
-        match torn {
-            0 => None,
-            1 => Some("1 entry".into()),
-            more => Some(format!("{more} entries")),
-        }
+        let torn = self.histories.torn.iter().filter(|id| !target.entry.has(**id));
+        let names: Vec<String> = torn.map(|id| id.entry()).collect();
+        let entries = if names.len() == 1 { "entry" } else { "entries" };
+        let what = format!("{} {entries} of a newer epoch that is not whole yet", names.len());
+        (!names.is_empty()).then(|| format!("{what}: {}", first_few(&names)))
     }
 
-    /// Goes to an epoch if all its files are there; gives how many are not.
-    fn go_to(&mut self, target: &OpenedEpoch) -> Result<usize> {
+    /// Goes to an epoch if all its files are there; gives the extents of those that are not.
+    fn go_to(&mut self, target: &OpenedEpoch) -> Result<Vec<u64>> {
         if self.base.on == Some(target.entry.id) {
-            return self.keep_all(&target.entry, self.source());
+            return self.copies.keep_all(&target.entry, self.copies.source());
         }
-        let missing = self.keep_all(&target.entry, self.source())?;
-        if missing == 0 {
+        let missing = self.copies.keep_all(&target.entry, self.copies.source())?;
+        if missing.is_empty() {
             self.stand_on(target.clone())?;
         }
         Ok(missing)
@@ -104,7 +98,7 @@ impl EpochLine {
         while !ahead.is_empty() {
             let at = ahead.iter().position(|it| is_newest(it, &ahead)).unwrap_or(0);
             let target = ahead.remove(at);
-            if self.go_to(&target)? == 0 {
+            if self.go_to(&target)?.is_empty() {
                 return Ok(());
             }
         }
@@ -150,13 +144,59 @@ impl EpochLine {
     ///
     /// # Errors
     /// `StillToCome`.
-    pub fn expect_all(&self, opened: &OpenedEpoch) -> Result<()> {
-        let missing = self.keep_all(&opened.entry, EpochSource::Folder)?;
-        if missing == 0 {
-            return Ok(());
+    pub fn expect_all(&mut self, opened: &OpenedEpoch) -> Result<()> {
+        match self.copies.keep_all(&opened.entry, EpochSource::Folder)? {
+            missing if missing.is_empty() => Ok(()),
+            missing => Err(still_to_come(&opened.entry, &missing, "that history")),
         }
-        let all = opened.entry.files().count();
-        Err(Error::StillToCome(format!("{missing} of {all} files of that history")))
+    }
+
+    /// The epoch to look at although files of it are missing or damaged, and the extents of those.
+    /// It is the newest, or one of the name that was asked for; never one that this computer is
+    /// past.
+    ///
+    /// # Errors
+    /// As for [`Self::choose`], and those of [`Self::find`].
+    pub fn choose_incomplete(&mut self, which: &Which) -> Result<(OpenedEpoch, BTreeSet<u64>)> {
+        self.publish_what_parted()?;
+        self.copies.heal_newest(&self.histories)?;
+        let target = match which {
+            Which::View(begins) => self.find(begins)?,
+            Which::Newest | Which::Older => {
+                let newest: Vec<OpenedEpoch> =
+                    self.histories.newest().into_iter().cloned().collect();
+                match &newest[..] {
+                    [] => return Err(Error::StillToCome("the first epoch of the volume".into())),
+                    [one] => one.clone(),
+                    several => return Err(Error::Parted(self.in_words(several))),
+                }
+            }
+        };
+        if *which == Which::Newest
+            && let Some(what) = self.coming(&target)
+        {
+            return Err(Error::StillToCome(what));
+        }
+        let lost = self.copies.keep_all(&target.entry, EpochSource::Folder)?;
+        Ok((target, lost.into_iter().collect()))
+    }
+}
+
+/// Files that are not there, or not whole, of all that an epoch has.
+fn still_to_come(entry: &Epoch, missing: &[u64], of: &str) -> Error {
+    let gone = entry.files().filter(|(extent, _)| missing.contains(extent));
+    let names: Vec<String> = gone.map(|(extent, (id, _))| id.extent(extent)).collect();
+    let (count, all) = (names.len(), entry.files().count());
+    Error::StillToCome(format!("{count} of {all} files of {of}: {}", first_few(&names)))
+}
+
+/// Names, for people: the first ones, and how many more there are.
+pub fn first_few(names: &[String]) -> String {
+    const FEW: usize = 3;
+    let few = names.iter().take(FEW).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(FEW) {
+        0 => few,
+        more => format!("{few} and {more} more"),
     }
 }
 

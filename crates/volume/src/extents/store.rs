@@ -7,6 +7,7 @@
 use super::entry::HeldExtent as File;
 use super::names::working;
 use super::shape::{ExtentLayout, ExtentPiece};
+use oblivio_crypto::digest;
 use oblivio_store::{
     Capabilities, Held, Hint, Log, Objects, PutMode, ReadAt, Result, Slots, Store, StoreError,
     WriteAt,
@@ -42,7 +43,13 @@ pub struct ExtentStore {
     current: RwLock<Current>,
     /// Changed extents with writes that are not durable yet.
     unsynced: Mutex<BTreeSet<u64>>,
+    /// Extents whose files are missing or damaged.
+    lost: BTreeSet<u64>,
 }
+
+/// What is read instead of the bytes of a lost extent: no seal opens over them, and unlike zeros
+/// they are not what was never written.
+const LOST: u8 = 0xFF;
 
 /// A part of a read or a write: whether it is beside the folder, the object there, the place.
 struct Place {
@@ -63,7 +70,26 @@ impl ExtentStore {
         // A killed process may have left writes that no disk has yet.
         let unsynced = Mutex::new(changed.clone());
         let current = RwLock::new(Current { table, changed, overlay });
-        Self { folder, beside, source, shape, current, unsynced }
+        Self { folder, beside, source, shape, current, unsynced, lost: BTreeSet::new() }
+    }
+
+    /// The same without these extents: what is in them reads as damage.
+    #[must_use]
+    pub fn without(self, lost: BTreeSet<u64>) -> Self {
+        Self { lost, ..self }
+    }
+
+    /// The files of an object that are lost.
+    pub fn all_lost_in(&self, object: &str) -> Vec<String> {
+        self.lost_in(object, 0, self.shape.len(object).unwrap_or(0) as usize)
+    }
+
+    /// The files that have a part of a range and are lost.
+    pub fn lost_in(&self, object: &str, offset: u64, len: usize) -> Vec<String> {
+        let (current, pieces) = (self.current(), self.shape.pieces(object, offset, len));
+        let lost = pieces.into_iter().flatten().filter(|it| self.lost.contains(&it.extent));
+        let file = |it: ExtentPiece| current.table.get(it.extent as usize).copied().flatten();
+        lost.filter_map(|it| file(it).map(|(id, _)| id.extent(it.extent))).collect()
     }
 
     /// What is cut where.
@@ -113,6 +139,11 @@ impl ExtentStore {
         })
     }
 
+    /// Whether a piece is lost: what changed since is not.
+    fn is_lost(&self, current: &Current, piece: ExtentPiece) -> bool {
+        self.lost.contains(&piece.extent) && !current.changed.contains(&piece.extent)
+    }
+
     /// Where a piece is; `None` if it was never written.
     fn place(&self, current: &Current, piece: ExtentPiece) -> Option<Place> {
         let ExtentPiece { extent, offset, .. } = piece;
@@ -132,23 +163,42 @@ impl ExtentStore {
             if current.changed.contains(&extent) {
                 continue;
             }
-            let (object, len) = (working(current.overlay, extent), self.shape.bytes_of(extent));
-            let whole = ExtentPiece { extent, offset: 0, from: 0, to: len as usize };
-            let place = self.place(&current, whole);
+            let object = working(current.overlay, extent);
+            let file = current.table.get(extent as usize).copied().flatten();
             drop(current);
-            match place {
-                Some(Place { beside, object: file, .. }) => {
-                    let mut buf = vec![0; len as usize];
-                    let from: &dyn Held = if beside { &self.beside } else { &self.folder };
-                    from.read(&mut [ReadAt { object: &file, offset: 0, buf: &mut buf }])?;
-                    self.beside.put(&object, &buf, PutMode::Replace)?;
-                }
-                None => self.beside.put(&object, &vec![0; len as usize], PutMode::Replace)?,
-            }
+            self.beside.put(&object, &self.before_change(extent, file)?, PutMode::Replace)?;
             let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
             current.changed.insert(extent);
         }
         Ok(())
+    }
+
+    /// The bytes of an extent before its first change. If the copy that is usually read is damaged,
+    /// and the other one is not, they are those of the other. If both are, what is not damaged in
+    /// it has seals of its own.
+    fn before_change(&self, extent: u64, file: Option<File>) -> Result<Vec<u8>> {
+        let len = self.shape.bytes_of(extent) as usize;
+        let Some((id, expected)) = file else { return Ok(vec![0; len]) };
+        if self.lost.contains(&extent) {
+            return Ok(vec![LOST; len]);
+        }
+        let whole = |store: &dyn Held| -> Result<Vec<u8>> {
+            let mut buf = vec![0; len];
+            let object = &id.extent(extent);
+            store.read(&mut [ReadAt { object, offset: 0, buf: &mut buf }])?;
+            Ok(buf)
+        };
+        let is_right =
+            |found: &Result<Vec<u8>>| found.as_ref().is_ok_and(|bytes| digest(bytes) == expected);
+        let found = match self.source {
+            EpochSource::Beside => whole(&self.beside),
+            EpochSource::Folder => return whole(&self.folder),
+        };
+        if is_right(&found) {
+            return found;
+        }
+        let other = whole(&self.folder);
+        if is_right(&other) { other } else { found }
     }
 
     /// The pieces of a write, in extents that are ready for it.
@@ -203,6 +253,7 @@ impl Held for ExtentStore {
                 let (part, after) = rest.split_at_mut(piece.to - piece.from);
                 rest = after;
                 match self.place(&current, piece) {
+                    _ if self.is_lost(&current, piece) => part.fill(LOST),
                     Some(place) if place.beside => beside.push((place, part)),
                     Some(place) => folder.push((place, part)),
                     None => part.fill(0),
@@ -326,7 +377,7 @@ impl ExtentStore {
         let mut places = Vec::new();
         for &(object, offset, len) in ranges {
             let pieces = self.shape.pieces(object, offset, len as usize).unwrap_or_default();
-            for piece in pieces {
+            for piece in pieces.into_iter().filter(|piece| !self.is_lost(&current, *piece)) {
                 let bytes = (piece.to - piece.from) as u64;
                 places.extend(self.place(&current, piece).map(|place| (place, bytes)));
             }

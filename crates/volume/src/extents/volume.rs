@@ -3,19 +3,20 @@
 use super::header::{ExtentOptions, check, of_engine, shape};
 use super::info::ExtentInfo;
 use super::publisher::{EpochLine, FolderOpening};
-use super::selection::short_name;
+use super::selection::{first_few, short_name};
 use super::store::{EpochSource, ExtentStore};
-use crate::Result;
 use crate::block::{BlockReader, BlockSpace};
+use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{Creation, EngineEntry, EngineVolume, Making, VolumeInfo, make, open_as};
 use crate::environment::Clock;
 use crate::latch::Latch;
 use crate::options::{OpenOptions, Which};
-use crate::sequential::{self, SequentialVolume};
-use crate::trust::Known;
+use crate::sequential::{self, LOG_OBJECT, STATE_OBJECT, SequentialVolume};
+use crate::trust::{Keeper, Known, ReadOnlyKeeper};
 use crate::volume::Volume;
+use crate::{Error, Result};
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_engine::{Action, BlockAnswer, BlockOp};
+use oblivio_engine::{Action, BlockOp, BlockOutcome};
 use oblivio_store::{MemoryStore, Objects, Slots, Store};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -113,9 +114,8 @@ impl ExtentVolume {
     /// Opens a volume whose header is read and unlocked.
     fn of(opening: FolderOpening<'_>) -> Result<Self> {
         let mut line = EpochLine::take(&opening, shape(&opening.header.parameters())?)?;
-        if let Which::View(begins) = &opening.options.history {
-            let begins = begins.clone();
-            return Self::view(opening, line, &begins);
+        if opening.options.only_looks() {
+            return Self::view(opening, line);
         }
         let before = line.stands_on();
         line.choose(&opening.options.history)?;
@@ -125,24 +125,45 @@ impl ExtentVolume {
         // The epoch leads on from the one that this computer stood on: that says more than the note
         // of a state which other computers may never have seen.
         opening.options.accept_rollback |= before.is_some() && before != line.stands_on();
-        let inner = SequentialVolume::of(opening)?;
+        let broken = match &line.on {
+            Some(on) => line.copies.mend_own_of(on, &ALL_NEEDED)?,
+            None => Vec::new(),
+        };
+        let inner = SequentialVolume::of(opening).map_err(|error| damage_in(error, &broken))?;
         Ok(Self::over(inner, (store, line), clock, false))
     }
 
-    /// Looks at one history. Changes go to memory.
-    fn view(mut opening: FolderOpening<'_>, mut line: EpochLine, begins: &str) -> Result<Self> {
-        let opened = line.find(begins)?;
-        line.expect_all(&opened)?;
+    /// Looks at one history, or at one of which files are missing. Changes go to memory.
+    fn view(mut opening: FolderOpening<'_>, mut line: EpochLine) -> Result<Self> {
+        let OpenOptions { history, incomplete, keeper, .. } = &mut opening.options;
+        let before = line.stands_on();
+        let (opened, lost) = match history {
+            Which::View(begins) if !*incomplete => {
+                let opened = line.find(begins)?;
+                line.expect_all(&opened)?;
+                (opened, BTreeSet::new())
+            }
+            _ => line.choose_incomplete(history)?,
+        };
+        *keeper = match history {
+            // Another history than the noted one.
+            Which::View(_) => None,
+            _ => keeper.take().map(|keeper| Box::new(ReadOnlyKeeper(keeper)) as Box<dyn Keeper>),
+        };
+        opening.options.accept_rollback |= before.is_some_and(|on| on != opened.entry.id);
         let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let (table, nothing) = (opened.entry.table.clone(), (1, BTreeSet::new()));
         let stores = (Arc::clone(&opening.store), memory);
         let shape = line.shape.clone();
         // For the report only: nothing is published.
         line.on = Some(opened);
-        let store = Arc::new(ExtentStore::new(stores, EpochSource::Folder, shape, table, nothing));
+        let store = ExtentStore::new(stores, EpochSource::Folder, shape, table, nothing);
+        let store = Arc::new(store.without(lost));
         let clock = Arc::clone(&opening.options.environment.clock);
-        opening.options.keeper = None;
-        let inner = SequentialVolume::of(opening.on(Arc::clone(&store) as Arc<dyn Slots>))?;
+        let lost = ALL_NEEDED.iter().flat_map(|it| store.all_lost_in(it)).collect::<Vec<_>>();
+        let inner = SequentialVolume::of(opening.on(Arc::clone(&store) as Arc<dyn Slots>));
+        let inner = inner.map_err(|error| damage_in(error, &lost))?;
+        refuse_unknown_end(&inner, &store)?;
         Ok(Self::over(inner, (store, line), clock, true))
     }
 
@@ -247,14 +268,14 @@ impl BlockSpace for ExtentVolume {
         self.inner.reserve(blocks)
     }
 
-    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         self.guarded(|volume| {
             // A view's writes go to memory, and with it: times of access, mostly. Who opens one
             // refuses changes.
             if !volume.view && ops.iter().any(|op| op.action != Action::Read) {
                 volume.changes()?;
             }
-            volume.inner.access(ops)
+            volume.inner.access_each(ops)
         })
     }
 
@@ -340,9 +361,64 @@ impl EngineVolume for ExtentVolume {
         }
     }
 
-    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
-        self.guarded(|volume| volume.inner.verify(progress))
+    fn inspect(
+        &mut self,
+        progress: &mut dyn FnMut(u64, u64),
+        damaged: &mut dyn FnMut(DamagedPlace),
+    ) -> Result<Inspected> {
+        self.guarded(|volume| {
+            let blocks = volume.inner.capacity_blocks();
+            let only = if volume.view { volume.line.on.clone() } else { None };
+            let mut files = 0;
+            volume.line.read_folder()?;
+            let bad = volume.line.copies.inspect(
+                &volume.line.histories,
+                only.as_ref(),
+                &mut |done, total| {
+                    files = total;
+                    progress(done, total + blocks);
+                },
+                damaged,
+            )?;
+            let of_blocks = &mut |done, total| progress(files + done, files + total);
+            let found = volume.inner.inspect(of_blocks, damaged)?;
+            Ok(Inspected { damaged: found.damaged + bad, ..found })
+        })
     }
+
+    /// Files of the folder that this session found damaged: they are whole again.
+    fn damaged(&self) -> Vec<DamagedPlace> {
+        self.line.copies.healed.clone()
+    }
+}
+
+/// The objects all of which an opening needs.
+const ALL_NEEDED: [&str; 2] = [LOG_OBJECT, STATE_OBJECT];
+
+/// The error of an opening, where files of what it needs are damaged: what is missing there looks
+/// older than it is.
+fn damage_in(error: Error, files: &[String]) -> Error {
+    match error {
+        Error::Tampered(_) | Error::RolledBack(_) if !files.is_empty() => {
+            Error::Tampered(format!("{}, without which nothing opens: {error}", first_few(files)))
+        }
+        error => error,
+    }
+}
+
+/// Refuses a volume whose newest writes may be in a file that is lost: what they wrote over would
+/// pass for the newest.
+///
+/// # Errors
+/// `StillToCome` with the names of such files.
+fn refuse_unknown_end(inner: &SequentialVolume, store: &ExtentStore) -> Result<()> {
+    let (object, offset, bytes) = inner.found_end_place();
+    let files = store.lost_in(object, offset, bytes);
+    if files.is_empty() {
+        return Ok(());
+    }
+    let what = format!("what was written last, in {}", first_few(&files));
+    Err(Error::StillToCome(what))
 }
 
 impl Volume {

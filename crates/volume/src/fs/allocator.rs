@@ -103,11 +103,11 @@ impl Allocator {
         Some((start, len))
     }
 
-    /// Takes exactly this id if it is free (to lengthen a run).
-    pub(super) fn take_exact(&mut self, id: u64) -> bool {
-        let free = id < self.capacity && !bit(&self.used, id) && !bit(&self.committed, id);
+    /// Takes exactly these ids if all are free (to lengthen a run).
+    pub(super) fn take_exact(&mut self, first: u64, count: u64) -> bool {
+        let free = self.free_len(first, count) == count;
         if free {
-            self.mark(id);
+            (first..first + count).for_each(|id| self.mark(id));
         }
         free
     }
@@ -319,7 +319,7 @@ mod tests {
         allocator.release(11);
         assert_eq!(allocator.take_run(5), Some((100, 5)));
         assert_eq!(allocator.take_run(2), Some((10, 2)));
-        assert!(allocator.take_exact(5_000) && !allocator.take_exact(5_000));
+        assert!(allocator.take_exact(5_000, 1) && !allocator.take_exact(4_999, 2));
         let mut loaded = Allocator::new(10_000);
         for (page, bytes) in allocator.dirty_pages(std::iter::empty()) {
             assert_eq!(bytes.len(), PAGE_WORDS * 8);

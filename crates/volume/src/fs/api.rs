@@ -1,8 +1,9 @@
 //! The public face: every call takes the one lock and goes down to [`State`].
 
+mod around;
+mod healing;
 mod xattr;
 
-use super::read::same_error;
 use super::state::State;
 use super::types::{
     Attr, CheckReport, DirEntry, FileKind, Handle, Ino, NewNode, RenameMode, SeekWhence, SetAttr,
@@ -59,7 +60,7 @@ impl FileSystem {
 
     /// Runs one operation on the state. A panic inside leaves the state half changed, so every
     /// later call fails.
-    fn run<T>(&self, operation: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
+    pub(super) fn run<T>(&self, operation: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
         let mut state = self.state.lock().map_err(|_| panicked())?;
         state.begin()?;
         let result = operation(&mut state);
@@ -261,28 +262,13 @@ impl FileSystem {
         self.run(|state| state.open_directory(ino))
     }
 
-    /// Reads a range; the answer is shorter at the end of the file. Long ranges are best: all their
-    /// blocks are fetched together.
+    /// Writes a range, all its blocks together, and extends the file as needed. What it writes
+    /// whole is lost no more.
     ///
     /// # Errors
-    /// `Invalid` for a closed handle, and the block space's own.
-    pub fn read(&self, handle: Handle, offset: u64, len: usize) -> Result<Vec<u8>> {
-        self.run(|state| state.read(handle, offset, len))
-    }
-
-    /// Reads many ranges of any files, each as [`read`](Self::read), and fetches all their blocks
-    /// together, each once. A failed request leaves the others alone if possible.
-    pub fn read_many(&self, requests: &[(Handle, u64, usize)]) -> Vec<Result<Vec<u8>>> {
-        match self.run(|state| state.read_many(requests)) {
-            Ok(answers) => answers,
-            Err(error) => requests.iter().map(|_| Err(same_error(&error))).collect(),
-        }
-    }
-
-    /// Writes a range, all its blocks together, and extends the file as needed.
-    ///
-    /// # Errors
-    /// `Full`, `TooLarge`, `Invalid` for a closed handle, and the block space's own.
+    /// `Lost` if a block is lost to damage of which it writes a part; of the rest of the range,
+    /// some may be written then. `Full`, `TooLarge`, `Invalid` for a closed handle, and the block
+    /// space's own.
     pub fn write(&self, handle: Handle, offset: u64, data: &[u8]) -> Result<()> {
         self.run(|state| state.write(handle, offset, data))
     }

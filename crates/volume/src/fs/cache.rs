@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 struct Entry {
-    data: Vec<u8>,
+    /// Its content; `None` if that is lost.
+    data: Option<Vec<u8>>,
     dirty: bool,
     stamp: u64,
 }
@@ -32,17 +33,27 @@ impl DataCache {
         self.entries.contains_key(&block)
     }
 
-    /// A block's content; counts as a use.
-    pub(super) fn get(&mut self, block: u64) -> Option<&[u8]> {
+    /// A block's content, `Some(None)` if it is lost; counts as a use.
+    pub(super) fn get(&mut self, block: u64) -> Option<Option<&[u8]>> {
         self.clock += 1;
         let entry = self.entries.get_mut(&block)?;
         self.recent.remove(&entry.stamp);
         entry.stamp = self.clock;
         self.recent.insert(self.clock, block);
-        Some(&entry.data)
+        Some(entry.data.as_deref())
     }
 
+    /// Adds a block's content.
     pub(super) fn insert(&mut self, block: u64, data: Vec<u8>, dirty: bool) {
+        self.enter(block, Some(data), dirty);
+    }
+
+    /// Adds a block that is lost, so that it is asked for as seldom as any other.
+    pub(super) fn insert_lost(&mut self, block: u64) {
+        self.enter(block, None, false);
+    }
+
+    fn enter(&mut self, block: u64, data: Option<Vec<u8>>, dirty: bool) {
         self.remove(block);
         self.clock += 1;
         let stamp = self.clock;
@@ -51,10 +62,10 @@ impl DataCache {
     }
 
     /// Takes a block out, unwritten content included.
-    pub(super) fn remove(&mut self, block: u64) -> Option<Vec<u8>> {
-        let entry = self.entries.remove(&block)?;
-        self.recent.remove(&entry.stamp);
-        Some(entry.data)
+    pub(super) fn remove(&mut self, block: u64) {
+        if let Some(entry) = self.entries.remove(&block) {
+            self.recent.remove(&entry.stamp);
+        }
     }
 
     /// All dirty blocks, in order of their ids.
@@ -79,7 +90,7 @@ impl DataCache {
         ids.iter()
             .filter_map(|id| Some((*id, self.entries.get(id)?)))
             .filter(|(_, entry)| entry.dirty)
-            .map(|(id, entry)| (id, entry.data.clone()))
+            .filter_map(|(id, entry)| Some((id, entry.data.clone()?)))
             .collect()
     }
 

@@ -9,7 +9,7 @@ use super::tables::{
     DIRENTS, Dirent, INODES, ORPHANS, PACKS, Pack, ROOMY, SEGMENTS, XATTRS, decode,
 };
 use super::types::{CheckReport, FileKind, Ino, ROOT_INO};
-use crate::{Error, Result};
+use crate::{Error, LostBytes, Result};
 use redb::ReadableTable;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -18,8 +18,8 @@ const BATCH: usize = 64;
 
 /// What was found so far.
 #[derive(Default)]
-struct Findings {
-    inodes: BTreeMap<Ino, Inode>,
+pub(super) struct Findings {
+    pub inodes: BTreeMap<Ino, Inode>,
     /// Names per inode.
     names: HashMap<Ino, u32>,
     /// Subdirectories per directory.
@@ -34,6 +34,10 @@ struct Findings {
     /// Those among them without content yet.
     unwritten: HashSet<u64>,
     problems: Vec<String>,
+    /// Whether some of the metadata is lost: what the tables say is not all then.
+    pub metadata_lost: bool,
+    /// Blocks of data that are lost.
+    pub lost_blocks: BTreeSet<u64>,
 }
 
 impl Findings {
@@ -54,34 +58,64 @@ impl State {
         read_data: bool,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<CheckReport> {
+        Ok(self.examine(read_data, progress)?.1)
+    }
+
+    /// What was found, and the report of it.
+    pub(super) fn examine(
+        &mut self,
+        read_data: bool,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(Findings, CheckReport)> {
         // A check of what is stored changes nothing; what waits is stored first.
         if self.tails.len() > 0 || self.owed.pads {
             self.make_way()?;
             self.flush_all_tails()?;
         }
         let mut found = Findings::default();
-        self.check_inodes(&mut found)?;
-        self.check_names(&mut found)?;
-        self.check_segments(&mut found)?;
-        self.check_xattrs(&mut found)?;
-        self.check_packs(&mut found)?;
-        self.check_links(&mut found)?;
-        check_paths(&mut found);
-        self.check_data(&mut found);
-        self.check_allocation(&mut found);
+        for look in [
+            Self::check_inodes,
+            Self::check_names,
+            Self::check_segments,
+            Self::check_xattrs,
+            Self::check_packs,
+            Self::check_links,
+        ] {
+            let looked = look(self, &mut found);
+            self.noted(looked, &mut found)?;
+        }
+        if found.metadata_lost {
+            // They compare the tables, and miss what stood in the lost ones.
+            found.problems.clear();
+        } else {
+            check_paths(&mut found);
+            self.check_data(&mut found);
+            self.check_allocation(&mut found);
+        }
+        let (mut lost, mut holes) = (Vec::new(), Vec::new());
         if read_data {
-            self.check_content(&mut found, progress)?;
+            let blocks = self.check_content(&mut found, progress)?;
+            let known = self.known_holes(&blocks)?;
+            holes = self.name_lost(&known, &mut found)?;
+            lost = self.name_lost(&(&blocks - &known), &mut found)?;
+            found.lost_blocks = blocks;
         } else {
             progress(1, 1);
         }
+        if found.metadata_lost {
+            lost.insert(0, LostBytes::metadata());
+        }
         let directories = found.inodes.values().filter(|inode| is_directory(inode));
         let directories = directories.count() as u64;
-        Ok(CheckReport {
+        let report = CheckReport {
             files: found.inodes.len() as u64 - directories,
             directories,
             blocks: self.pool.lock().allocator.used(),
-            problems: found.problems,
-        })
+            problems: std::mem::take(&mut found.problems),
+            lost,
+            holes,
+        };
+        Ok((found, report))
     }
 
     fn check_inodes(&self, found: &mut Findings) -> Result<()> {
@@ -295,41 +329,49 @@ impl State {
         }
     }
 
-    /// Reads every block of file data.
+    /// Reads every block of file data and metadata; gives those that are lost.
     fn check_content(
         &mut self,
         found: &mut Findings,
         progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<()> {
+    ) -> Result<BTreeSet<u64>> {
         let dirty = self.cache.dirty();
         self.write_cached(&dirty)?;
         let written = found.data_blocks.iter().filter(|id| !found.unwritten.contains(id));
-        let ids: Vec<u64> = written.copied().collect();
+        let mut ids: Vec<u64> = written.copied().collect();
+        let data = ids.len();
+        ids.extend(self.pool.lock().metadata_ids()?);
         let total = ids.len() as u64;
-        let mut done = 0;
-        progress(done, total);
+        let (mut done, mut lost) = (0_usize, BTreeSet::new());
+        progress(done as u64, total);
         for batch in ids.chunks(BATCH) {
             let ops = batch.iter().map(|&id| read_op(id)).collect();
-            let answers = self.pool.lock().access(ops);
-            match answers {
-                Ok(answers) => {
-                    for (id, answer) in batch.iter().zip(answers) {
-                        if answer.is_none() {
-                            found.problem(format!("data block {id} is missing"));
-                        }
-                    }
+            let outcomes = self.pool.lock().access_each(ops);
+            let outcomes = match outcomes {
+                Err(Error::Tampered(why)) => {
+                    found.problem(format!("blocks {batch:?}: {why}"));
+                    done += batch.len();
+                    continue;
                 }
-                Err(error @ (Error::Closed(_) | Error::Store(_))) => return Err(error),
-                Err(error) => found.problem(format!("data blocks {batch:?}: {error}")),
+                outcomes => outcomes?,
+            };
+            for (&id, outcome) in batch.iter().zip(outcomes) {
+                match outcome {
+                    Ok(Some(_)) => {}
+                    Ok(None) if done >= data => {}
+                    Ok(None) => found.problem(format!("data block {id} is missing")),
+                    Err(_) if done >= data => found.metadata_lost = true,
+                    Err(_) => drop(lost.insert(id)),
+                }
+                done += 1;
             }
-            done += batch.len() as u64;
-            progress(done, total);
+            progress(done as u64, total);
         }
-        Ok(())
+        Ok(lost)
     }
 }
 
-fn is_directory(inode: &Inode) -> bool {
+pub(super) fn is_directory(inode: &Inode) -> bool {
     inode.kind == FileKind::Directory
 }
 

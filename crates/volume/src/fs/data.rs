@@ -3,6 +3,7 @@
 //! A block's bytes behind the end of its file are undefined, so every extension of a file writes
 //! zeros there first.
 
+use super::around::named;
 use super::inode::Inode;
 use super::ops::{patch_op, write_op};
 use super::segments::Extent;
@@ -12,6 +13,7 @@ use super::types::{FileKind, Handle, Ino, MAX_FILE};
 use crate::{Error, Result};
 use oblivio_engine::BlockOp;
 use std::iter::Peekable;
+use std::ops::Range;
 
 /// What a write does: block operations, and what to record afterwards.
 #[derive(Default)]
@@ -26,6 +28,8 @@ pub(super) struct Plan {
     tail: Option<Vec<u8>>,
     /// Whether the old tail has a block of its own from now on.
     tail_done: bool,
+    /// The bytes of the file in blocks that get new content in part.
+    in_part: Vec<Range<u64>>,
 }
 
 impl Plan {
@@ -36,6 +40,7 @@ impl Plan {
         self.first_writes.extend(other.first_writes);
         self.tail = self.tail.take().or(other.tail);
         self.tail_done |= other.tail_done;
+        self.in_part.extend(other.in_part);
     }
 }
 
@@ -126,7 +131,7 @@ impl State {
             (None, None) => return Ok(None),
             _ if covered => vec![0; tail_len],
             (Some(tail), _) => tail.to_vec(),
-            (None, Some(pack)) => self.pack_read(ino, pack)?,
+            (None, Some(pack)) => self.pack_read(ino, inode, pack)?,
         };
         Ok(Some((segment, content)))
     }
@@ -154,10 +159,12 @@ impl State {
             let place = place_of(&mut runs, segment);
             let old_tail = tail.take_if(|(tail_segment, _)| *tail_segment == segment);
             if let (None, Some((block, false))) = (&old_tail, place) {
-                plan.ops.push(match at == 0 && bytes.len() == valid {
-                    true => write_op(block, bytes.to_vec()),
-                    false => patch_op(block, at, bytes.to_vec()),
-                });
+                if at == 0 && bytes.len() == valid {
+                    plan.ops.push(write_op(block, bytes.to_vec()));
+                } else {
+                    plan.ops.push(patch_op(block, at, bytes.to_vec()));
+                    plan.in_part.push(start..start + valid as u64);
+                }
                 continue;
             }
             let had_tail = old_tail.is_some();
@@ -178,9 +185,12 @@ impl State {
         Ok(plan)
     }
 
-    /// Carries a plan out; if the blocks cannot be written, nothing changes.
+    /// Carries a plan out; if the blocks cannot be written, the file keeps those that it has.
+    ///
+    /// # Errors
+    /// `Lost` names the blocks that were to be written in part, of which one is lost.
     pub(super) fn apply(&mut self, ino: Ino, inode: &mut Inode, plan: Plan) -> Result<()> {
-        let Plan { fresh, mut ops, first_writes, tail, tail_done } = plan;
+        let Plan { fresh, mut ops, first_writes, tail, tail_done, in_part } = plan;
         for op in &ops {
             self.cache.remove(op.id.0);
         }
@@ -193,7 +203,7 @@ impl State {
         let written = self.pool.lock().access(ops);
         if let Err(error) = written {
             self.pool.lock().release_all(&ids);
-            return Err(error);
+            return Err(named(error, || in_part));
         }
         inode.blocks += placed.len() as u64;
         self.meta.map_segments(ino, &placed, false)?;

@@ -9,6 +9,7 @@ use super::ops::read_op;
 use super::packing::MAX_PIECES;
 use super::state::State;
 use super::tables::Pack;
+use crate::damage::LostBytes;
 use crate::{Error, Result};
 use std::collections::VecDeque;
 
@@ -75,7 +76,7 @@ impl State {
             (self.cleaning.mergeable, self.cleaning.unmerged) = (false, false);
             return Ok(false);
         }
-        self.fetch_round(&targets)?;
+        let targets = self.fetch_round(targets)?;
         targets.into_iter().try_for_each(|target| self.merge_into(target))?;
         self.evict_data()?;
         self.commit()?;
@@ -86,9 +87,11 @@ impl State {
     fn plan_merge(&self) -> Result<Vec<Target>> {
         let most = (ROUND_BYTES / self.block_bytes).clamp(2, ROUND_PACKS);
         let mut packs = Vec::new();
-        for id in self.meta.emptiest_packs(most)? {
+        for id in self.meta.emptiest_packs(most + self.packs.lost.len())? {
             packs.push((id, self.meta.pack(id)?));
         }
+        packs.retain(|(_, pack)| !self.packs.lost.contains(&pack.block));
+        packs.truncate(most);
         packs.sort_by_key(|(id, pack)| (pack.used(), *id));
         let mut targets: Vec<Target> = Vec::new();
         let (mut work, mut packs) = (0, VecDeque::from(packs));
@@ -116,33 +119,47 @@ impl State {
         Ok(targets)
     }
 
-    /// Reads all packs of a round with one access, cached or not.
-    fn fetch_round(&mut self, targets: &[Target]) -> Result<()> {
+    /// Reads all packs of a round with one access, cached or not. Gives the moves of which nothing
+    /// is lost; later rounds leave lost packs alone.
+    fn fetch_round(&mut self, mut targets: Vec<Target>) -> Result<Vec<Target>> {
         let sources = |target: &Target| target.from.iter().map(|(_, pack)| pack.block).collect();
         let blocks: Vec<u64> = targets
             .iter()
             .flat_map(|target| [vec![target.before.block], sources(target)].concat())
             .collect();
         let ops = blocks.iter().map(|&block| read_op(block)).collect();
-        let answers = self.pool.lock().access(ops)?;
-        for (block, answer) in blocks.into_iter().zip(answers) {
-            if !self.cache.contains(block)
-                && let Some(content) = answer
-            {
-                self.cache.insert(block, content, false);
+        let outcomes = self.pool.lock().access_each(ops)?;
+        for (block, outcome) in blocks.into_iter().zip(outcomes) {
+            match outcome {
+                _ if self.cache.contains(block) => {}
+                Ok(Some(content)) => self.cache.insert(block, content, false),
+                Ok(None) => {}
+                Err(_) => {
+                    self.cache.insert_lost(block);
+                    self.packs.lost.insert(block);
+                }
             }
         }
-        Ok(())
+        let lost = |pack: &Pack| self.packs.lost.contains(&pack.block);
+        targets.retain(|target| {
+            !lost(&target.before) && !target.from.iter().any(|(_, pack)| lost(pack))
+        });
+        Ok(targets)
+    }
+
+    /// A pack that was just read.
+    fn whole_pack(&mut self, pack: &Pack) -> Result<Vec<u8>> {
+        self.pack_content(pack)?.ok_or_else(|| LostBytes::block(pack.block).into())
     }
 
     fn merge_into(&mut self, target: Target) -> Result<()> {
         let Target { id, before, from, .. } = target;
         let mut pack = before.clone();
-        let mut content = self.pack_content(&before)?;
+        let mut content = self.whole_pack(&before)?;
         pack.block = self.pack_fresh_block(before.block)?;
         pack.close_holes(&mut content);
         for (source, source_pack) in from {
-            let bytes = self.pack_content(&source_pack)?;
+            let bytes = self.whole_pack(&source_pack)?;
             for piece in &source_pack.pieces {
                 let start = piece.offset as usize;
                 pack.append(piece.ino, &bytes[start..start + piece.len as usize], &mut content);
@@ -155,7 +172,7 @@ impl State {
             self.pack_forget(source, &source_pack)?;
         }
         self.progress.operations += 1;
-        self.open_packs.remove(&id);
+        self.packs.open.remove(&id);
         self.cache.insert(pack.block, content, true);
         self.meta.put_pack(id, Some(&before), &pack, self.block_bytes)
     }

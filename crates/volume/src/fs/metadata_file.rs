@@ -13,8 +13,9 @@
 //! evicted while the database commits: it may already reuse pages of the previous state, before the
 //! header that retires them is stored.
 
-use super::chunk_map::{ChunkMap, ROOT_HEADER};
+use super::chunk_map::{ChunkMap, MOST_RUNS, MapForm, ROOT_HEADER};
 use super::ops::{patches_op, write_op};
+use super::twins::Twins;
 use crate::ranges::Ranges;
 use crate::{Error, Result};
 use oblivio_engine::BlockOp;
@@ -26,6 +27,11 @@ const MAGIC: [u8; 8] = *b"OblivFS\0";
 const VERSION: u16 = 1;
 /// With gaps in the map; older builds would take them for damage.
 const VERSION_WITH_GAPS: u16 = 2;
+/// With twins, and gaps.
+const VERSION_WITH_TWINS: u16 = 3;
+
+/// In the flags: damage was met since all metadata was last written anew.
+const SUSPECT: u8 = 1;
 
 /// The database extends its file in steps of up to 4 GiB before it writes. A length further beyond
 /// the volume's capacity is not its own.
@@ -42,13 +48,15 @@ const IN_USE: u8 = 2;
 struct RootHeader {
     magic: [u8; 8],
     version: U16,
-    runs: U16,
+    runs: u8,
+    flags: u8,
     block_bytes: U32,
     len: U64,
-    reserved: [u8; 8],
+    /// The groups of chunks whose twins may be stale.
+    stale: U64,
 }
 
-const _: () = assert!(size_of::<RootHeader>() == ROOT_HEADER);
+const _: () = assert!(size_of::<RootHeader>() == ROOT_HEADER && MOST_RUNS <= u8::MAX as usize);
 
 /// A block of the file in memory.
 pub(super) struct Chunk {
@@ -63,6 +71,9 @@ pub(super) struct Chunk {
 pub(super) struct MetadataFile {
     block_bytes: usize,
     pub(super) map: ChunkMap,
+    pub(super) twins: Twins,
+    /// Whether new chunks take twins. Those of a volume without any wait for its clean end.
+    pub(super) pairs: bool,
     pub(super) len: u64,
     /// The length in the root; it never shrinks before the shorter header is durable.
     pub(super) root_len: u64,
@@ -85,6 +96,8 @@ impl MetadataFile {
         MetadataFile {
             block_bytes,
             map: ChunkMap::default(),
+            twins: Twins::default(),
+            pairs: true,
             len: 0,
             root_len: 0,
             cache: HashMap::new(),
@@ -113,10 +126,10 @@ impl MetadataFile {
             .filter(|(header, _)| header.magic == MAGIC)
             .ok_or_else(|| Error::Unsupported("the volume holds no file system".to_string()))?;
         let version = header.version.get();
-        if !matches!(version, VERSION | VERSION_WITH_GAPS) {
+        if !(VERSION..=VERSION_WITH_TWINS).contains(&version) {
             return Err(Error::Unsupported(format!(
-                "the file system has format {version}, this program knows {VERSION_WITH_GAPS}; use \
-                 a newer one"
+                "the file system has format {version}, this program knows {VERSION_WITH_TWINS}; \
+                 use a newer one"
             )));
         }
         file.len = header.len.get();
@@ -125,34 +138,65 @@ impl MetadataFile {
             return Err(damaged_root());
         }
         file.root_len = file.len;
-        let gaps = version == VERSION_WITH_GAPS;
-        let map = ChunkMap::load(list, capacity, file.length_blocks(), gaps);
-        let runs = usize::from(header.runs.get());
+        file.pairs = version == VERSION_WITH_TWINS;
+        let form = MapForm { gaps: version >= VERSION_WITH_GAPS, twins: file.pairs };
+        let map = ChunkMap::load(list, capacity, file.length_blocks(), form);
+        let runs = usize::from(header.runs);
         file.map = map.filter(|map| map.runs() == runs).ok_or_else(damaged_root)?;
+        let suspect = header.flags & SUSPECT != 0;
+        file.twins = Twins::load(header.stale.get(), suspect, &file.map);
         Ok(file)
     }
 
     pub(super) fn root(&self, len: u64) -> Vec<u8> {
-        let version = if self.map.has_gaps() { VERSION_WITH_GAPS } else { VERSION };
-        let header = RootHeader {
+        let version = match (self.map.has_twins(), self.map.has_gaps()) {
+            (true, _) => VERSION_WITH_TWINS,
+            (false, true) => VERSION_WITH_GAPS,
+            (false, false) => VERSION,
+        };
+        let mut header = RootHeader {
             magic: MAGIC,
             version: U16::new(version),
-            runs: U16::new(self.map.runs() as u16),
+            runs: self.map.runs() as u8,
+            flags: 0,
             block_bytes: U32::new(self.block_bytes as u32),
             len: U64::new(len),
-            reserved: [0; 8],
+            stale: U64::new(0),
         };
+        self.mark(&mut header);
         [header.as_bytes(), &self.map.list()].concat()
+    }
+
+    /// The same root, with what is known of the twins now, if that is news.
+    pub(super) fn marked(&self, root: &[u8]) -> Option<Vec<u8>> {
+        let mut marked = root.to_vec();
+        let (header, _) = RootHeader::mut_from_prefix(&mut marked).ok()?;
+        self.mark(header);
+        (marked != root).then_some(marked)
+    }
+
+    fn mark(&self, header: &mut RootHeader) {
+        if header.version.get() == VERSION_WITH_TWINS {
+            header.flags = if self.twins.is_suspect() { SUSPECT } else { 0 };
+            header.stale = U64::new(self.twins.groups());
+        }
+    }
+
+    /// The twin of a chunk whose own block this is, if it may be read.
+    pub(super) fn readable_twin(&self, block: u64) -> Option<u64> {
+        let chunk = self.map.chunk_of(block)?;
+        let readable = !self.twins.is_stale(chunk) && !self.map.is_blank(chunk);
+        self.map.blocks_of(chunk)?.twin.filter(|_| readable)
     }
 
     /// All blocks of the file.
     pub(super) fn block_ids(&self) -> impl Iterator<Item = u64> + use<> {
-        self.map.blocks().map(|(_, id)| id)
+        self.map.block_ids()
     }
 
     /// The number of blocks that the file takes.
     pub(super) fn mapped_blocks(&self) -> u64 {
-        self.map.mapped()
+        self.map.mapped_blocks()
     }
 
     /// The number of blocks up to the file's length.
@@ -190,6 +234,7 @@ impl MetadataFile {
         for (_, entry) in self.cache.extract_if(|&chunk, _| chunk >= end) {
             self.recent.remove(&entry.stamp);
         }
+        self.twins.cut(end);
         self.map.cut(end)
     }
 
@@ -207,10 +252,15 @@ impl MetadataFile {
         parts
     }
 
+    /// Whether all of a chunk is known.
+    pub(super) fn is_whole(&self, entry: &Chunk) -> bool {
+        entry.valid.covers(0, self.block_bytes)
+    }
+
     /// One operation for each chunk: a count of known parts would reveal something of its content.
     pub(super) fn store_op(&self, chunk: u64) -> Option<BlockOp> {
         let (entry, id) = (self.cache.get(&chunk)?, self.map.block_of(chunk)?);
-        if entry.valid.covers(0, self.block_bytes) {
+        if self.is_whole(entry) {
             return Some(write_op(id, entry.data.clone()));
         }
         let part = |(start, end): (usize, usize)| (start, entry.data[start..end].to_vec());

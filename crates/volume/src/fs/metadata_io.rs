@@ -1,9 +1,10 @@
 //! Reads and writes of the metadata file, with the blocks of the pool.
 
-use super::chunk_map::MOST_RUNS;
+use super::chunk_map::{MOST_RUNS, Run};
 use super::ops::read_op;
 use super::padding::END_DISCARDS;
 use super::pool::Pool;
+use crate::damage::LostBytes;
 use crate::ranges::Ranges;
 use crate::{Error, Least, Result};
 
@@ -27,13 +28,20 @@ impl Pool {
     /// Prefetches the front of the file with one access, `most` blocks or half of the cache.
     pub(super) fn metadata_warm(&mut self, most: usize) -> Result<()> {
         let file = &self.metadata;
-        let chunks = file.map.blocks().take(most.min(file.budget / 2));
+        let chunks = file.map.chunks().take(most.min(file.budget / 2));
         let parts: Vec<_> = chunks.map(|(chunk, _)| (chunk, 0, self.block_bytes)).collect();
-        self.metadata_fetch(&parts)
+        match self.metadata_fetch(&parts) {
+            // A read of the lost ones fails then.
+            Err(Error::Lost(_)) => Ok(()),
+            fetched => fetched,
+        }
     }
 
     /// Fetches all these parts with one access.
-    fn metadata_fetch(&mut self, parts: &[(u64, usize, usize)]) -> Result<()> {
+    ///
+    /// # Errors
+    /// `Lost` if one is; the others are fetched.
+    pub(super) fn metadata_fetch(&mut self, parts: &[(u64, usize, usize)]) -> Result<()> {
         let file = &self.metadata;
         let missing: Vec<(u64, u64)> = parts
             .iter()
@@ -43,9 +51,14 @@ impl Pool {
             })
             .filter_map(|&(chunk, _, _)| Some((chunk, file.map.written(chunk)?)))
             .collect();
-        let answers = self.access(missing.iter().map(|&(_, id)| read_op(id)).collect())?;
-        let size = self.block_bytes;
-        for ((chunk, _), answer) in missing.into_iter().zip(answers) {
+        let ops = missing.iter().map(|&(_, id)| read_op(id)).collect();
+        let outcomes = self.access_each(ops)?;
+        let (size, mut lost) = (self.block_bytes, false);
+        for ((chunk, _), outcome) in missing.into_iter().zip(outcomes) {
+            let Ok(answer) = outcome else {
+                lost = true;
+                continue;
+            };
             let mut data = answer.unwrap_or_default();
             data.resize(size, 0);
             match self.metadata.cache.get_mut(&chunk) {
@@ -59,7 +72,16 @@ impl Pool {
                 None => self.metadata.insert(chunk, data, Ranges::whole(size), false),
             }
         }
-        Ok(())
+        if lost { Err(LostBytes::metadata().into()) } else { Ok(()) }
+    }
+
+    /// The blocks of the file that hold something; without the twins, which a read looks at where
+    /// one of these is lost.
+    pub(super) fn metadata_ids(&mut self) -> Result<Vec<u64>> {
+        let mut ids: Vec<u64> = self.metadata.map.chunks().map(|(_, at)| at.own).collect();
+        let blocks = self.blocks()?;
+        ids.retain(|&id| blocks.exists(id));
+        Ok(ids)
     }
 
     pub(super) fn metadata_write(&mut self, offset: u64, data: &[u8]) -> Result<()> {
@@ -116,8 +138,10 @@ impl Pool {
             .copied()
             .filter(|chunk| file.cache.get(chunk).is_some_and(|entry| entry.dirty))
             .collect();
+        self.outdate_twins(&dirty)?;
+        let file = &self.metadata;
         let ops = dirty.iter().filter_map(|&chunk| file.store_op(chunk)).collect();
-        self.access(ops)?;
+        self.access(ops).map_err(of_metadata)?;
         for chunk in dirty {
             if let Some(entry) = self.metadata.cache.get_mut(&chunk) {
                 entry.dirty = false;
@@ -193,28 +217,62 @@ impl Pool {
         while self.metadata.map.block_of(chunk).is_none() {
             let (map, chunks) = (&self.metadata.map, self.metadata.length_blocks());
             let (first, end) = map.window(chunk, chunks, self.allocator.free());
-            let run = match self.take_behind(first, end - first) {
-                Some(run) => run,
-                None if self.metadata.map.runs() + 2 > MOST_RUNS => {
-                    return Err(Error::Full(
+            let mut run = None;
+            if self.has_spare(2 * (end - first))? {
+                run = self.take_chunks(first, end - first, true);
+            }
+            run = run.or_else(|| self.take_chunks(first, end - first, false));
+            let Some(run) = run else {
+                return Err(match self.allocator.free() {
+                    0 => self.full(),
+                    _ => Error::Full(
                         "free space is too scattered for more metadata; delete something".into(),
-                    ));
-                }
-                None => self.allocator.take_run(end - first).ok_or_else(|| self.full())?,
+                    ),
+                });
             };
             self.metadata.map.insert(first, run);
-            self.reserve_for(Some(run.0 + run.1 - 1))?;
+            self.reserve_for(Some(run.end() - 1))?;
         }
         Ok(())
     }
 
-    /// Takes up to `wanted` blocks right behind the block of the chunk before `first`.
-    fn take_behind(&mut self, first: u64, wanted: u64) -> Option<(u64, u64)> {
-        let start = self.metadata.map.block_of(first.checked_sub(1)?)? + 1;
-        let mut len = 0;
-        while len < wanted && self.allocator.take_exact(start + len) {
-            len += 1;
+    /// Takes up to `wanted` chunks with or without twins: right behind the chunk before `first`,
+    /// else anywhere if the root can list another run.
+    fn take_chunks(&mut self, first: u64, wanted: u64, twins: bool) -> Option<Run> {
+        let copies = 1 + u64::from(twins);
+        if let Some(start) = self.end_before(first, twins) {
+            let mut chunks = 0;
+            while chunks < wanted && self.allocator.take_exact(start + copies * chunks, copies) {
+                chunks += 1;
+            }
+            if chunks > 0 {
+                return Some(Run { start, chunks, twins });
+            }
         }
-        (len > 0).then_some((start, len))
+        (self.metadata.map.runs() + 2 <= MOST_RUNS).then_some(())?;
+        self.take_run(wanted, twins)
+    }
+
+    /// Takes up to `wanted` chunks in a row.
+    pub(super) fn take_run(&mut self, wanted: u64, twins: bool) -> Option<Run> {
+        let copies = 1 + u64::from(twins);
+        let (start, len) = self.allocator.take_run(copies * wanted)?;
+        let run = Run { start, chunks: len / copies, twins };
+        (run.end()..start + len).for_each(|id| self.allocator.release(id));
+        (run.chunks > 0).then_some(run)
+    }
+
+    /// One above the last block of the chunk before `first`, if a run of this kind may go on there.
+    fn end_before(&self, first: u64, twins: bool) -> Option<u64> {
+        let before = self.metadata.map.blocks_of(first.checked_sub(1)?)?;
+        (before.twin.is_some() == twins).then(|| before.twin.unwrap_or(before.own) + 1)
+    }
+}
+
+/// What a lost block of the metadata file means.
+fn of_metadata(error: Error) -> Error {
+    match error {
+        Error::Lost(_) => LostBytes::metadata().into(),
+        other => other,
     }
 }

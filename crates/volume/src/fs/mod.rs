@@ -1,21 +1,24 @@
 //! Files and directories over oblivious blocks.
 //!
 //! Metadata lives in an embedded database (`tables`) inside a virtual byte file made of oblivious
-//! blocks (`metadata_file`, `chunk_map`). File data is cut into segments of a block each (`data`,
-//! `segments`), with holes and space set aside among them (`punch`, `preallocate`). Tails and small
-//! files share blocks (`packing`). A commit of the [`BlockSpace`](crate::BlockSpace) below makes
-//! all of it durable at once. `allocator`, `metadata_file` and `packing` deal with changes to
-//! blocks between commits.
+//! blocks (`metadata_file`, `chunk_map`), each with a second copy (`twins`). File data is cut into
+//! segments of a block each (`data`, `segments`), with holes and space set aside among them
+//! (`punch`, `preallocate`). Tails and small files share blocks (`packing`). A commit of the
+//! [`BlockSpace`](crate::BlockSpace) below makes all of it durable at once. `allocator`,
+//! `metadata_file` and `packing` deal with changes to blocks between commits.
 
 mod allocator;
 mod api;
+mod around;
 mod backend;
 mod cache;
 mod check;
+mod check_lost;
 mod chunk_map;
 mod data;
 mod directory;
 mod handles;
+mod holes;
 mod inode;
 mod merging;
 mod metadata_file;
@@ -37,10 +40,14 @@ mod segments;
 mod state;
 mod tables;
 mod tails;
+mod twin_io;
+mod twin_times;
+mod twins;
 mod types;
 mod xattr;
 
 pub use api::FileSystem;
+pub use around::ReadAround;
 pub(crate) use metadata_file::is_root;
 pub use types::{
     Attr, CheckReport, DirEntry, FileKind, Handle, Ino, LINK_BYTES, MAX_FILE, NAME_BYTES, NewNode,

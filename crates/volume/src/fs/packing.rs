@@ -9,13 +9,19 @@
 //! costs no further access: the whole block is written anyway. Deleting a piece changes only the
 //! record and costs no access; the block's next write closes the hole by shifting the data behind
 //! it.
+//!
+//! A pack whose block is lost takes no more pieces: those in it would have to move. They stay, so
+//! that reads say that they are lost, until their files are written anew or removed.
 
+use super::around::of_file;
+use super::inode::Inode;
 use super::ops::{read_op, write_op};
 use super::state::State;
 use super::tables::{Meta, PACKS, Pack, Piece, ROOMY, encode};
 use super::types::Ino;
 use crate::{Error, Result};
 use redb::ReadableTable;
+use std::collections::HashSet;
 
 /// More pieces than this make the record of a pack too long.
 pub(super) const MAX_PIECES: usize = 256;
@@ -101,12 +107,16 @@ impl Meta {
         ids.collect()
     }
 
-    /// The fullest of the roomy packs that still take `len` bytes.
-    fn roomy_pack(&self, len: usize) -> Result<Option<u64>> {
+    /// The fullest of the roomy packs that still take `len` bytes and are not among the lost ones.
+    fn roomy_pack(&self, len: usize, lost: &HashSet<u64>) -> Result<Option<u64>> {
         let table = self.open(ROOMY)?;
-        let mut range = table.range((len as u64, 0)..)?;
-        let first = range.next().transpose()?;
-        Ok(first.map(|(key, _)| key.value().1))
+        for entry in table.range((len as u64, 0)..)? {
+            let id = entry?.0.value().1;
+            if lost.is_empty() || !lost.contains(&self.pack(id)?.block) {
+                return Ok(Some(id));
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -128,17 +138,17 @@ impl State {
         if let Some(id) = old {
             let mut without = self.meta.pack(id)?;
             without.pieces.retain(|piece| piece.ino != ino);
-            if without.free(self.block_bytes) >= data.len() {
-                self.pack_change(id, ino, data)?;
+            if without.free(self.block_bytes) >= data.len() && self.pack_change(id, ino, data)? {
                 return Ok(id);
             }
         }
-        let id = match self.pack_with_room(data.len())? {
-            Some(id) => {
-                self.pack_change(id, ino, data)?;
-                id
+        let id = loop {
+            match self.pack_with_room(data.len())? {
+                Some(id) if self.pack_change(id, ino, data)? => break id,
+                // It is lost, as is known now.
+                Some(_) => {}
+                None => break self.pack_create(ino, data)?,
             }
-            None => self.pack_create(ino, data)?,
         };
         if let Some(old) = old {
             self.pack_remove(ino, old)?;
@@ -151,20 +161,20 @@ impl State {
         if self.owed.pads {
             return self.pack_in_memory(len);
         }
-        let open = self.open_packs.iter();
+        let open = self.packs.open.iter();
         let best = open
             .filter(|&(_, &free)| free >= len)
             .min_by_key(|&(id, free)| (*free, *id))
             .map(|(id, _)| *id);
         match best {
             Some(id) => Ok(Some(id)),
-            None => self.meta.roomy_pack(len),
+            None => self.meta.roomy_pack(len, &self.packs.lost),
         }
     }
 
     /// As [`Self::pack_with_room`] without a read: reads must not depend on the packing.
     fn pack_in_memory(&self, len: usize) -> Result<Option<u64>> {
-        let open = self.open_packs.iter().filter(|&(_, &free)| free >= len);
+        let open = self.packs.open.iter().filter(|&(_, &free)| free >= len);
         let mut open: Vec<(usize, u64)> = open.map(|(&id, &free)| (free, id)).collect();
         open.sort_unstable();
         for (_, id) in open {
@@ -188,14 +198,19 @@ impl State {
         Ok(id)
     }
 
-    /// Replaces or adds a file's piece in a pack with room for it.
-    fn pack_change(&mut self, id: u64, ino: Ino, data: &[u8]) -> Result<()> {
+    /// Replaces or adds a file's piece in a pack with room for it. Says whether it did: not if the
+    /// other pieces are lost.
+    fn pack_change(&mut self, id: u64, ino: Ino, data: &[u8]) -> Result<bool> {
         let before = self.meta.pack(id)?;
         let mut pack = before.clone();
         pack.pieces.retain(|piece| piece.ino != ino);
-        let mut content = match pack.pieces.is_empty() {
-            true => vec![0; self.block_bytes],
+        let content = match pack.pieces.is_empty() {
+            true => Some(vec![0; self.block_bytes]),
             false => self.pack_content(&before)?,
+        };
+        let Some(mut content) = content else {
+            self.packs.open.remove(&id);
+            return Ok(false);
         };
         pack.block = self.pack_fresh_block(before.block)?;
         pack.close_holes(&mut content);
@@ -203,7 +218,7 @@ impl State {
         self.cache.insert(pack.block, content, true);
         self.meta.put_pack(id, Some(&before), &pack, self.block_bytes)?;
         self.pack_note_open(id, &pack);
-        Ok(())
+        Ok(true)
     }
 
     /// The block for a changed pack: the same, unless the last commit names it.
@@ -219,22 +234,37 @@ impl State {
         Ok(fresh)
     }
 
-    /// A copy of a pack's block, from the cache or the volume.
-    pub(super) fn pack_content(&mut self, pack: &Pack) -> Result<Vec<u8>> {
-        self.load_blocks(&[pack.block])?;
-        let content = self.cache.get(pack.block).map(<[u8]>::to_vec);
-        content.ok_or_else(|| Error::Tampered(format!("block {} is missing", pack.block)))
+    /// A copy of a pack's block, from the cache or the volume; `None` if it is lost.
+    pub(super) fn pack_content(&mut self, pack: &Pack) -> Result<Option<Vec<u8>>> {
+        if !self.packs.lost.contains(&pack.block) {
+            self.load_blocks(&[pack.block])?;
+        }
+        match self.cache.get(pack.block) {
+            Some(Some(content)) => return Ok(Some(content.to_vec())),
+            // A reader met it.
+            Some(None) => drop(self.packs.lost.insert(pack.block)),
+            None => {}
+        }
+        match self.packs.lost.contains(&pack.block) {
+            true => Ok(None),
+            false => Err(Error::Tampered(format!("block {} is missing", pack.block))),
+        }
     }
 
-    /// Fetches blocks into the cache with one access.
+    /// Fetches blocks of packs into the cache with one access, and notes which are lost.
     pub(super) fn load_blocks(&mut self, blocks: &[u64]) -> Result<()> {
         let mut missing: Vec<u64> = blocks.to_vec();
         missing.sort_unstable();
         missing.dedup();
         missing.retain(|&block| !self.cache.contains(block));
         let ops = missing.iter().map(|&block| read_op(block)).collect();
-        let answers = self.pool.lock().access(ops)?;
-        for (block, answer) in missing.into_iter().zip(answers) {
+        let outcomes = self.pool.lock().access_each(ops)?;
+        for (block, outcome) in missing.into_iter().zip(outcomes) {
+            let Ok(answer) = outcome else {
+                self.cache.insert_lost(block);
+                self.packs.lost.insert(block);
+                continue;
+            };
             let content = answer
                 .filter(|content| content.len() == self.block_bytes)
                 .ok_or_else(|| Error::Tampered(format!("data block {block} is missing")))?;
@@ -244,13 +274,18 @@ impl State {
     }
 
     /// The bytes of a file's piece.
-    pub(super) fn pack_read(&mut self, ino: Ino, id: u64) -> Result<Vec<u8>> {
+    ///
+    /// # Errors
+    /// `Lost` names its bytes in the file.
+    pub(super) fn pack_read(&mut self, ino: Ino, inode: &Inode, id: u64) -> Result<Vec<u8>> {
         let pack = self.meta.pack(id)?;
         let piece = pack.piece(ino).ok_or_else(|| no_piece(ino, id))?;
-        self.load_blocks(&[pack.block])?;
+        let Some(content) = self.pack_content(&pack)? else {
+            let start = inode.size - inode.size % self.block_bytes as u64;
+            return Err(of_file(std::iter::once(start..inode.size).collect()));
+        };
         let start = piece.offset as usize;
-        let content = self.cache.get(pack.block);
-        let bytes = content.and_then(|content| content.get(start..start + piece.len as usize));
+        let bytes = content.get(start..start + piece.len as usize);
         bytes.map(<[u8]>::to_vec).ok_or_else(|| no_piece(ino, id))
     }
 
@@ -269,7 +304,7 @@ impl State {
     pub(super) fn pack_forget(&mut self, id: u64, pack: &Pack) -> Result<()> {
         self.meta.open(PACKS)?.remove(id)?;
         self.meta.note_room(id, Some(pack), None, self.block_bytes)?;
-        self.open_packs.remove(&id);
+        self.packs.open.remove(&id);
         self.cache.remove(pack.block);
         self.pool.lock().allocator.release(pack.block);
         Ok(())
@@ -287,7 +322,7 @@ impl State {
 
     fn pack_record(&mut self, id: u64, before: &Pack, after: &Pack) -> Result<()> {
         self.meta.put_pack(id, Some(before), after, self.block_bytes)?;
-        if let Some(free) = self.open_packs.get_mut(&id) {
+        if let Some(free) = self.packs.open.get_mut(&id) {
             *free = after.free(self.block_bytes);
         }
         Ok(())
@@ -296,13 +331,13 @@ impl State {
     /// Notes the space left in a pack being filled; of too many, the fullest goes.
     fn pack_note_open(&mut self, id: u64, pack: &Pack) {
         let free = pack.free(self.block_bytes);
-        self.open_packs.insert(id, free);
+        self.packs.open.insert(id, free);
         if free == 0 {
-            self.open_packs.remove(&id);
-        } else if self.open_packs.len() > MAX_OPEN {
-            let fullest = self.open_packs.iter().min_by_key(|&(_, free)| *free);
+            self.packs.open.remove(&id);
+        } else if self.packs.open.len() > MAX_OPEN {
+            let fullest = self.packs.open.iter().min_by_key(|&(_, free)| *free);
             if let Some(fullest) = fullest.map(|(id, _)| *id) {
-                self.open_packs.remove(&fullest);
+                self.packs.open.remove(&fullest);
             }
         }
     }
@@ -319,8 +354,11 @@ impl State {
 
     /// Writes the dirty blocks among these with one access.
     pub(super) fn write_cached(&mut self, blocks: &[u64]) -> Result<()> {
-        let ops = self.cache.to_write(blocks).into_iter();
-        let ops = ops.map(|(block, data)| write_op(block, data)).collect();
+        let written = self.cache.to_write(blocks);
+        written.iter().for_each(|(block, _)| {
+            self.packs.lost.remove(block);
+        });
+        let ops = written.into_iter().map(|(block, data)| write_op(block, data)).collect();
         self.pool.lock().access(ops)?;
         self.cache.written(blocks);
         Ok(())

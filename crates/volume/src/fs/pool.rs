@@ -2,14 +2,15 @@
 
 use super::allocator::Allocator;
 use super::metadata_file::MetadataFile;
+use crate::damage::LostBytes;
 use crate::{BlockSpace, Error, Least, Result};
-use oblivio_engine::{Action, BlockAnswer, BlockOp};
+use oblivio_engine::{BlockAnswer, BlockOp, BlockOutcome};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The block space with its allocator and the metadata file in it.
 pub(super) struct Pool {
     /// `None` only once the file system gave the block space back.
-    blocks: Option<Box<dyn BlockSpace>>,
+    pub(super) blocks: Option<Box<dyn BlockSpace>>,
     pub(super) allocator: Allocator,
     pub(super) metadata: MetadataFile,
     pub(super) block_bytes: usize,
@@ -19,6 +20,8 @@ pub(super) struct Pool {
     pub(super) ids: u64,
     /// Whether a higher limit can help a full volume.
     resizable: bool,
+    /// Free blocks that are promised: twins do not take them.
+    pub(super) kept: u64,
     /// The least to show, if the space pads.
     pub(super) least: Least,
     /// The true reason for a failure that the database knows only as an I/O error.
@@ -46,6 +49,11 @@ impl Pool {
     pub(super) fn new(blocks: Box<dyn BlockSpace>, metadata: MetadataFile) -> Self {
         let mut allocator = Allocator::new(blocks.capacity_blocks());
         let resizable = blocks.can_resize();
+        // Until somebody says what is promised.
+        let kept = match metadata.map.runs() {
+            0 => blocks.capacity_blocks() / 2,
+            _ => u64::MAX / 2,
+        };
         metadata.block_ids().for_each(|id| allocator.claim(id));
         Pool {
             block_bytes: blocks.block_bytes(),
@@ -55,6 +63,7 @@ impl Pool {
             metadata,
             reserved: 0,
             resizable,
+            kept,
             least: Least::default(),
             failure: None,
         }
@@ -69,23 +78,43 @@ impl Pool {
     }
 
     /// One call to the block space, none for an empty list. Writes alone may be deferred.
+    ///
+    /// # Errors
+    /// `Lost` names a lost block.
     pub(super) fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
-        if ops.is_empty() {
-            return Ok(Vec::new());
-        }
-        let count = ops.len();
-        if ops.iter().all(|op| op.action != Action::Read) {
+        if !ops.is_empty() && ops.iter().all(|op| op.action.changes()) {
+            let count = ops.len();
             self.blocks()?.defer(ops)?;
             return Ok(vec![None; count]);
         }
-        let answers = self.blocks()?.access(ops)?;
-        if answers.len() != count {
+        let ids: Vec<u64> = ops.iter().map(|op| op.id.0).collect();
+        let outcomes = self.access_each(ops)?.into_iter().zip(ids);
+        outcomes.map(|(outcome, id)| outcome.map_err(|_| LostBytes::block(id).into())).collect()
+    }
+
+    /// The same for operations that can be lost one by one; none is deferred. Once damage was met,
+    /// as many reads follow.
+    pub(super) fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
+        if ops.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<u64> = ops.iter().map(|op| op.id.0).collect();
+        let mut outcomes = self.access_once(ops)?;
+        self.follow(&ids, &mut outcomes)?;
+        Ok(outcomes)
+    }
+
+    /// The same, and nothing follows.
+    pub(super) fn access_once(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
+        let count = ops.len();
+        let outcomes = self.blocks()?.access_each(ops)?;
+        if outcomes.len() != count {
             return Err(Error::Tampered(format!(
                 "{count} operations got {} answers",
-                answers.len()
+                outcomes.len()
             )));
         }
-        Ok(answers)
+        Ok(outcomes)
     }
 
     /// Takes `count` blocks, or none.

@@ -50,7 +50,7 @@ impl State {
         let (first, stop) = self.whole_segments(&inode, offset, end);
         for run in self.meta.mark(ino, first, stop, true)? {
             self.counters.unwritten += run.count;
-            run.blocks().for_each(|block| drop(self.cache.remove(block)));
+            run.blocks().for_each(|block| self.cache.remove(block));
         }
         self.set_aside(ino, &mut inode, offset, end)?;
         inode.modified(self.now());
@@ -83,7 +83,7 @@ impl State {
     fn settle_tail(&mut self, ino: Ino, inode: &mut Inode) -> Result<()> {
         let content = match (self.tails.get(ino), inode.pack) {
             (Some(tail), _) => tail.to_vec(),
-            (None, Some(pack)) => self.pack_read(ino, pack)?,
+            (None, Some(pack)) => self.pack_read(ino, inode, pack)?,
             (None, None) => return Ok(()),
         };
         let block = self.pool.lock().take_many(1)?;

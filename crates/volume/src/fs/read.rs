@@ -1,12 +1,17 @@
 //! Reading file data: one access for all blocks of all ranges requested together.
+//!
+//! What is lost is known only after that access. So the store sees the same as if all were whole.
 
+use super::around::ReadAround;
 use super::inode::Inode;
 use super::ops::read_op;
 use super::state::State;
 use super::types::{Handle, Ino};
+use crate::damage::joined;
 use crate::{Error, Result};
-use oblivio_engine::BlockAnswer;
+use oblivio_engine::BlockOutcome;
 use oblivio_store::StoreError;
+use std::ops::Range;
 
 /// A wanted range of a file.
 type Request = (Handle, u64, usize);
@@ -19,6 +24,8 @@ struct Part {
     source: usize,
     target: usize,
     len: usize,
+    /// Its first byte in the file.
+    from: u64,
     /// Whether a later read may want the rest of the block.
     edge: bool,
 }
@@ -31,10 +38,17 @@ struct Span {
     end: u64,
 }
 
+impl Part {
+    /// Its bytes in the file.
+    fn range(&self) -> Range<u64> {
+        self.from..self.from + self.len as u64
+    }
+}
+
 /// The answers so far, with zeros for parts not yet copied.
 #[derive(Default)]
 struct Answers {
-    out: Vec<Result<Vec<u8>>>,
+    out: Vec<Result<ReadAround>>,
     parts: Vec<Part>,
 }
 
@@ -42,24 +56,39 @@ impl Answers {
     /// Copies a part, unless its request has failed.
     fn copy(&mut self, part: &Part, content: &[u8]) {
         if let Some(Ok(out)) = self.out.get_mut(part.request) {
-            out[part.target..part.target + part.len]
+            out.bytes[part.target..part.target + part.len]
                 .copy_from_slice(&content[part.source..part.source + part.len]);
         }
+    }
+
+    /// Notes that a part is lost.
+    fn lose(&mut self, part: &Part) {
+        if let Some(Ok(out)) = self.out.get_mut(part.request) {
+            out.lost.push(part.range());
+        }
+    }
+
+    /// The finished answers.
+    fn into_out(mut self) -> Vec<Result<ReadAround>> {
+        for out in self.out.iter_mut().flatten() {
+            out.lost = joined(std::mem::take(&mut out.lost));
+        }
+        self.out
     }
 }
 
 impl State {
-    pub(super) fn read(&mut self, handle: Handle, offset: u64, len: usize) -> Result<Vec<u8>> {
+    pub(super) fn read(&mut self, handle: Handle, offset: u64, len: usize) -> Result<ReadAround> {
         let mut answers = Answers::default();
         self.plan_read((handle, offset, len), &mut answers)?;
         self.expect_answers(&answers);
         self.fetch(&mut answers)?;
-        answers.out.pop().unwrap_or_else(|| Ok(Vec::new()))
+        answers.into_out().pop().unwrap_or_else(|| Ok(ReadAround::default()))
     }
 
     /// Answers each request. Only an error of the metadata, which closes the file system, fails
     /// them all.
-    pub(super) fn read_many(&mut self, requests: &[Request]) -> Result<Vec<Result<Vec<u8>>>> {
+    pub(super) fn read_many(&mut self, requests: &[Request]) -> Result<Vec<Result<ReadAround>>> {
         let mut answers = Answers::default();
         answers.out.reserve(requests.len());
         for (index, &request) in requests.iter().enumerate() {
@@ -77,12 +106,12 @@ impl State {
         if let Err(error) = self.fetch(&mut answers) {
             self.read_apart(requests, &mut answers, &error);
         }
-        Ok(answers.out)
+        Ok(answers.into_out())
     }
 
     /// If the space pads, every answered byte counts as a read.
     fn expect_answers(&mut self, answers: &Answers) {
-        self.expect_read(answers.out.iter().flatten().map(Vec::len));
+        self.expect_read(answers.out.iter().flatten().map(|out| out.bytes.len()));
     }
 
     /// Handles a failed common access. If some block's content was to blame, it serves the requests
@@ -108,7 +137,8 @@ impl State {
         let inode = self.meta.inode(ino)?;
         let end = offset.saturating_add(len as u64).min(inode.size);
         let span = Span { request: answers.out.len(), offset, end };
-        answers.out.push(Ok(vec![0; end.saturating_sub(offset) as usize]));
+        let bytes = vec![0; end.saturating_sub(offset) as usize];
+        answers.out.push(Ok(ReadAround { offset, bytes, lost: Vec::new() }));
         if offset >= end {
             return Ok(());
         }
@@ -121,7 +151,7 @@ impl State {
         answers.parts.sort_by_key(|part| part.block);
         let groups = answers.parts.chunk_by(|a, b| a.block == b.block);
         let ops = groups.map(|group| read_op(group[0].block)).collect();
-        let contents = self.pool.lock().access(ops)?;
+        let contents = self.pool.lock().access_each(ops)?;
         let parts = std::mem::take(&mut answers.parts);
         for (group, content) in parts.chunk_by(|a, b| a.block == b.block).zip(contents) {
             self.deliver(group, content, answers);
@@ -130,8 +160,16 @@ impl State {
     }
 
     /// Copies a block to all requests for a part of it.
-    fn deliver(&mut self, group: &[Part], content: BlockAnswer, answers: &mut Answers) {
+    fn deliver(&mut self, group: &[Part], content: BlockOutcome, answers: &mut Answers) {
         let block = group[0].block;
+        let edge = group.iter().any(|part| part.edge);
+        let Ok(content) = content else {
+            group.iter().for_each(|part| answers.lose(part));
+            if edge {
+                self.cache.insert_lost(block);
+            }
+            return;
+        };
         let Some(content) = content.filter(|content| content.len() == self.block_bytes) else {
             for part in group {
                 let missing = format!("data block {block} is missing");
@@ -140,7 +178,7 @@ impl State {
             return;
         };
         group.iter().for_each(|part| answers.copy(part, &content));
-        if group.iter().any(|part| part.edge) {
+        if edge {
             self.cache.insert(block, content, false);
         }
     }
@@ -148,7 +186,8 @@ impl State {
     /// Copies a part if its block is in the cache, else keeps it for the access.
     fn want(&mut self, part: Part, answers: &mut Answers) {
         match self.cache.get(part.block) {
-            Some(content) => answers.copy(&part, content),
+            Some(Some(content)) => answers.copy(&part, content),
+            Some(None) => answers.lose(&part),
             None => answers.parts.push(part),
         }
     }
@@ -180,6 +219,7 @@ impl State {
                     source: (from - start) as usize,
                     target: (from - offset) as usize,
                     len: (to - from) as usize,
+                    from,
                     edge: to - from < size,
                 };
                 self.want(part, answers);
@@ -204,7 +244,7 @@ impl State {
         }
         let (source, len) = ((from - start) as usize, (end - from) as usize);
         let target = (from - offset) as usize;
-        let mut part = Part { request, block: 0, source, target, len, edge: true };
+        let mut part = Part { request, block: 0, source, target, len, from, edge: true };
         if let Some(tail) = self.tails.get(ino) {
             answers.copy(&part, tail);
             return Ok(());
@@ -232,6 +272,7 @@ pub(super) fn same_error(error: &Error) -> Error {
         Error::Closed(text) => Error::Closed(text.clone()),
         Error::Busy => Error::Busy,
         Error::Overtaken => Error::Overtaken,
+        Error::Lost(lost) => Error::Lost(lost.clone()),
         other => {
             let source = std::io::Error::other(other.to_string());
             Error::Store(StoreError::Io { object: "data".into(), source })

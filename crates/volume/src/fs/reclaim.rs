@@ -27,6 +27,7 @@ impl State {
         if !untouched {
             self.close_database()?;
         }
+        self.pool.lock().end_twins()?;
         let blocks = self.pool.lock().take_blocks();
         let mut blocks =
             blocks.ok_or_else(|| Error::Closed("the file system was closed".into()))?;
@@ -57,7 +58,7 @@ impl State {
     /// full of data would compact, in vain, at every write that does not fit.
     pub(super) fn could_shrink(&self) -> bool {
         let pool = self.pool.lock();
-        let mapped = pool.metadata.mapped_blocks();
+        let mapped = pool.metadata.map.mapped();
         mapped >= pool.allocator.capacity() / 16 && self.cleaning.removals > mapped / 16
     }
 
@@ -110,7 +111,8 @@ impl State {
         let blocks = self.pool.lock().blocks()?.cache_budget() / 8;
         self.cache = DataCache::new(blocks / self.block_bytes);
         self.tails = Tails::new(blocks);
-        self.open_packs.clear();
+        self.packs.open.clear();
+        self.packs.lost.clear();
         (self.progress.operations, self.progress.accepted, self.progress.pending) = (0, 0, false);
         self.open_again()?;
         self.counters = self.meta.counters()?;

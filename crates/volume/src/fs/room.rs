@@ -15,7 +15,7 @@ impl State {
     /// Blocks that metadata may still take until the next commit is done.
     fn metadata_reserve(&self, operations: u64) -> u64 {
         let bytes = operations * OPERATION_BYTES + COMMIT_BYTES;
-        let mapped = self.pool.lock().metadata.mapped_blocks();
+        let mapped = self.pool.lock().metadata.map.mapped();
         bytes / self.block_bytes as u64 + mapped / 16 + 4
     }
 
@@ -38,16 +38,18 @@ impl State {
     /// Whether `blocks` can be taken, beside everything that buffered tails and metadata may need.
     pub(super) fn has_room(&self, blocks: u64) -> bool {
         let pending = self.tails.len() as u64 + self.metadata_reserve(self.progress.operations + 1);
-        let pool = self.pool.lock();
-        let enough = pool.allocator.free() >= blocks.saturating_add(pending);
-        enough && !pool.metadata.map.is_scattered()
+        let mut pool = self.pool.lock();
+        pool.kept = blocks.saturating_add(pending);
+        pool.allocator.free() >= pool.kept && !pool.metadata.map.is_scattered()
     }
 
     /// Whether `blocks` can be taken at once, and `operations` done, before a commit.
     pub(super) fn has_room_after(&self, blocks: u64, operations: u64) -> bool {
         let pending =
             self.tails.len() as u64 + self.metadata_reserve(self.progress.operations + operations);
-        self.pool.lock().allocator.free() >= blocks.saturating_add(pending)
+        let mut pool = self.pool.lock();
+        pool.kept = blocks.saturating_add(pending);
+        pool.allocator.free() >= pool.kept
     }
 
     /// Called before an operation that grows changes anything: ensures `blocks` free ones. If they

@@ -13,7 +13,8 @@ use super::types::{FileKind, Handle, Ino, NewNode, ROOT_INO, Timestamp};
 use crate::latch::Latch;
 use crate::{BlockSpace, Error, Result};
 use redb::ReadableTable;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
 
 /// The smallest block that metadata fits in.
 const MIN_BLOCK_BYTES: usize = 512;
@@ -42,6 +43,24 @@ pub(super) struct Cleaning {
     pub mergeable: bool,
     /// Whether removals of this session may have made some.
     pub unmerged: bool,
+    /// Since when the metadata stays as it is.
+    pub quiet: Quiet,
+}
+
+/// Since when the metadata stays as it is.
+#[derive(Default)]
+pub(super) struct Quiet {
+    pub since: Option<Timestamp>,
+    pub changes: u64,
+}
+
+/// What is known of shared blocks.
+#[derive(Default)]
+pub(super) struct KnownPacks {
+    /// Bytes left in those being filled.
+    pub open: BTreeMap<u64, usize>,
+    /// Those that were found lost and are not written since.
+    pub lost: HashSet<u64>,
 }
 
 /// The file system behind its lock.
@@ -51,8 +70,7 @@ pub(super) struct State {
     pub(super) counters: Counters,
     pub(super) cache: DataCache,
     pub(super) tails: Tails,
-    /// Bytes left in the packs being filled.
-    pub(super) open_packs: BTreeMap<u64, usize>,
+    pub(super) packs: KnownPacks,
     pub(super) block_bytes: usize,
     pub(super) handles: Handles,
     clock: Option<Clock>,
@@ -184,7 +202,7 @@ impl State {
             counters: Counters::default(),
             cache: DataCache::new(budget / 8 / block_bytes),
             tails: Tails::new(budget / 8),
-            open_packs: BTreeMap::new(),
+            packs: KnownPacks::default(),
             block_bytes,
             handles: Handles::default(),
             clock: None,
@@ -207,18 +225,19 @@ impl State {
     }
 
     /// Checks how an operation ended. An error of the database makes the state useless; the block
-    /// space gave the true reason. If that was want of space, and the next commit holds only this
-    /// operation, it undoes the operation.
+    /// space gave the true reason. If that was want of space or lost metadata, and the next commit
+    /// holds only this operation, it undoes the operation.
     pub(super) fn settle<T>(&mut self, result: Result<T>) -> Result<T> {
         if !matches!(result, Err(Error::Closed(_))) {
             return result;
         }
         let cause = self.pool.lock().failure.take();
-        let refused = matches!(cause, Some(Error::Full(_))) && self.progress.accepted == 0;
-        if refused && self.go_back().is_ok() {
-            return Err(self.pool.lock().full());
+        let alone = self.progress.accepted == 0;
+        match cause {
+            Some(Error::Full(_)) if alone && self.go_back().is_ok() => Err(self.pool.lock().full()),
+            Some(Error::Lost(lost)) if alone && self.go_back().is_ok() => Err(lost.into()),
+            cause => self.latch.closed_by(cause.map_or(result, Err)),
         }
-        self.latch.closed_by(cause.map_or(result, Err))
     }
 
     /// Ends an operation. If metadata could run out of blocks, it commits at once: a failure then
@@ -242,8 +261,8 @@ impl State {
         pool.blocks()?.end_operation()
     }
 
-    /// Does idle maintenance, and lets the block space do its own.
-    pub(super) fn idle(&mut self) -> Result<Option<std::time::Duration>> {
+    /// Does idle maintenance, and lets the block space do its own. Gives the time to the next call.
+    pub(super) fn idle(&mut self) -> Result<Option<Duration>> {
         if self.should_shrink()? {
             self.begin()?;
             let shrunk = self.shrink_metadata();
@@ -255,9 +274,11 @@ impl State {
             self.end_operation()?;
             // A new request waits for the end of one round, no more.
             self.pool.lock().blocks()?.idle()?;
-            return Ok(Some(std::time::Duration::ZERO));
+            return Ok(Some(Duration::ZERO));
         }
-        self.pool.lock().blocks()?.idle()
+        let twins = self.tend_twins()?;
+        let below = self.pool.lock().blocks()?.idle()?;
+        Ok([twins, below].into_iter().flatten().min())
     }
 
     /// Whether the block space wants a commit.

@@ -6,6 +6,8 @@ pub use oblivio_privatefs::{
     RenameMode, SetAttr, Timestamp, XATTR_NAME_BYTES, XattrMode,
 };
 
+use crate::LostBytes;
+
 /// The longest value of an extended attribute, in bytes.
 pub const XATTR_VALUE_BYTES: usize = 64 << 10;
 
@@ -57,4 +59,16 @@ pub struct CheckReport {
     pub blocks: u64,
     /// Everything wrong; empty when all is well.
     pub problems: Vec<String>,
+    /// Everything lost to damage: files by their paths, and the metadata. Where that is lost, other
+    /// problems may be hidden by it, and files may be missing here.
+    pub lost: Vec<LostBytes>,
+    /// What an earlier repair found to be lost, and nobody wrote or removed since.
+    pub holes: Vec<LostBytes>,
+}
+
+impl CheckReport {
+    /// Whether all is well, but for holes.
+    pub fn is_clean(&self) -> bool {
+        self.problems.is_empty() && self.lost.is_empty()
+    }
 }

@@ -1,6 +1,10 @@
 //! The engine's steps on the object that is its disk.
 
-use super::DISK_OBJECT;
+use super::log::LOG_OBJECT;
+use super::state_places::STATE_OBJECTS;
+use super::{DISK_OBJECT, PAGE};
+use crate::around::{Repeats, read_around};
+use crate::damage::may_be_damage;
 use crate::{Error, Result};
 use oblivio_engine::{Carrier, Extent, Read, WorkPart, Write};
 use oblivio_store::{Hint, ReadAt, Slots, WriteAt};
@@ -20,6 +24,17 @@ impl<'a> Disk<'a> {
     }
 }
 
+impl Disk<'_> {
+    /// Whether the store reads any other place.
+    fn reads_elsewhere(&self) -> bool {
+        let mut page = vec![0; PAGE as usize];
+        let others = STATE_OBJECTS.into_iter().chain([LOG_OBJECT, DISK_OBJECT]);
+        let mut reads =
+            |object| self.store.read(&mut [ReadAt { object, offset: 0, buf: &mut page }]).is_ok();
+        others.into_iter().any(&mut reads)
+    }
+}
+
 impl Carrier for Disk<'_> {
     type Error = Error;
 
@@ -28,7 +43,17 @@ impl Carrier for Disk<'_> {
         for (extent, buf) in read.parts() {
             reads.push(ReadAt { object, offset: extent.offset, buf });
         }
-        Ok(self.store.read(&mut reads)?)
+        match self.store.read(&mut reads) {
+            Err(error) if may_be_damage(&error) => {
+                let pages = (&Repeats::default(), PAGE as usize);
+                let other = || self.reads_elsewhere();
+                match read_around(self.store, &mut reads, pages, other)? {
+                    true => Ok(()),
+                    false => Ok(self.store.read(&mut reads)?),
+                }
+            }
+            read => Ok(read?),
+        }
     }
 
     fn write(&mut self, write: Write<'_>) -> Result<()> {

@@ -6,7 +6,7 @@
 use super::header::layout as layout_of;
 use super::log::{LOG_OBJECT, LogPosition, LogReader, RingLog};
 use super::quantum::{Filling, Quantum, QuantumEntry, QuantumForm};
-use super::state::{STATE_OBJECT, StatePlaces};
+use super::state_places::{StateForm, StatePlaces};
 use super::times;
 use crate::fuzzing::Key;
 use crate::header::HeaderCopies;
@@ -169,16 +169,12 @@ pub fn edit(
     let (header, master) = HeaderCopies::read(store, |_| Ok(()))?.0.unlock(passphrase)?;
     let volume = header.volume();
     let sealer = |root| Sealer::new(root, Box::new(OsEntropy)).hiding();
-    let layout = Layout::new(&layout_of(&header.parameters()).engine)
-        .map_err(|error| Error::Tampered(error.to_string()))?;
-    let states = sealer(master.state_root(volume));
-    let mut places = StatePlaces::new(
-        volume,
-        states,
-        layout.state_bytes(),
-        layout_of(&header.parameters()).whole_table,
-    );
-    let (mut state, _, _) = places.read(store)?;
+    let parameters = layout_of(&header.parameters());
+    let layout =
+        Layout::new(&parameters.engine).map_err(|error| Error::Tampered(error.to_string()))?;
+    let (states, form) = (sealer(master.state_root(volume)), StateForm::of(&parameters, &layout));
+    let mut places = StatePlaces::new(volume, states, form);
+    let mut state = places.read(store)?.state;
     if part == EditedPart::Times {
         let mut seal = sealer(master.times_root(volume));
         let bytes = layout.schedule().access_time_bytes() as usize;
@@ -199,5 +195,6 @@ pub fn edit(
     let done = sealer(master.state_root(volume)).seal(&place, &mut sealed);
     done.map_err(|error| Error::Closed(error.to_string()))?;
     let offset = state.epoch % 2 * places.bytes();
-    Ok(store.write_durable(STATE_OBJECT, offset, &sealed)?)
+    let write = |object: &&str| store.write_durable(object, offset, &sealed);
+    Ok(form.objects().iter().try_for_each(write)?)
 }

@@ -8,6 +8,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmut
 
 /// A flag: the state has room for a whole table of computers.
 const WHOLE_TABLE: u32 = 1;
+/// A flag: two objects have the states.
+const TWO_STATES: u32 = 2;
 
 /// The parameters of a sequential volume. All of them are public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub struct SequentialHeader {
     /// Whether the state has room for a whole table of computers; in older volumes it has the rest
     /// of the last page.
     pub whole_table: bool,
+    /// Whether two objects have the states; in older volumes there is one.
+    pub two_states: bool,
 }
 
 impl SequentialHeader {
@@ -71,7 +75,7 @@ const _: () = assert!(size_of::<Own>() == PARAMETER_BYTES);
 /// The parameters of a new volume.
 pub(super) fn parameters_of(layout: &SequentialHeader) -> Result<Parameters> {
     layout.check()?;
-    let SequentialHeader { engine, quantum_writes, log_quanta, whole_table } = layout;
+    let SequentialHeader { engine, quantum_writes, log_quanta, whole_table, two_states } = layout;
     let own = Own {
         blocks: U64::new(engine.blocks),
         bucket_blocks: U32::new(engine.bucket_blocks as u32),
@@ -85,14 +89,15 @@ pub(super) fn parameters_of(layout: &SequentialHeader) -> Result<Parameters> {
         log_quanta: U64::new(*log_quanta),
     };
     let block_bytes = engine.block_bytes as u32;
-    let flags = if *whole_table { WHOLE_TABLE } else { 0 };
+    let flag = |set: bool, flag| if set { flag } else { 0 };
+    let flags = flag(*whole_table, WHOLE_TABLE) | flag(*two_states, TWO_STATES);
     Ok(Parameters { flags, block_bytes, own: transmute!(own) })
 }
 
 /// Refuses parameters unknown to this version.
 pub(super) fn check(parameters: &Parameters) -> Result<()> {
     let own: Own = transmute!(parameters.own);
-    if parameters.flags & !WHOLE_TABLE != 0 || own.reserved.get() != 0 {
+    if parameters.flags & !(WHOLE_TABLE | TWO_STATES) != 0 || own.reserved.get() != 0 {
         return Err(Parameters::unknown());
     }
     layout(parameters).check().map_err(|error| Error::Unsupported(error.to_string()))
@@ -118,5 +123,6 @@ pub(super) fn layout(parameters: &Parameters) -> SequentialHeader {
         quantum_writes: own.quantum_writes.get().into(),
         log_quanta: own.log_quanta.get(),
         whole_table: parameters.flags & WHOLE_TABLE != 0,
+        two_states: parameters.flags & TWO_STATES != 0,
     }
 }

@@ -6,6 +6,7 @@
 //! end.
 
 use super::quantum::{Filling, Quantum, QuantumEntry, QuantumForm};
+use crate::damage::DamagedPlace;
 use crate::trust::LogMark;
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, Tag, VolumeId, tag_of};
@@ -72,6 +73,12 @@ impl RingLog {
     /// The next quantum's mark. None may be filling.
     pub fn end(&self) -> LogPosition {
         self.next
+    }
+
+    /// The offset and the bytes of the quantum with this number.
+    pub fn place_of(&self, number: u64) -> (u64, usize) {
+        let bytes = self.form.bytes();
+        (number % self.quanta * bytes as u64, bytes)
     }
 
     /// The log's end, as this computer notes it.
@@ -188,6 +195,25 @@ impl RingLog {
     fn place(&self, number: u64) -> Place {
         let index = number % self.quanta;
         Place { volume: self.volume, kind: Kind::Journal, index, version: number }
+    }
+
+    /// The quanta in the store, from a mark on, that are not what was written.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn inspect(&mut self, store: &dyn Slots, from: LogPosition) -> Result<Vec<DamagedPlace>> {
+        let (bytes, mut window) = (self.form.bytes() as u64, Window::default());
+        let stored = self.next.number - self.sealed.len() as u64 / bytes;
+        let mut damaged = Vec::new();
+        for number in from.number..stored {
+            let mut sealed = window.get(store, self.form, self.quanta, number)?;
+            if self.sealer.open(&self.place(number), &mut sealed).is_err() {
+                let (object, at) = (LOG_OBJECT.to_owned(), number % self.quanta * bytes);
+                let why = format!("quantum {number} is not what was written");
+                damaged.push(DamagedPlace { object, bytes: at..at + bytes, why });
+            }
+        }
+        Ok(damaged)
     }
 
     /// Ensures that the log ends at `end`: a later quantum may know that it went on.

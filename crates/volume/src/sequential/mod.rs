@@ -1,8 +1,9 @@
 //! Volumes on the sequential engine, for an observer of the store's writes only.
 //!
 //! Objects: `disk`, with the engine's levels; `log`, a ring of sealed quanta that holds every write
-//! before it counts as durable; `state`, two places used in turn, each with everything needed to
-//! continue from the end of a turn; `times`, the access times, after a clean end.
+//! before it counts as durable; `state` and `state-2`, which say the same, each with two places
+//! used in turn that have everything needed to continue from the end of a turn; `times`, the access
+//! times, after a clean end.
 //!
 //! # Why a crash loses nothing
 //!
@@ -35,16 +36,21 @@ mod log;
 mod open;
 mod options;
 mod quantum;
+mod rest;
 mod shared;
 mod space;
 mod state;
+mod state_places;
 mod times;
+mod verify;
 mod volume;
 
 pub use info::SequentialInfo;
 pub(crate) use info::say_hidden_writes;
+pub(crate) use log::LOG_OBJECT;
 pub use options::SequentialOptions;
 pub(crate) use options::objects_of;
+pub(crate) use state::STATE_OBJECT;
 pub(crate) use times::TIMES_OBJECT;
 pub use volume::{ENGINE, SequentialVolume};
 

@@ -5,6 +5,7 @@ use super::log::{LOG_OBJECT, LogPosition, LogReader, OpenedQuantum};
 use super::options::{expect_objects, objects};
 use super::quantum::QuantumEntry;
 use super::state::{STATE_OBJECT, State};
+use super::state_places::FoundState;
 use super::times;
 use super::volume::{ENGINE, SequentialVolume};
 use crate::engine::{Opening, open_as};
@@ -32,13 +33,16 @@ impl SequentialVolume {
         let master = opening.master;
         let mut volume = Self::assemble(opening)?;
         volume.make_durable()?;
-        let (state, identity, damaged) = volume.states.read(&*volume.store)?;
+        let FoundState { state, identity, newer_may_be_damaged, damaged } =
+            volume.states.read(&*volume.store)?;
+        volume.session.damaged = damaged;
         (volume.newest.current, volume.newest.state_end) = ((state.epoch, identity), state.end);
         volume.session.writer = state.computers.as_ref().map(|computers| computers.writer);
         let table = state.computers.as_ref().map(|computers| computers.table.clone());
         let judged = volume.trust.judge_commit(state.epoch, identity, table);
-        judged.map_err(|error| beside_damage(error, damaged, STATE_OBJECT))?;
+        judged.map_err(|error| beside_damage(error, newer_may_be_damaged, STATE_OBJECT))?;
         let end = volume.expect_log(&state)?;
+        volume.session.found_end = end.number;
         let has_times = volume.restore(&state, master)?;
         volume.session.clean = has_times && end.number == state.end;
         volume.session.replaying = true;
@@ -53,8 +57,10 @@ impl SequentialVolume {
     /// A killed process may have left data in the system's cache that no disk has yet. What the
     /// opening believes from now on must not be lost.
     pub(super) fn make_durable(&self) -> Result<()> {
-        let objects = objects(&self.header)?;
-        let names: Vec<&str> = objects.iter().map(|(object, _)| *object).collect();
+        let there = self.store.list()?;
+        let is_there = |object: &str| there.iter().any(|(name, _)| name == object);
+        let objects = objects(&self.header)?.into_iter().map(|(object, _)| object);
+        let names: Vec<&str> = objects.filter(|object| is_there(object)).collect();
         Ok(self.store.sync(&names)?)
     }
 

@@ -4,7 +4,8 @@ use super::DISK_OBJECT;
 use super::header::{SequentialHeader, layout, parameters_of};
 use super::log::{LOG_OBJECT, RingLog};
 use super::quantum::QuantumForm;
-use super::state::{STATE_OBJECT, StatePlaces};
+use super::state::STATE_OBJECT;
+use super::state_places::{STATE_OBJECTS, StateForm};
 use super::times::{self, TIMES_OBJECT};
 use crate::creation::{Cost, NewOptions};
 use crate::header::Parameters;
@@ -103,7 +104,7 @@ impl SequentialOptions {
 
     pub(super) fn header(&self) -> SequentialHeader {
         let Self { engine, quantum_writes, log_quanta, .. } = *self;
-        SequentialHeader { engine, quantum_writes, log_quanta, whole_table: true }
+        SequentialHeader { engine, quantum_writes, log_quanta, whole_table: true, two_states: true }
     }
 }
 
@@ -124,25 +125,33 @@ pub(crate) fn objects_of(parameters: &Parameters) -> Result<Vec<(&'static str, u
 pub(super) fn objects(header: &SequentialHeader) -> Result<Vec<(&'static str, u64)>> {
     let invalid = |error: oblivio_engine::EngineError| Error::Invalid(error.to_string());
     let layout = Layout::new(&header.engine).map_err(invalid)?;
-    let engine_bytes = layout.state_bytes();
+    let states = StateForm::of(header, &layout);
     let mut objects = vec![
         (DISK_OBJECT, layout.bytes()),
         (LOG_OBJECT, RingLog::object_bytes(QuantumForm::of(header), header.log_quanta)),
-        (STATE_OBJECT, StatePlaces::object_bytes(engine_bytes, header.whole_table)),
+        (STATE_OBJECT, states.object_bytes()),
     ];
     if header.engine.time_pages == 0 {
         let times = layout.schedule().access_time_bytes();
         objects.push((TIMES_OBJECT, times::object_bytes(times)));
     }
+    objects.extend(states.objects()[1..].iter().map(|object| (*object, states.object_bytes())));
     Ok(objects)
 }
 
-/// Refuses a volume with an object that is too short.
+/// Refuses a volume with an object that is too short, but for those that it can do without: what a
+/// disk lacks is lost, states may have a second copy, and access times can be restored.
 pub(super) fn expect_objects(store: &dyn Held, header: &SequentialHeader) -> Result<()> {
     let there = store.list()?;
     for (object, bytes) in objects(header)? {
         let found = there.iter().find(|(name, _)| name == object).map(|(_, len)| *len);
-        if found.is_none_or(|found| found < bytes) {
+        let least = match object {
+            DISK_OBJECT => 1,
+            TIMES_OBJECT => continue,
+            _ if STATE_OBJECTS.contains(&object) => continue,
+            _ => bytes,
+        };
+        if found.is_none_or(|found| found < least) {
             let found = found.unwrap_or(0);
             let why = format!("object {object:?} has {found} bytes and should have {bytes}");
             return Err(Error::Tampered(why));

@@ -6,10 +6,10 @@
 
 use super::ahead::Ahead;
 use super::disk::{Disk, ranges};
-use crate::block::BlockReader;
+use crate::block::{BlockReader, TakeBlock};
 use crate::latch::Latch;
 use crate::{Error, Result};
-use oblivio_engine::sequential::{ReadBatch, Sequential, SequentialConfig};
+use oblivio_engine::sequential::{DamagedExtent, ReadBatch, Sequential, SequentialConfig};
 use oblivio_engine::{BlockId, Job, advance, carry_out};
 use oblivio_store::{Hint, Slots};
 use std::ops::Range;
@@ -77,12 +77,8 @@ impl Shared {
         self.latch.judged(result)
     }
 
-    /// Reads many blocks; `take` gets each with its number in the list.
-    pub fn read_blocks(
-        &self,
-        blocks: &[BlockId],
-        take: &mut dyn FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
+    /// Reads many blocks; `take` gets each with its number in the list. A lost one fails by itself.
+    pub fn read_blocks(&self, blocks: &[BlockId], take: &mut TakeBlock<'_>) -> Result<()> {
         let together = self.together();
         // A failed prefetch is ignored: the read itself reports it.
         let _ = self.fetch_ahead(self.ahead.expect(blocks));
@@ -97,6 +93,17 @@ impl Shared {
             }
         }
         Ok(())
+    }
+
+    /// Reads blocks to see whether they can be read: those that are lost, and the damaged parts of
+    /// the disk, with repeats.
+    pub fn inspect(&self, blocks: &[BlockId]) -> Result<(Vec<BlockId>, Vec<DamagedExtent>)> {
+        let batch = self.read_batch(blocks)?;
+        let outcomes = blocks.iter().zip(batch.answers());
+        let lost = outcomes.filter(|(_, outcome)| outcome.is_err()).map(|(block, _)| *block);
+        let found = (lost.collect(), batch.damage().to_vec());
+        self.buffers().push(batch.into_buffer());
+        Ok(found)
     }
 
     /// Which of these blocks exist, from the map alone: it does not read the blocks.
@@ -158,7 +165,7 @@ impl Shared {
 }
 
 impl BlockReader for Shared {
-    fn read(&self, blocks: &[BlockId], take: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()> {
+    fn read(&self, blocks: &[BlockId], take: &mut TakeBlock<'_>) -> Result<()> {
         if let Some(block) = blocks.iter().find(|block| block.0 >= self.blocks) {
             return Err(Error::Invalid(format!("block {} of {}", block.0, self.blocks)));
         }

@@ -4,7 +4,7 @@
 use super::SequentialVolume;
 use crate::block::{BlockReader, BlockSpace, ROOT_BYTES, refuse_misfits};
 use crate::{Error, Result};
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
+use oblivio_engine::{Action, BlockId, BlockOp, BlockOutcome, Lost};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const TOGETHER: usize = 256;
 
 impl SequentialVolume {
     /// Reads the blocks that these operations need.
-    fn read_for(&mut self, ops: &[BlockOp]) -> Result<HashMap<BlockId, BlockAnswer>> {
+    fn read_for(&mut self, ops: &[BlockOp]) -> Result<HashMap<BlockId, BlockOutcome>> {
         let mut seen = HashMap::new();
         for op in ops {
             let needed = !matches!(op.action, Action::Write(_) | Action::Remove);
@@ -24,32 +24,42 @@ impl SequentialVolume {
             seen.into_iter().filter_map(|(id, needed)| needed.then_some(id)).collect();
         // By address, so that adjacent blocks are read in one piece.
         wanted.sort_unstable();
-        let answers = self.read_blocks(&wanted)?;
-        Ok(wanted.into_iter().zip(answers).collect())
+        let outcomes = self.read_blocks(&wanted)?;
+        Ok(wanted.into_iter().zip(outcomes).collect())
     }
 
-    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         let block_bytes = self.block_bytes();
         let mut blocks = self.read_for(&ops)?;
         let last = last_uses(&ops);
-        let mut answers = Vec::with_capacity(ops.len());
+        let mut outcomes = Vec::with_capacity(ops.len());
         for (at, BlockOp { id, action }) in ops.into_iter().enumerate() {
             let again = last[&id] != at;
             if action == Action::Read {
-                answers.push(match again {
-                    true => blocks.get(&id).cloned().flatten(),
-                    false => blocks.remove(&id).flatten(),
-                });
+                let outcome = match again {
+                    true => blocks.get(&id).cloned(),
+                    false => blocks.remove(&id),
+                };
+                outcomes.push(outcome.unwrap_or(Ok(None)));
                 continue;
             }
-            let content = changed(blocks.remove(&id).flatten(), action, block_bytes);
+            let content = changed(blocks.remove(&id).unwrap_or(Ok(None)), action, block_bytes);
             if again {
                 blocks.insert(id, content.clone());
             }
-            self.write_block(id, content)?;
-            answers.push(None);
+            outcomes.push(match content {
+                Ok(content) => {
+                    self.write_block(id, content)?;
+                    Ok(None)
+                }
+                Err(Lost) => {
+                    // It stays lost, and the store sees a write as ever.
+                    self.write_nothing()?;
+                    Err(Lost)
+                }
+            });
         }
-        Ok(answers)
+        Ok(outcomes)
     }
 }
 
@@ -58,18 +68,18 @@ fn last_uses(ops: &[BlockOp]) -> HashMap<BlockId, usize> {
     ops.iter().enumerate().map(|(at, op)| (op.id, at)).collect()
 }
 
-/// The block after an operation.
-fn changed(block: BlockAnswer, action: Action, block_bytes: usize) -> BlockAnswer {
+/// The block after an operation. A lost one stays lost, unless all of it is written.
+fn changed(block: BlockOutcome, action: Action, block_bytes: usize) -> BlockOutcome {
     match action {
-        Action::Remove => None,
+        Action::Remove => Ok(None),
         Action::Write(mut bytes) => {
             bytes.resize(block_bytes, 0);
-            Some(bytes)
+            Ok(Some(bytes))
         }
         patches => {
-            let mut block = block.unwrap_or_else(|| vec![0; block_bytes]);
+            let mut block = block?.unwrap_or_else(|| vec![0; block_bytes]);
             patches.write_to(&mut block);
-            Some(block)
+            Ok(Some(block))
         }
     }
 }
@@ -99,7 +109,7 @@ impl BlockSpace for SequentialVolume {
         Ok(())
     }
 
-    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         refuse_misfits(&ops, self.capacity_blocks(), self.block_bytes())?;
         self.guarded(|volume| {
             let mut answers = Vec::with_capacity(ops.len());

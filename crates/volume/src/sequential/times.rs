@@ -3,11 +3,12 @@
 //!
 //! Sealed parts, one behind the other. The state holds their digest, so they belong to it alone.
 
+use crate::damage::may_be_damage;
 use crate::{Error, Result};
 use oblivio_crypto::{
     Kind, Place, SEAL_HEADER, SEAL_OVERHEAD, Sealer, TAG_BYTES, VolumeId, digest,
 };
-use oblivio_store::{ReadAt, Slots, WriteAt};
+use oblivio_store::{ReadAt, Slots, StoreError, WriteAt};
 
 /// The object that holds them.
 pub const TIMES_OBJECT: &str = "times";
@@ -62,7 +63,11 @@ pub fn read(
     let (mut times, mut tags, mut offset) = (Vec::with_capacity(bytes), Vec::new(), 0);
     for at in 0..bytes.div_ceil(PART) {
         let mut sealed = vec![0; PART.min(bytes - times.len()) + SEAL_OVERHEAD];
-        store.read(&mut [ReadAt { object: TIMES_OBJECT, offset, buf: &mut sealed }])?;
+        match store.read(&mut [ReadAt { object: TIMES_OBJECT, offset, buf: &mut sealed }]) {
+            Err(StoreError::Missing { .. }) => return Ok(None),
+            Err(error) if may_be_damage(&error) => return Ok(None),
+            read => read?,
+        }
         offset += sealed.len() as u64;
         tags.extend_from_slice(&sealed[sealed.len() - TAG_BYTES..]);
         match sealer.open(&place(volume, epoch, at), &mut sealed) {

@@ -1,5 +1,6 @@
 //! A sequential volume: the engine's disk and log in a store, and the work between them.
 
+use super::DISK_OBJECT;
 use super::disk::hands;
 use super::header::{SequentialHeader, check, layout};
 use super::info::SequentialInfo;
@@ -7,23 +8,20 @@ use super::log::{LOG_OBJECT, LogPosition, RingLog};
 use super::options::SequentialOptions;
 use super::quantum::{QuantumEntry, QuantumForm};
 use super::shared::Shared;
-use super::state::{Computers, State, StatePlaces};
-use super::{DISK_OBJECT, times};
+use super::state_places::{StateForm, StatePlaces};
+use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo};
 use crate::header::Header;
 use crate::options::OpenOptions;
-use crate::trust::{Act, ComputerId, Keep, Known, Trust};
+use crate::trust::{Act, ComputerId, Known, Trust};
 use crate::{Error, Result};
 use oblivio_crypto::{Sealer, VolumeId};
 use oblivio_engine::sequential::{Sequential, SequentialKeys};
-use oblivio_engine::{BlockAnswer, BlockId};
+use oblivio_engine::{BlockId, BlockOutcome};
 use oblivio_store::{Hint, Slots};
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-/// States follow each other quickly under load, and a durable note of one syncs a file. In between,
-/// a note that survives the process is enough.
-const NOTE_EVERY: Duration = Duration::from_secs(1);
 /// The default memory for the caller's caches.
 const MEMORY: usize = 128 << 20;
 
@@ -74,14 +72,18 @@ pub(super) struct Session {
     pub writer: Option<ComputerId>,
     /// Whether the log names this session as its writer.
     pub writing: bool,
+    /// The end of the log that the opening found.
+    pub found_end: u64,
     /// Whether what is stored is what a session's end would leave.
     pub clean: bool,
     /// Whether the log is being replayed.
     pub replaying: bool,
     /// Writes replayed.
     pub replayed: u64,
+    /// Copies of the newest state that were damaged.
+    pub damaged: Vec<DamagedPlace>,
     /// Time of the last durable note of a state.
-    noted: Option<Duration>,
+    pub(super) noted: Option<Duration>,
 }
 
 /// An open volume on the sequential engine.
@@ -121,8 +123,7 @@ impl SequentialVolume {
         let engine = Sequential::new(layout.engine, keys)?;
         let sealer = |root| Sealer::new(root, Box::new(randomness.clone())).hiding();
         let (log, state) = (sealer(master.intent_root(volume)), sealer(master.state_root(volume)));
-        let state_bytes = engine.layout().state_bytes();
-        let states = StatePlaces::new(volume, state, state_bytes, layout.whole_table);
+        let states = StatePlaces::new(volume, state, StateForm::of(&layout, engine.layout()));
         let mut trust = Trust::take(volume, &mut options)?;
         trust.limit_rows(states.rows());
         Ok(Self {
@@ -155,11 +156,13 @@ impl SequentialVolume {
         self.shared.judged(result)
     }
 
-    /// Reads blocks.
-    pub(super) fn read_blocks(&mut self, blocks: &[BlockId]) -> Result<Vec<BlockAnswer>> {
-        let mut answers = Vec::with_capacity(blocks.len());
-        self.shared.read_blocks(blocks, &mut |_, block| answers.push(block.map(<[u8]>::to_vec)))?;
-        Ok(answers)
+    /// Reads blocks. A lost one fails by itself.
+    pub(super) fn read_blocks(&mut self, blocks: &[BlockId]) -> Result<Vec<BlockOutcome>> {
+        let mut outcomes = Vec::with_capacity(blocks.len());
+        self.shared.read_blocks(blocks, &mut |_, block| {
+            outcomes.push(block.map(|block| block.map(<[u8]>::to_vec)));
+        })?;
+        Ok(outcomes)
     }
 
     /// Writes a block, or makes it absent: to the log, to the engine, with whatever is due then.
@@ -172,6 +175,15 @@ impl SequentialVolume {
         let number = self.engine().writes();
         self.log.add(&*self.store, number, entry)?;
         self.take(block, content)?;
+        self.pad_if_long()
+    }
+
+    /// Counts a write of nothing, in the log too: it looks like any other.
+    pub(super) fn write_nothing(&mut self) -> Result<()> {
+        self.begin_writing()?;
+        let number = self.engine().writes();
+        self.log.add(&*self.store, number, QuantumEntry::Padding(1))?;
+        self.pad(1)?;
         self.pad_if_long()
     }
 
@@ -288,78 +300,10 @@ impl SequentialVolume {
         self.log.add(&*self.store, number, QuantumEntry::Session(computer))
     }
 
-    /// The computers for the next state.
-    fn computers(&mut self, epoch: u64) -> Option<Computers> {
-        if self.states.rows() == 0 {
-            return None;
-        }
-        let newest = self.newest_act().unwrap_or_default();
-        let table = self.trust.commit(newest, epoch).clone();
-        Some(Computers { writer: newest.computer, end_tag: self.log.end().before, table })
-    }
-
-    /// Writes the next state, durably, with everything that it names.
-    pub(super) fn write_state(&mut self, times: Option<[u8; 32]>) -> Result<()> {
-        let epoch = self.newest.current.0 + 1;
-        let computers = self.computers(epoch);
-        let state = State {
-            epoch,
-            log: self.newest.turns[0],
-            end: self.log.end().number,
-            times,
-            root: self.root.clone(),
-            engine: self.engine().state()?,
-            computers,
-        };
-        self.trust.refuse_overtaken()?;
-        self.newest.current = (state.epoch, self.states.write(&*self.store, &state)?);
-        self.newest.state_end = state.end;
-        self.note_state()
-    }
-
-    /// Notes the newest state. During a replay the noted end of the log stays.
-    fn note_state(&mut self) -> Result<()> {
-        let (epoch, digest) = self.newest.current;
-        if self.session.replaying {
-            return self.trust.replayed(epoch, digest);
-        }
-        let now = self.options.environment.clock.now();
-        let keep = match self.session.noted {
-            Some(at) if now - at < NOTE_EVERY => Keep::Soon,
-            _ => Keep::Durable,
-        };
-        if keep == Keep::Durable {
-            self.session.noted = Some(now);
-        }
-        self.trust.committed(epoch, digest, self.log.mark(), keep)
-    }
-
-    /// Leaves as little as possible to the next opening. A session that only read writes nothing.
-    pub(super) fn rest(&mut self) -> Result<()> {
-        if self.session.clean && !self.session.writing && !self.log.waits() {
-            return self.leave();
-        }
-        self.sync()?;
-        self.store.sync(&[DISK_OBJECT])?;
-        let epoch = self.newest.current.0 + 1;
-        let times = self.engine().access_times().map(|times| times.to_bytes());
-        let times = match times {
-            Some(bytes) => {
-                let of = (self.volume, epoch);
-                Some(times::write(&*self.store, &mut self.times_sealer, of, &bytes)?)
-            }
-            None => None,
-        };
-        self.session.noted = None;
-        self.write_state(times)?;
-        // Later writes are another session's.
-        (self.session.writing, self.session.clean) = (false, true);
-        self.trust.end()
-    }
-
-    /// Ends a session that wrote nothing: there is nothing to leave to the next opening.
-    pub(crate) fn leave(&mut self) -> Result<()> {
-        self.trust.end()
+    /// Where the log that was found would go on, if it went on: an object, an offset in it, bytes.
+    pub(crate) fn found_end_place(&self) -> (&'static str, u64, usize) {
+        let (offset, bytes) = self.log.place_of(self.session.found_end);
+        (LOG_OBJECT, offset, bytes)
     }
 
     /// Writes so far, padding included, and flushes: public counters.
@@ -396,15 +340,16 @@ impl EngineVolume for SequentialVolume {
     }
 
     /// In the order of the blocks' addresses.
-    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
-        let (blocks, together) = (self.header.engine.blocks, self.shared.together());
-        for first in (0..blocks).step_by(together) {
-            let end = blocks.min(first + together as u64);
-            let ids: Vec<BlockId> = (first..end).map(BlockId).collect();
-            self.guarded(|volume| volume.read_blocks(&ids))?;
-            progress(end, blocks);
-        }
-        Ok(blocks)
+    fn inspect(
+        &mut self,
+        progress: &mut dyn FnMut(u64, u64),
+        damaged: &mut dyn FnMut(DamagedPlace),
+    ) -> Result<Inspected> {
+        self.read_all(progress, damaged)
+    }
+
+    fn damaged(&self) -> Vec<DamagedPlace> {
+        self.session.damaged.clone()
     }
 
     fn info(&self) -> Result<VolumeInfo> {

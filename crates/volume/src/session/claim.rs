@@ -4,15 +4,20 @@
 //! lists, each session's claim has a name of its own: it stores the claim, then lists all claims to
 //! the number. If it sees itself alone, it has begun. Of two sessions at most one sees itself
 //! alone, or each list would have come before the other one's store. Claims are never deleted.
+//!
+//! A claim that is lost would hide its session, so each has a second copy, stored once the number
+//! is taken. Whoever begins looks for both. A look of a session under way asks for the claim alone:
+//! a store that loses it just then is one that hides it.
 
 use super::ask::{found, there};
-use super::names::{self, CLAIMS, SessionId};
+use super::names::{self, CLAIM_COPIES, CLAIMS, SessionId};
 use super::search::largest;
 use super::vault::Vault;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, SEAL_HEADER, SEAL_OVERHEAD};
 use oblivio_store::{Objects, PutMode, ReadAt, StoreError};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -102,21 +107,24 @@ impl Claims<'_> {
     pub fn largest(&self, hint: u64) -> Result<u64> {
         match self.way {
             ClaimMode::Create => largest(hint, names::MOST_NUMBER, |numbers| {
-                let claims: Vec<String> = numbers.iter().map(|&at| names::claim(at)).collect();
-                there(self.store, &claims)
+                let both = |&at: &u64| [names::claim(at), names::claim_copy(at)];
+                let both: Vec<String> = numbers.iter().flat_map(both).collect();
+                let there = there(self.store, &both)?;
+                Ok(there.chunks(2).map(|pair| pair.contains(&true)).collect())
             }),
             ClaimMode::Alone => {
-                Ok(self.listed(CLAIMS)?.iter().map(|id| id.number).max().unwrap_or_default())
+                Ok(self.listed()?.iter().map(|id| id.number).max().unwrap_or_default())
             }
         }
     }
 
-    /// The sessions whose claims are listed, where each has its own name.
+    /// The sessions whose claims are listed, or their second copies, where each has its own name.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn listed(&self, prefix: &str) -> Result<Vec<SessionId>> {
-        let all = self.store.list_under(prefix)?;
+    pub fn listed(&self) -> Result<BTreeSet<SessionId>> {
+        let mut all = self.store.list_under(CLAIMS)?;
+        all.append(&mut self.store.list_under(CLAIM_COPIES)?);
         Ok(all.iter().filter_map(|(name, _)| names::parse_claim(name)).collect())
     }
 
@@ -151,7 +159,21 @@ impl Claims<'_> {
         vault: &mut Vault,
         numbers: Range<u64>,
     ) -> Result<Vec<(u64, Option<SessionId>)>> {
-        let names: Vec<String> = numbers.clone().map(names::claim).collect();
+        let mut ids = self.read_named(vault, numbers, names::claim)?;
+        for (number, id) in ids.iter_mut().filter(|(_, id)| id.is_none()) {
+            let copies = self.read_named(vault, *number..*number + 1, names::claim_copy)?;
+            *id = copies.first().and_then(|(_, copy)| *copy);
+        }
+        Ok(ids)
+    }
+
+    fn read_named(
+        &self,
+        vault: &mut Vault,
+        numbers: Range<u64>,
+        name: fn(u64) -> String,
+    ) -> Result<Vec<(u64, Option<SessionId>)>> {
+        let names: Vec<String> = numbers.clone().map(name).collect();
         let mut buffers = vec![[0; CLAIM_BYTES]; names.len()];
         let claims = names.iter().zip(&mut buffers);
         let mut reads: Vec<ReadAt<'_>> =
@@ -172,14 +194,24 @@ impl Claims<'_> {
     /// # Errors
     /// Those of the store.
     pub fn who(&self, vault: &mut Vault, id: SessionId) -> Result<Option<Who>> {
-        let object = match self.way {
-            ClaimMode::Create => names::claim(id.number),
-            ClaimMode::Alone => id.claim(),
-        };
-        let mut buf = [0; CLAIM_BYTES];
-        let read = self.store.read(&mut [ReadAt { object: &object, offset: 0, buf: &mut buf }]);
-        let claim = found(read)?.then(|| open(vault, Kind::Claim, id.number, &mut buf)).flatten();
-        Ok(claim.filter(|(of, _)| *of == id).map(|(_, who)| who))
+        for object in self.names(id) {
+            let mut buf = [0; CLAIM_BYTES];
+            let read = self.store.read(&mut [ReadAt { object: &object, offset: 0, buf: &mut buf }]);
+            let there = found(read)?;
+            let claim = there.then(|| open(vault, Kind::Claim, id.number, &mut buf)).flatten();
+            if let Some((_, who)) = claim.filter(|(of, _)| *of == id) {
+                return Ok(Some(who));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The names of a session's claim and of its second copy.
+    pub fn names(&self, id: SessionId) -> [String; 2] {
+        match self.way {
+            ClaimMode::Create => [names::claim(id.number), names::claim_copy(id.number)],
+            ClaimMode::Alone => [id.claim(), id.claim_copy()],
+        }
     }
 
     /// Claims a number. Whether this session has it now, and it alone.

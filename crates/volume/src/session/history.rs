@@ -8,20 +8,26 @@
 //! It is read only after the session has its number. From then on no older session gets an entry
 //! acknowledged, so nothing acknowledged comes after what is read.
 //!
+//! One damaged object of those that a volume at rest begins from costs nothing: the entry of its
+//! commit has a second copy, and without the newest pointer the one before it leads there too, as
+//! what stands between two commits is deleted one commit later.
+//!
 //! Only what opens decides anything. A claim that does not open says nothing about its session: in
 //! an honest store there is none, so it ends the reading unless the caller accepts the loss.
 
 use super::ask::{found, lens, there};
 use super::claim::{ClaimMode, Claims};
 use super::entry::{BEGIN, COMMIT, Mark, RELEASE, SessionEntry, Start};
-use super::names::{CLAIMS, MOST_INDEX, SessionId};
+use super::names::{MOST_INDEX, SessionId};
 use super::planted::{Planted, PlantedFault};
 use super::pointer::{self, POINTER_BYTES};
 use super::search::{SIDE, largest};
 use super::vault::Vault;
+use crate::damage::DamagedPlace;
 use crate::{Error, Result};
 use oblivio_store::{Objects, ReadAt};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// Entries that are read side by side.
 const BATCH: u64 = 16;
@@ -43,6 +49,8 @@ pub struct History {
     pub records: Vec<(Mark, u64, Vec<u8>)>,
     /// Whether the last session ended by itself.
     pub released: bool,
+    /// Objects of sessions that are gone or are not what was stored, where others made up for it.
+    pub damaged: Vec<DamagedPlace>,
 }
 
 /// Reads the sessions of a store.
@@ -50,10 +58,14 @@ pub struct HistoryReader<'a> {
     pub store: &'a dyn Objects,
     pub way: ClaimMode,
     pub vault: &'a mut Vault,
-    /// Claims that do not open count as those of sessions without entries.
+    /// Claims that do not open count as those of sessions without entries, and a lost entry as the
+    /// end of a history: an older state is accepted.
     pub accept_gaps: bool,
     pub stands: Stands,
     pub planted: Planted,
+    damaged: Vec<DamagedPlace>,
+    /// The newest pointer, if it does not open.
+    torn: Option<String>,
 }
 
 /// Entries of a session, in order.
@@ -63,7 +75,17 @@ pub(super) struct Run {
     from_commit: bool,
 }
 
-impl HistoryReader<'_> {
+impl<'a> HistoryReader<'a> {
+    /// A reader of what was begun in this way and sealed with these keys.
+    pub fn new(
+        store: &'a dyn Objects,
+        (way, vault): (ClaimMode, &'a mut Vault),
+        accept_gaps: bool,
+        (stands, planted): (Stands, Planted),
+    ) -> Self {
+        Self { store, way, vault, accept_gaps, stands, planted, damaged: Vec::new(), torn: None }
+    }
+
     /// The history before the session with this number.
     ///
     /// # Errors
@@ -78,7 +100,12 @@ impl HistoryReader<'_> {
             earlier.entries.append(&mut entries);
             entries = earlier.entries;
         }
-        Ok(collect(entries, commit))
+        let history = collect(entries, commit);
+        // A session that did not end well may have been interrupted at its pointer.
+        if let Some(pointer) = self.torn.take().filter(|_| history.released) {
+            self.note(pointer, "it is no pointer; the one before it leads to the same commit");
+        }
+        Ok(History { damaged: std::mem::take(&mut self.damaged), ..history })
     }
 
     /// The newest checkpoint that stands, of the newest session.
@@ -139,7 +166,7 @@ impl HistoryReader<'_> {
         }
         let claims = Claims { store: self.store, way: self.way };
         let mut listed = BTreeMap::<u64, Vec<SessionId>>::new();
-        for id in claims.listed(CLAIMS)?.into_iter().filter(|id| id.number < number) {
+        for id in claims.listed()?.into_iter().filter(|id| id.number < number) {
             listed.entry(id.number).or_default().push(id);
         }
         Ok(Groups::Listed(listed))
@@ -158,7 +185,10 @@ impl HistoryReader<'_> {
     pub(super) fn since_pointer(&mut self, id: SessionId) -> Result<Option<Run>> {
         for _ in 0..TRIES {
             let pointed = self.newest_pointer(id)?;
-            let entries = self.entries(id, pointed.map_or(1, |mark| mark.index), None)?;
+            let from = pointed.map_or(1, |mark| mark.index);
+            // A first entry that is gone is no crash only if a later one says so.
+            let known = pointed.map_or(0, |mark| mark.index);
+            let entries = self.entries(id, from..=MOST_INDEX, known)?;
             match (pointed, entries.first()) {
                 (None, None) => return Ok(None),
                 (None, Some(_)) => return Ok(Some(Run { entries, from_commit: false })),
@@ -188,6 +218,7 @@ impl HistoryReader<'_> {
             {
                 return Ok(Some(mark));
             }
+            self.torn = Some(name);
         }
         match newest {
             0 | 1 => Ok(None),
@@ -205,7 +236,8 @@ impl HistoryReader<'_> {
         }
         let commit = start.commit.filter(|commit| commit.session == parent.session);
         let from = commit.map_or(1, |commit| commit.index);
-        let entries = self.entries(parent.session, from, Some(parent))?;
+        let known = parent.index;
+        let entries = self.entries(parent.session, from..=parent.index, known)?;
         let begins = entries.first().map(|entry| entry.mark);
         if entries.last().map(|entry| entry.mark) != Some(parent)
             || commit.is_some_and(|commit| begins != Some(commit))
@@ -215,41 +247,72 @@ impl HistoryReader<'_> {
         Ok(Some(Run { entries, from_commit: commit.is_some() }))
     }
 
-    /// A session's entries from a number on: up to `last`, or to the first that does not open.
+    /// A session's entries of these numbers, to the first that does not open. Those up to `known`
+    /// were acknowledged, and so were those of which a later one says it.
     fn entries(
         &mut self,
         id: SessionId,
-        from: u64,
-        last: Option<Mark>,
+        numbers: RangeInclusive<u64>,
+        known: u64,
     ) -> Result<Vec<SessionEntry>> {
-        let end = last.map_or(MOST_INDEX, |last| last.index);
+        let (mut next, end) = numbers.into_inner();
         let mut entries: Vec<SessionEntry> = Vec::new();
-        let mut next = from;
         while next <= end {
-            let batch = self.batch(id, next, BATCH.min(end - next + 1))?;
+            let mut batch = self.batch(id, next, BATCH.min(end - next + 1))?;
             for at in 0..batch.len() {
-                let Some(entry) = &batch[at] else {
-                    // Later ones may be there: they were sent side by side.
-                    let settled = batch[at..].iter().flatten().map(|later| later.settled).max();
-                    if settled.is_some_and(|settled| settled >= next) {
-                        return Err(tampered("an entry does not open that was acknowledged"));
+                let entry = match batch[at].take() {
+                    Some(entry) => entry,
+                    None => {
+                        // Later ones may be there: they were sent side by side.
+                        let settled = batch[at..].iter().flatten().map(|later| later.settled);
+                        let said = settled.max().is_some_and(|settled| settled >= next);
+                        let copy = if said || next <= known { self.copy(id, next)? } else { None };
+                        match copy {
+                            Some(copy) => copy,
+                            None if said && !self.accept_gaps => {
+                                let why = "an entry does not open that was acknowledged";
+                                return Err(tampered(why));
+                            }
+                            None => return Ok(entries),
+                        }
                     }
-                    return Ok(entries);
                 };
                 if entries.last().is_some_and(|last| last.mark.tag != entry.before) {
                     return Err(tampered("an entry follows another one than that before it"));
                 }
-                entries.push(entry.clone());
+                entries.push(entry);
                 next += 1;
             }
         }
         Ok(entries)
     }
 
+    /// The second copy of an entry that does not open, if it has one.
+    fn copy(&mut self, id: SessionId, index: u64) -> Result<Option<SessionEntry>> {
+        let mut copies = self.objects(&[id.copy(index)])?;
+        let copy = copies.pop().flatten();
+        let entry = copy.and_then(|bytes| SessionEntry::open(self.vault, id, index, bytes));
+        if entry.is_some() {
+            self.note(id.entry(index), "it does not open; its second copy does");
+        }
+        Ok(entry)
+    }
+
+    fn note(&mut self, object: String, why: &str) {
+        self.damaged.push(DamagedPlace { object, bytes: 0..0, why: why.into() });
+    }
+
     /// Entries side by side, each if it opens.
     fn batch(&mut self, id: SessionId, from: u64, count: u64) -> Result<Vec<Option<SessionEntry>>> {
         let names: Vec<String> = (from..from + count).map(|index| id.entry(index)).collect();
-        let lens = lens(self.store, &names)?;
+        let objects = (from..).zip(self.objects(&names)?);
+        let open = |(index, bytes)| SessionEntry::open(self.vault, id, index, bytes?);
+        Ok(objects.map(open).collect())
+    }
+
+    /// Objects side by side that are there and have the length of entries.
+    fn objects(&self, names: &[String]) -> Result<Vec<Option<Vec<u8>>>> {
+        let lens = lens(self.store, names)?;
         let fits =
             |len: &Option<u64>| len.filter(|&len| SessionEntry::has_length(len)).unwrap_or(0);
         let mut buffers: Vec<Vec<u8>> =
@@ -262,19 +325,16 @@ impl HistoryReader<'_> {
             .collect();
         // One that was deleted since fails them all: then each by itself.
         let whole = found(self.store.read(&mut reads))?;
-        let mut entries = Vec::new();
-        for ((index, name), mut buf) in (from..).zip(&names).zip(buffers) {
-            let there = !buf.is_empty()
-                && (whole
-                    || found(self.store.read(&mut [ReadAt {
-                        object: name,
-                        offset: 0,
-                        buf: &mut buf,
-                    }]))?);
-            let entry = there.then(|| SessionEntry::open(self.vault, id, index, buf)).flatten();
-            entries.push(entry);
+        let mut objects = Vec::new();
+        for (object, mut buf) in names.iter().zip(buffers) {
+            let mut there = whole && !buf.is_empty();
+            if !whole && !buf.is_empty() {
+                let read = ReadAt { object, offset: 0, buf: &mut buf };
+                there = found(self.store.read(&mut [read]))?;
+            }
+            objects.push(there.then_some(buf));
         }
-        Ok(entries)
+        Ok(objects)
     }
 }
 

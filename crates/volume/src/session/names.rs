@@ -8,8 +8,9 @@
 pub const MOST_NUMBER: u64 = (1 << 48) - 1;
 /// The largest number of an entry or a commit: eight hex digits.
 pub const MOST_INDEX: u64 = (1 << 32) - 1;
-/// How the names of claims begin.
+/// How the names of claims begin, and those of their second copies.
 pub const CLAIMS: &str = "s-";
+pub const CLAIM_COPIES: &str = "t-";
 
 /// A session. Its number orders it among the others, its random part makes its objects its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,9 +27,19 @@ impl SessionId {
         format!("{}-{:016x}", claim(self.number), self.random)
     }
 
+    /// The second copy of its claim, where several sessions may claim one number.
+    pub fn claim_copy(self) -> String {
+        format!("{}-{:016x}", claim_copy(self.number), self.random)
+    }
+
     /// An entry.
     pub fn entry(self, index: u64) -> String {
         format!("e-{:016x}-{index:08x}", self.random)
+    }
+
+    /// The second copy of an entry.
+    pub fn copy(self, index: u64) -> String {
+        format!("d-{:016x}-{index:08x}", self.random)
     }
 
     /// Where somebody asks this session for the volume.
@@ -48,24 +59,39 @@ pub fn claim(number: u64) -> String {
     format!("{CLAIMS}{number:012x}")
 }
 
-/// The session of a claim in a list; `None` for any other name.
+/// The second copy of the claim to a number, as [`claim`].
+pub fn claim_copy(number: u64) -> String {
+    format!("{CLAIM_COPIES}{number:012x}")
+}
+
+/// The session of a claim in a list, or of a second copy; `None` for any other name.
 pub fn parse_claim(name: &str) -> Option<SessionId> {
-    let (number, random) = name.strip_prefix(CLAIMS)?.split_once('-')?;
+    let (number, random) = stem_of_claim(name)?.split_once('-')?;
     let id = SessionId { number: hex(number, 12)?, random: hex(random, 16)? };
     (id.number > 0).then_some(id)
+}
+
+/// What follows in the name of a claim, or of a second copy of one.
+fn stem_of_claim(name: &str) -> Option<&str> {
+    name.strip_prefix(CLAIMS).or_else(|| name.strip_prefix(CLAIM_COPIES))
+}
+
+/// Whether a name begins as that of a claim.
+pub fn is_claim(name: &str) -> bool {
+    stem_of_claim(name).is_some()
 }
 
 /// Whether a name is that of an object which a session stores, and which may be deleted once
 /// nothing needs it. Claims never are.
 pub fn is_object(name: &str) -> bool {
     let (Some(kind), Some(session)) = (name.get(..2), name.get(2..18)) else { return false };
-    let plain = matches!(kind, "b-" | "e-" | "h-" | "p-" | "w-");
+    let plain = matches!(kind, "b-" | "d-" | "e-" | "h-" | "p-" | "r-" | "w-");
     plain && hex(session, 16).is_some() && matches!(name.as_bytes().get(18), None | Some(b'-'))
 }
 
 /// Whether a session of a volume may have given an object its name: nobody else gives such names.
 pub fn is_of_session(name: &str) -> bool {
-    let claims = || name.strip_prefix(CLAIMS).is_some_and(|number| hex(number, 12).is_some());
+    let claims = || stem_of_claim(name).is_some_and(|number| hex(number, 12).is_some());
     is_object(name) || claims() || parse_claim(name).is_some()
 }
 
@@ -87,7 +113,9 @@ mod tests {
         let names = [
             (claim(1), "s-000000000001"),
             (id.claim(), "s-000000000abc-0000000000001234"),
+            (id.claim_copy(), "t-000000000abc-0000000000001234"),
             (id.entry(17), "e-0000000000001234-00000011"),
+            (id.copy(17), "d-0000000000001234-00000011"),
             (id.pointer(2), "h-0000000000001234-00000002"),
             (id.want(), "w-0000000000001234"),
         ];

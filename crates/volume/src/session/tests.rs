@@ -105,7 +105,7 @@ fn a_session_starts_from_what_was_acknowledged() {
         // The late entry of the first is not part of what the second stands on.
         let (mut three, history) = world.start();
         assert_eq!(told(&history), (None, notes(&["a", "b", "c", "d"])));
-        three.commit(b"abcd", 0).unwrap();
+        three.commit(b"abcd", false).unwrap();
         three.append(NOTE, b"e", 0).unwrap();
         three.release(b"").unwrap();
 
@@ -136,7 +136,7 @@ fn what_a_commit_replaced_is_not_needed() {
         let (mut one, _) = world.start();
         for turn in 0..40u8 {
             one.append(NOTE, &[b'a' + turn % 26], 0).unwrap();
-            let mark = one.commit(format!("commit {turn}").as_bytes(), 0).unwrap();
+            let mark = one.commit(format!("commit {turn}").as_bytes(), false).unwrap();
             let old: Vec<String> = (1..mark.index).map(|index| one.id().entry(index)).collect();
             one.delete(&old.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
         }
@@ -148,7 +148,7 @@ fn what_a_commit_replaced_is_not_needed() {
         two.append(NOTE, b"y", 0).unwrap();
         let (mut three, history) = world.start();
         assert_eq!(told(&history), (Some("commit 39".into()), notes(&["z", "y"])));
-        three.commit(b"own", 0).unwrap();
+        three.commit(b"own", false).unwrap();
         let all: Vec<String> = world.store.list().unwrap().into_iter().map(|it| it.0).collect();
         let of_first = format!("{:016x}", first.random);
         let old = all
@@ -177,7 +177,7 @@ fn a_store_that_fails_once_loses_nothing() {
                     session.start(b"").is_err(),
                     session.send(NOTE, b"b", 0).is_err(),
                     session.append(NOTE, b"c", 0).is_err(),
-                    session.commit(b"abc", 0).is_err(),
+                    session.commit(b"abc", false).is_err(),
                     session.append(NOTE, b"d", 0).is_err(),
                 ];
                 assert!(failed.iter().filter(|failed| **failed).count() <= 1);
@@ -200,8 +200,9 @@ fn a_claim_that_was_stored_without_an_answer_is_known_again() {
         let plan = FaultPlan::new();
         let mut opening = world.opening();
         opening.store = Arc::new(FaultStore::new(world.store.clone(), plan.clone()));
-        // The first operation asks for the largest number, the second stores the claim.
-        plan.fail_at(1, Fault { when: When::After, ..Fault::once() });
+        // The largest number is asked for, or two lists are; then the claim is stored.
+        let asked = if way == ClaimMode::Create { 1 } else { 2 };
+        plan.fail_at(asked, Fault { when: When::After, ..Fault::once() });
         assert_eq!(opening.begin().unwrap().0.id().number, 1);
         assert_eq!(plan.fired(), 1);
         assert_eq!(world.begin().unwrap().0.id().number, 2);
@@ -229,13 +230,17 @@ fn a_damaged_claim_is_a_taken_number_and_hides_nothing_silently() {
     world.start().0.append(NOTE, b"a", 0).unwrap();
     let (mut two, _) = world.start();
     two.append(NOTE, b"b", 0).unwrap();
+    // It has a second copy.
     world.spoil(&names::claim(2));
+    let (session, history) = world.begin().unwrap();
+    assert_eq!((session.id().number, told(&history)), (3, (None, notes(&["a", "b"]))));
+    world.spoil(&names::claim_copy(2));
     assert!(matches!(world.begin(), Err(Error::Tampered(_))));
     assert!(matches!(two.look(), Err(Error::Overtaken)), "its number was taken all the same");
     let mut opening = world.opening();
     opening.accept_gaps = true;
     let (mut session, history) = opening.begin().unwrap();
-    assert_eq!((session.id().number, told(&history)), (4, (None, notes(&["a"]))));
+    assert_eq!((session.id().number, told(&history)), (5, (None, notes(&["a"]))));
     // Claims before the newest session with entries are not needed.
     session.start(b"").unwrap();
     assert_eq!(told(&world.begin().unwrap().1), (None, notes(&["a"])));
@@ -257,6 +262,16 @@ fn damaged_entries_end_a_history_or_are_found() {
                 (Err(Error::Tampered(_)), None) => {}
                 (other, _) => panic!("entry {damaged}: {:?}", other.map(|it| told(&it.1))),
             }
+            // Who accepts an older state gets what was before it, and goes on from there.
+            let mut opening = world.opening();
+            opening.accept_gaps = true;
+            let (mut session, history) = opening.begin().unwrap();
+            let before = &["a", "b"][..(damaged as usize).saturating_sub(2)];
+            assert_eq!(told(&history).1, notes(before), "entry {damaged}");
+            session.start(b"").unwrap();
+            session.append(NOTE, b"d", 0).unwrap();
+            let after: Vec<&str> = before.iter().copied().chain(["d"]).collect();
+            assert_eq!(told(&world.begin().unwrap().1).1, notes(&after), "entry {damaged}");
         }
     }
 }
@@ -296,9 +311,9 @@ fn a_damaged_pointer_shows_no_older_state() {
     for way in BOTH {
         let mut world = World::new(way);
         let (mut one, _) = world.start();
-        one.commit(b"first", 0).unwrap();
+        one.commit(b"first", false).unwrap();
         one.append(NOTE, b"a", 0).unwrap();
-        one.commit(b"second", 0).unwrap();
+        one.commit(b"second", false).unwrap();
         one.append(NOTE, b"b", 0).unwrap();
         world.spoil(&one.id().pointer(2));
         assert_eq!(told(&world.begin().unwrap().1), (Some("second".into()), notes(&["b"])));

@@ -1,6 +1,7 @@
 //! A session of this computer: it begins, stores entries in order, and ends when another began.
 
-use super::claim::{ClaimMode, Claims, Who};
+use super::ask::there;
+use super::claim::{self, ClaimMode, Claims, Who};
 use super::entry::{BEAT, BEGIN, COMMIT, Draft, FIRST_KIND, Mark, RELEASE, Start};
 use super::history::{History, HistoryReader, Stands};
 use super::names::{self, SessionId};
@@ -12,7 +13,7 @@ use crate::environment::Environment;
 use crate::options::OnWait;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
-use oblivio_crypto::{Entropy, Tag};
+use oblivio_crypto::{Entropy, Kind, Tag};
 use oblivio_store::{Guard, Objects, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,12 +61,14 @@ impl SessionOpening {
             Some(history) => Ok(history),
             None => self.read(id.number),
         };
+        let who = self.who.clone();
         let mut session = OwnSession::new(self, id);
         // Reading may fail only because a later session deletes.
         session.look()?;
         let history = history?;
         let commit = history.commit.as_ref().map(|(mark, _)| *mark);
         session.stand_on(Start { parent: history.parent, commit });
+        session.claim_copy = claim::seal(&mut session.vault, Kind::Claim, id, &who)?;
         Ok((session, history))
     }
 
@@ -94,8 +97,7 @@ impl SessionOpening {
     fn asking(&mut self) -> OtherComputer<'_> {
         let Self { store, way, vault, accept_gaps, stands, planted, .. } = self;
         let (store, way, stands, planted) = (&**store, *way, *stands, *planted);
-        let reader =
-            HistoryReader { store, way, vault, accept_gaps: *accept_gaps, stands, planted };
+        let reader = HistoryReader::new(store, (way, vault), *accept_gaps, (stands, planted));
         let (clock, was) = (&*self.environment.clock, self.was);
         OtherComputer { reader, clock, who: &self.who, was, hint: &mut self.hint }
     }
@@ -131,10 +133,12 @@ struct Sent {
 
 /// A session of this computer.
 pub struct OwnSession {
-    store: Arc<dyn Objects>,
-    way: ClaimMode,
-    vault: Vault,
-    id: SessionId,
+    pub(super) store: Arc<dyn Objects>,
+    pub(super) way: ClaimMode,
+    pub(super) vault: Vault,
+    pub(super) id: SessionId,
+    /// The second copy of its claim, until the first entry is sent.
+    claim_copy: Vec<u8>,
     planted: Planted,
     start: Start,
     /// The last entry that was sent: index 0 before the first.
@@ -147,7 +151,7 @@ pub struct OwnSession {
     /// Entries up to here are acknowledged.
     settled: u64,
     /// Checkpoints that were confirmed.
-    confirmed: u64,
+    pub(super) confirmed: u64,
     /// Whether a later session was seen: this one stores nothing more.
     overtaken: bool,
 }
@@ -160,6 +164,7 @@ impl OwnSession {
             way,
             vault,
             id,
+            claim_copy: Vec::new(),
             planted,
             start: Start { parent: None, commit: None },
             last: Mark { session: id, index: 0, tag: Tag::default() },
@@ -200,6 +205,11 @@ impl OwnSession {
     pub fn start(&mut self, payload: &[u8]) -> Result<Mark> {
         let payload = self.start.encode(payload);
         self.push(BEGIN, &payload, 0)?;
+        let bytes = std::mem::take(&mut self.claim_copy);
+        if !bytes.is_empty() {
+            let [_, name] = Claims { store: &*self.store, way: self.way }.names(self.id);
+            self.begin(Sent { name, bytes });
+        }
         self.settle()?;
         Ok(self.last)
     }
@@ -251,11 +261,17 @@ impl OwnSession {
 
     /// Makes a checkpoint, and waits for nothing. It stands once all of its objects are stored: a
     /// later session then need not read what was before it. [`Self::confirm`] says that they are.
+    /// With `copied` its entry has a second copy, beside it.
     ///
     /// # Errors
     /// `Overtaken`, `TooLarge`.
-    pub fn checkpoint(&mut self, payload: &[u8], least: usize) -> Result<Mark> {
-        self.push(COMMIT, payload, least)
+    pub fn checkpoint(&mut self, payload: &[u8], copied: bool) -> Result<Mark> {
+        let mark = self.push(COMMIT, payload, 0)?;
+        if let Some(entry) = self.sent.last().filter(|_| copied) {
+            let bytes = entry.bytes.clone();
+            self.begin(Sent { name: self.id.copy(mark.index), bytes });
+        }
+        Ok(mark)
     }
 
     /// All objects of a checkpoint are stored. Settles, then begins to store the pointer to it.
@@ -275,8 +291,8 @@ impl OwnSession {
 
     /// A checkpoint without objects, confirmed.
     #[cfg(test)]
-    pub fn commit(&mut self, payload: &[u8], least: usize) -> Result<Mark> {
-        let mark = self.checkpoint(payload, least)?;
+    pub fn commit(&mut self, payload: &[u8], copied: bool) -> Result<Mark> {
+        let mark = self.checkpoint(payload, copied)?;
         self.confirm(mark)?;
         self.settle()?;
         Ok(mark)
@@ -309,6 +325,16 @@ impl OwnSession {
             self.overtaken = true;
         }
         self.check()
+    }
+
+    /// Whether the store shows the claim of this session, or its first entry. Both stay as long as
+    /// the session does.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn is_shown(&self) -> Result<bool> {
+        let [claim, _] = Claims { store: &*self.store, way: self.way }.names(self.id);
+        Ok(there(&*self.store, &[claim, self.id.entry(1)])?.contains(&true))
     }
 
     /// Who wants the volume, if somebody asked this session for it.

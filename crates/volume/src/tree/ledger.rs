@@ -21,7 +21,7 @@ use crate::trust::{Act, Keep, LogMark, MOST_ROWS, Trust, beside_damage};
 use crate::{Error, Opening, Result};
 use oblivio_crypto::Sealer;
 use oblivio_engine::tree::{Intent, TreeOram, buckets_in};
-use oblivio_store::{Guard, Hint, Store, StoreError};
+use oblivio_store::Store;
 use std::sync::Arc;
 
 /// The engine and everything of it in the store.
@@ -97,11 +97,8 @@ impl TreeLedger {
     /// Reads the newest commit record and its state. A place that cannot be read is no outage while
     /// there is a second copy of it, so a layer that repeats what fails is to repeat nothing yet.
     fn read_newest(&mut self) -> Result<(FoundCommit, LoadedState)> {
-        let give_up = Guard::new(|_| Err(StoreError::refused("", "the disk cannot read it")));
-        self.store.hint(Hint::BeforeRepeat(&give_up));
-        let read = self.try_to_read();
-        self.store.hint(Hint::BeforeRepeat(&Guard::new(|_| Ok(()))));
-        match read {
+        let repeats = self.slab.repeats().clone();
+        match repeats.forbidden(|| self.try_to_read()) {
             Err(Error::Store(_)) => self.try_to_read(),
             read => read,
         }

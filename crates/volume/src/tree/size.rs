@@ -1,6 +1,7 @@
 //! A tree that shrinks does so path by path, and gives its space back.
 
 use crate::Result;
+use crate::core::Policy;
 use crate::options::ShownKind;
 use crate::tree::tuning::{FEW_HOLES, MOST_HOLES, SWEEP_IDLE, SWEEP_LAST};
 use crate::tree::volume::TreeVolume;
@@ -9,12 +10,29 @@ impl TreeVolume {
     /// Removes the tree's old leaves, or slots of theirs, along `paths` paths at most.
     pub(crate) fn sweep(&mut self, paths: u64) -> Result<()> {
         let paths = paths.min(self.ledger.engine.shrink_left());
-        if paths == 0 {
-            return Ok(());
-        }
+        if paths == 0 { Ok(()) } else { self.maintain(paths, ShownKind::Maintenance) }
+    }
+
+    /// A round of scheduled paths ahead of their turn.
+    fn maintain(&mut self, paths: u64, kind: ShownKind) -> Result<()> {
         let mut round = self.ledger.engine.begin_maintenance(paths)?;
         self.ledger.record_intent(round.intent())?;
-        self.run(&mut round, ShownKind::Maintenance)
+        self.run(&mut round, kind)
+    }
+
+    /// Evicts as many scheduled paths as there are leaves: each bucket is written anew.
+    pub(crate) fn evict_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        self.checkpoint()?;
+        let all = 1 << self.ledger.engine.depth().0;
+        let (mut done, some) = (0, self.batch_limit() as u64);
+        while done < all {
+            let paths = some.min(all - done);
+            self.maintain(paths, ShownKind::Repair)?;
+            self.commit_if_due()?;
+            done += paths;
+            progress(done, all);
+        }
+        self.checkpoint()
     }
 
     /// Gives some unneeded space back; says whether there is more.

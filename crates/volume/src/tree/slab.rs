@@ -6,12 +6,15 @@
 //! off; free space in between is given back to the store. All of it follows from earlier writes and
 //! drops alone, so the places reveal no more than the bucket numbers do.
 
+mod reads;
 mod size_class;
 
+use crate::around::Repeats;
+use crate::damage::DamagedPlace;
 use crate::{Error, Result};
 use oblivio_engine::tree::{Shape, TreeOram, buckets_in};
-use oblivio_engine::{BucketId, Extent, Read, Write};
-use oblivio_store::{Hint, ReadAt, Slots, WriteAt};
+use oblivio_engine::{BucketId, Write};
+use oblivio_store::{Hint, Slots, WriteAt};
 use size_class::SizeClass;
 pub use size_class::{Interval, PAGE};
 
@@ -65,13 +68,15 @@ pub struct Slab {
     /// Buckets written since the last commit, with repeats.
     changed: Vec<u64>,
     interval: Interval,
+    repeats: Repeats,
 }
 
 impl Slab {
     /// An empty slab for buckets of `bucket_bytes`, each at a multiple of `align`.
     pub fn new(bucket_bytes: usize, align: usize) -> Self {
         let shelves = vec![SizeClass::new(SLAB_OBJECT, bucket_bytes, align)];
-        Self { slots: Vec::new(), shelves, changed: Vec::new(), interval: Interval::default() }
+        let (interval, repeats) = (Interval::default(), Repeats::default());
+        Self { slots: Vec::new(), shelves, changed: Vec::new(), interval, repeats }
     }
 
     /// An empty slab for this engine's buckets.
@@ -85,6 +90,11 @@ impl Slab {
             }
         }
         slab
+    }
+
+    /// Whether the layer below may repeat reads; others of the same disk follow it.
+    pub fn repeats(&self) -> &Repeats {
+        &self.repeats
     }
 
     /// Allows the store to round a bucket's write up to the end of its slot: nothing is there.
@@ -183,6 +193,14 @@ impl Slab {
         self.find(bucket).map(|(shelf, slot)| (shelf.object, shelf.offset(slot)))
     }
 
+    /// A bucket that is not what was written.
+    pub fn damaged_place(&self, bucket: BucketId, why: &str) -> DamagedPlace {
+        let (object, offset) = self.place(bucket).unwrap_or((SLAB_OBJECT, 0));
+        let bytes = offset..offset + self.len_of(bucket).unwrap_or(0) as u64;
+        let why = format!("bucket {}: {why}", bucket.0);
+        DamagedPlace { object: object.into(), bytes, why }
+    }
+
     /// A bucket's offset in all objects laid end to end, for a picture.
     pub fn place_in_all(&self, bucket: BucketId) -> Option<u64> {
         let (object, offset) = self.place(bucket)?;
@@ -271,37 +289,6 @@ impl Slab {
     /// Those among them that the next commits will hardly use.
     pub fn idle_bytes(&self) -> u64 {
         self.shelves.iter().map(SizeClass::idle_bytes).sum()
-    }
-
-    /// Reads buckets.
-    ///
-    /// # Errors
-    /// Those of the store; `Tampered` for a bucket that was never stored.
-    pub fn read(&self, store: &dyn Slots, read: &mut Read<'_>) -> Result<()> {
-        let mut reads = Vec::with_capacity(read.extents.len());
-        for (extent, buf) in read.parts() {
-            let missing = || Error::Tampered(format!("bucket {} has no place", extent.offset));
-            let (shelf, slot) = self.find(BucketId(extent.offset)).ok_or_else(missing)?;
-            reads.push(ReadAt { object: shelf.object, offset: shelf.offset(slot), buf });
-        }
-        Ok(store.read(&mut reads)?)
-    }
-
-    /// Reads buckets, each by itself.
-    ///
-    /// # Errors
-    /// As [`Self::read`].
-    pub fn fetch(&self, store: &dyn Slots, buckets: &[BucketId]) -> Result<Vec<Vec<u8>>> {
-        let extent = |bucket: &BucketId| {
-            let bytes = self.len_of(*bucket).unwrap_or(0) as u64;
-            Extent { offset: bucket.0, bytes }
-        };
-        let extents: Vec<_> = buckets.iter().map(extent).collect();
-        let mut bytes = vec![0; extents.iter().map(|extent| extent.bytes as usize).sum()];
-        let into = &mut bytes[..];
-        let mut read = Read { extents: &extents, into, shown: &[], scheduled: 0 };
-        self.read(store, &mut read)?;
-        Ok(read.parts().map(|(_, part)| part.to_vec()).collect())
     }
 
     /// Writes new versions of buckets.

@@ -9,7 +9,7 @@ use crate::tree::policy::Commit;
 use crate::tree::tuning::{MOST_BATCH, MOST_DEFERRED, MOST_WAITING, SPARE_BLOCKS, SWEEP_BATCH};
 use crate::tree::volume::TreeVolume;
 use oblivio_engine::tree::{Intent, Shape};
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
+use oblivio_engine::{Action, BlockId, BlockOp, BlockOutcome};
 use std::time::Duration;
 
 impl TreeVolume {
@@ -120,8 +120,8 @@ impl Policy for TreeVolume {
     }
 
     /// Serves operations as one batch, with its records and its sweep.
-    fn serve_batch(&mut self, mut ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
-        let wanted = ops.len();
+    fn serve_batch(&mut self, mut ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
+        let wanted: Vec<u64> = ops.iter().map(|op| op.id.0).collect();
         self.grow_for(&ops)?;
         self.fill_batch(&mut ops);
         self.account.accesses += ops.len() as u64;
@@ -130,13 +130,14 @@ impl Policy for TreeVolume {
         self.ledger.record_intent(batch.intent())?;
         self.sync_tick()?;
         self.run(&mut batch, ShownKind::Batch)?;
-        let mut answers = batch.into_answers();
-        answers.truncate(wanted);
+        let mut answers = batch.into_outcomes();
+        answers.truncate(wanted.len());
+        self.note_lost(&wanted, &answers);
         self.sweep(SWEEP_BATCH)?;
         Ok(answers)
     }
 
-    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         if ops.iter().any(|op| op.action != Action::Read) {
             self.drain()?;
         }
@@ -229,8 +230,13 @@ impl Policy for TreeVolume {
 
     fn replay_intent(&mut self, intent: &Intent) -> Result<()> {
         let mut job = self.ledger.engine.begin_replay(intent)?;
-        let maintains = intent.ids.is_empty();
-        self.run(&mut job, if maintains { ShownKind::Maintenance } else { ShownKind::Batch })
+        // A tree that does not shrink is swept by a repair only.
+        let kind = match intent.ids.is_empty() {
+            true if self.ledger.engine.shrink_left() == 0 => ShownKind::Repair,
+            true => ShownKind::Maintenance,
+            false => ShownKind::Batch,
+        };
+        self.run(&mut job, kind)
     }
 
     fn end_replay(&mut self) -> Result<()> {

@@ -1,34 +1,44 @@
 //! Reading and authenticating every stored bucket.
 
+use crate::Result;
+use crate::damage::{DamagedPlace, Inspected};
 use crate::tree::slab::Slab;
 use crate::tree::tuning::VERIFIED_AT_ONCE;
-use crate::{Error, Result};
 use oblivio_engine::BucketId;
 use oblivio_engine::tree::TreeOram;
 use oblivio_store::Slots;
 
-/// Checks every stored bucket against the tag tree; gives their number.
+/// Checks every stored bucket against the tag tree, whatever is damaged; `damaged` gets each bucket
+/// that differs from its last write.
 ///
 /// # Errors
-/// `Tampered` names the first bucket that differs from its last write.
+/// Those of the store.
 pub fn verify(
     store: &dyn Slots,
     slab: &Slab,
     engine: &mut TreeOram,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<u64> {
+    damaged: &mut dyn FnMut(DamagedPlace),
+) -> Result<Inspected> {
     let stored: Vec<BucketId> = slab.stored().collect();
     let bucket_bytes = engine.bucket_bytes();
     let mut verifier = engine.verifier();
-    let mut done = 0;
+    let mut found = Inspected::default();
     for chunk in stored.chunks((VERIFIED_AT_ONCE / bucket_bytes).max(1)) {
         for (bucket, mut bytes) in chunk.iter().zip(slab.fetch(store, chunk)?) {
-            let checked = verifier.check(*bucket, &mut bytes);
-            checked.map_err(|error| Error::Tampered(error.to_string()))?;
+            if let Some(why) = verifier.check(*bucket, &mut bytes)? {
+                found.damaged += 1;
+                damaged(slab.damaged_place(*bucket, why));
+            }
         }
-        done += chunk.len() as u64;
-        progress(done, stored.len() as u64);
+        found.count += chunk.len() as u64;
+        progress(found.count, stored.len() as u64);
     }
-    verifier.finish().map_err(|error| Error::Tampered(error.to_string()))?;
-    Ok(done)
+    let lacking = verifier.finish();
+    for bucket in lacking.buckets {
+        found.damaged += 1;
+        damaged(slab.damaged_place(bucket, "it is missing"));
+    }
+    found.lost = lacking.blocks;
+    Ok(found)
 }

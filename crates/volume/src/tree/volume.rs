@@ -2,7 +2,7 @@
 
 use crate::core::{Core, LEAST_BLOCKS};
 use crate::creation::Cost;
-use crate::damage::DamagedPlace;
+use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{
     Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo, make, open_as,
 };
@@ -154,6 +154,7 @@ impl TreeVolume {
         opening.store.hint(Hint::Keep(most_kept(memory_bytes)));
         let ledger = TreeLedger::new(&opening, engine, trust);
         ledger.slab.tell_slots(&*opening.store);
+        ledger.slab.repeats().tell(&*opening.store);
         let options = opening.options;
         let pacer = options.pace.map(|pace| Pacer::new(pace, &*options.environment.clock));
         Ok(Self::over(ledger, TreeAccount::new(pacer), (memory_bytes, options)))
@@ -255,18 +256,24 @@ impl EngineVolume for TreeVolume {
     }
 
     /// In the order of the heap.
-    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
+    fn inspect(
+        &mut self,
+        progress: &mut dyn FnMut(u64, u64),
+        damaged: &mut dyn FnMut(DamagedPlace),
+    ) -> Result<Inspected> {
         self.checkpoint()?;
-        let count = crate::tree::verify::verify(
-            &*self.ledger.store,
-            &self.ledger.slab,
-            &mut self.ledger.engine,
-            progress,
-        )?;
-        match self.ledger.inspect()?.first() {
-            Some(place) => Err(Error::Tampered(place.to_string())),
-            None => Ok(count),
+        let TreeLedger { store, slab, engine, .. } = &mut self.ledger;
+        let mut found = crate::tree::verify::verify(&**store, slab, engine, progress, damaged)?;
+        for place in self.ledger.inspect()? {
+            found.damaged += 1;
+            damaged(place);
         }
+        Ok(found)
+    }
+
+    /// Each bucket has its turn in a whole period of the schedule.
+    fn repair(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        self.guarded(|volume| volume.evict_all(progress))
     }
 
     fn damaged(&self) -> Vec<DamagedPlace> {

@@ -135,6 +135,27 @@ pub trait Keeper: Send {
     fn holds(&mut self, known: &Known) -> Result<bool>;
 }
 
+/// What another keeper knows, for a session that adds nothing to it.
+pub(crate) struct ReadOnlyKeeper(pub Box<dyn Keeper>);
+
+impl Keeper for ReadOnlyKeeper {
+    fn take(&mut self, volume: VolumeId) -> Result<Option<Known>> {
+        self.0.take(volume)
+    }
+
+    fn note(&mut self, _known: &Known, _keep: Keep) -> Result<()> {
+        Ok(())
+    }
+
+    fn machine(&self) -> Option<ComputerId> {
+        self.0.machine()
+    }
+
+    fn holds(&mut self, _known: &Known) -> Result<bool> {
+        Ok(true)
+    }
+}
+
 /// A computer's notes in memory: for tests, and for callers who keep them elsewhere. Copies share
 /// the notes.
 #[derive(Debug, Default)]

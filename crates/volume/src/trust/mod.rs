@@ -12,8 +12,8 @@ mod known;
 pub mod notes;
 mod table;
 
-pub(crate) use known::StoredAct;
 pub use known::{Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper};
+pub(crate) use known::{ReadOnlyKeeper, StoredAct};
 pub(crate) use table::{MOST_ROWS, Table};
 
 use crate::options::OpenOptions;

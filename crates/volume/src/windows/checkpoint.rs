@@ -5,6 +5,10 @@
 //! the checkpoint after the next one. Then its pointer is sent. Once that is stored and the session
 //! looked for a later one, what the checkpoint replaced is deleted.
 //!
+//! At rest, and once for each group of parts, there are two of what is small: the entry has a
+//! second copy, and the parts have [parities](super::parity). Both are sent with the checkpoint.
+//! When that is follows from its number, and from the end of what the caller does.
+//!
 //! Until then a later session starts from the checkpoint before, unless it finds all of its
 //! objects.
 
@@ -17,8 +21,8 @@ use crate::trust::{Keep, LogMark, Table};
 use oblivio_crypto::{SEAL_HEADER, SEAL_OVERHEAD, digest};
 
 impl WindowLedger {
-    /// Makes the engine's state a checkpoint.
-    pub fn checkpoint(&mut self) -> Result<()> {
+    /// Makes the engine's state a checkpoint. With `rests`, the session comes to rest after it.
+    pub fn checkpoint(&mut self, rests: bool) -> Result<()> {
         let confirms = self.commits.pending.len() >= MOST_PENDING;
         if !confirms && self.log.grouped > 0 && self.log.unsettled > self.log.grouped {
             // As before any other group, or more batches could be shown twice than is said. Where
@@ -34,12 +38,18 @@ impl WindowLedger {
         let part_object = self.send_part(number)?;
         let mut replaced = std::mem::take(&mut self.past.leftovers);
         let kept = self.places.rule.kept(self.engine.config().blocks_per_bucket);
-        let void = (self.commits.parts.len() as u64).saturating_sub(kept);
-        for gone in 0..void {
-            self.commits.parts.pop_front();
-            replaced.push(self.places.part(number + 1 - kept - void + gone)?.0);
+        let part = self.commits.retire(number, kept, &self.places, &mut replaced)?;
+        let protected = rests || self.commits.parities.completes(number);
+        let mut objects = vec![part_object];
+        if protected {
+            let session = self.session.id().random;
+            objects.append(&mut self.commits.send_parities(
+                &*self.store,
+                session,
+                &mut replaced,
+            )?);
         }
-        let part = number + 1 - self.commits.parts.len() as u64;
+        objects.append(&mut self.commits.send_healed(&*self.store, &replaced)?);
         self.places.forget(self.engine.depth(), self.past.kept.window, self.past.kept.part);
         let table: Table = self.trust.commit_act(number)?.clone();
         let commit = Commit {
@@ -52,8 +62,8 @@ impl WindowLedger {
             made: self.places.take_made(),
             kept: self.past.kept,
             left: self.past.left.clone(),
+            parities: self.commits.parities.stored(),
         };
-        let mut objects = vec![part_object];
         for made in &commit.made {
             objects.push(self.places.object(made.level, made.window)?);
         }
@@ -62,22 +72,21 @@ impl WindowLedger {
             self.store.settle(&objects.iter().map(String::as_str).collect::<Vec<_>>())?;
         }
         let payload = commit.to_bytes();
-        let mark = self.session.checkpoint(&payload, 0)?;
+        let mark = self.session.checkpoint(&payload, protected)?;
         self.commits.epoch = number;
+        self.commits.heals = false;
         self.engine.committed();
         self.log.records += 1;
         replaced.append(&mut self.places.take_replaced());
-        // All entries before it but the first, which names what was before the session.
-        replaced
-            .extend((self.past.first_entry.max(2)..mark.index).map(|at| mark.session.entry(at)));
-        self.past.first_entry = mark.index;
+        self.past.replace_entries(&mut replaced, mark, protected);
         self.commits.pending.push_back(Pending {
             number,
             mark,
+            protected,
             digest: digest(&payload),
             objects,
             replaced,
-            kept: Kept { entry: mark.index, window: commit.windows, part },
+            kept: Kept { entry: self.past.first_entry, window: commit.windows, part },
             records: self.log.records,
             record_bytes: self.log.bytes,
         });
@@ -92,6 +101,7 @@ impl WindowLedger {
         part.resize(part.len() + SEAL_OVERHEAD - SEAL_HEADER, 0);
         self.seal_part(number, session, &mut part)?;
         self.commits.parts.push_back((part.len() as u64, digest(&part)));
+        self.commits.parities.add(number, &part);
         self.store.begin(&[(&object, &part)])?;
         Ok(object)
     }
@@ -123,6 +133,7 @@ impl WindowLedger {
         };
         self.trust.committed(oldest.number, oldest.digest, log, Keep::Durable)?;
         (self.past.replaced, self.past.kept_then) = (oldest.replaced, oldest.kept);
+        self.past.newest = Some((mark, oldest.protected));
         Ok(())
     }
 

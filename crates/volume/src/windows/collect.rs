@@ -6,9 +6,10 @@
 //!
 //! Claims stay for ever. A session that was asleep must find that of the one after it.
 
+use super::places::Places;
 use super::volume::WindowVolume;
 use crate::Result;
-use crate::session::is_object;
+use crate::session::{is_claim, is_object};
 use std::collections::BTreeSet;
 
 /// Names in one call.
@@ -39,7 +40,7 @@ impl WindowVolume {
         self.guarded(|volume| {
             volume.drain()?;
             // A commit of this session, so that it stands on nothing of an earlier one.
-            volume.checkpoint()?;
+            volume.checkpoint(true)?;
             volume.flush()?;
             let listed = volume.ledger.store.list()?;
             // What a later session stored is in no list that was made before it began.
@@ -53,7 +54,7 @@ impl WindowVolume {
                         garbage.push(name.as_str());
                         (found.objects, found.bytes) = (found.objects + 1, found.bytes + bytes);
                     }
-                    false if !name.starts_with("s-") && !name.starts_with("header") => {
+                    false if !is_claim(name) && !name.starts_with("header") => {
                         found.strange += 1;
                     }
                     _ => {}
@@ -74,19 +75,22 @@ impl WindowVolume {
         let current = places.current(self.ledger.engine.depth());
         let mut needed =
             current.map(|(level, window)| places.object(level, window)).collect::<Result<_>>()?;
-        let first = commits.epoch + 1 - commits.parts.len() as u64;
-        for number in first..=commits.epoch {
+        for number in commits.first_part()..=commits.epoch {
             BTreeSet::insert(&mut needed, places.part(number)?.0);
+        }
+        for parity in commits.parities.stored() {
+            needed.insert(Places::parity_of(parity.session, parity.last));
         }
         Ok(needed)
     }
 
     /// Whether an object is needed: one that is current, or one of this session that is none of its
-    /// buckets and parts.
+    /// buckets, parts and parities.
     fn needs(&self, needed: &BTreeSet<String>, name: &str) -> bool {
         let own = || {
             let id = self.ledger.session.id();
-            name[2..].starts_with(&format!("{:016x}", id.random)) && !name.starts_with(['b', 'p'])
+            name[2..].starts_with(&format!("{:016x}", id.random))
+                && !name.starts_with(['b', 'p', 'r'])
         };
         needed.contains(name) || own()
     }

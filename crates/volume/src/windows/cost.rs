@@ -1,6 +1,7 @@
 //! What a tree in windows asks of its store: requests and bytes, on the average.
 
 use super::header::WindowOptions;
+use super::parity;
 use super::policy::GROUP;
 use super::state::Commit;
 use crate::core::LEAST_SYNC;
@@ -107,7 +108,10 @@ impl WindowCost {
     /// Bytes in the store.
     pub fn stored(&self) -> f64 {
         let buckets: f64 = self.levels().map(|it| self.bucket(it) * (1u64 << it) as f64).sum();
-        buckets + self.part() * self.rule.kept(self.config.blocks_per_bucket) as f64
+        let kept = self.rule.kept(self.config.blocks_per_bucket);
+        // Half a group that is to go with the rest of its own, and the parities.
+        let group = kept.clamp(1, parity::GROUP) as f64;
+        buckets + self.part() * (kept as f64 + (group - 1.0) / 2.0 + kept as f64 / group + 0.5)
     }
 
     /// Bytes of a part (docs/format.md §"Parts").
@@ -163,11 +167,17 @@ impl WindowCost {
         }
         each.put(1.0, self.part());
         let kept = self.rule.kept(self.config.blocks_per_bucket);
-        let commit = Commit::bytes(1, kept as usize, self.levels().count());
-        each.put(1.0, size_class(ENTRY + commit) as f64);
+        let groups = (kept.div_ceil(parity::GROUP) + 1) as usize;
+        let commit = Commit::bytes(1, (kept as usize, groups), self.levels().count());
+        let entry = size_class(ENTRY + commit) as f64;
+        each.put(1.0, entry);
+        // For each group of parts, a parity and a second copy of the entry.
+        let share = 1.0 / kept.clamp(1, parity::GROUP) as f64;
+        each.put(share, self.part());
+        each.put(share, entry);
         each.put(1.0, POINTER as f64);
         // Objects, a part, and the entries of the window.
-        each.deletes += self.levels().count() as f64 + 1.0;
+        each.deletes += self.levels().count() as f64 + 1.0 + 2.0 * share;
         each
     }
 

@@ -11,26 +11,23 @@ use super::pending::{Checkpoints, Past};
 use super::places::{Places, WindowObjects};
 use super::policy::GROUP;
 use super::records::{Left, Log};
-use super::state::{Commit, Kept};
+use super::state::Kept;
 use crate::core::{self, LEAST_BLOCKS, Limit};
 use crate::options::CacheOptions;
 use crate::records::journal::PAGE;
 use crate::records::record::{INTENT, RESIZE, SYNC, push_intent, push_resize, push_sync};
 use crate::records::writes::Writes;
-use crate::session::{self, FIRST_KIND, History, OwnSession};
+use crate::session::{self, FIRST_KIND, History, OwnSession, Vault};
 use crate::trust::{LogMark, StoredAct, Trust};
 use crate::{Error, Result};
-use oblivio_crypto::{Kind, Place, SEAL_HEADER, SEAL_OVERHEAD, Sealer, VolumeId, digest};
+use oblivio_crypto::{Kind, Sealer};
 use oblivio_engine::Level;
 use oblivio_engine::carry_out;
 use oblivio_engine::tree::{Intent, TreeJob, TreeKeys, TreeOram};
-use oblivio_store::{Objects, ReadAt};
+use oblivio_store::Objects;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
-
-/// Parts read at a time.
-const PARTS_AT_ONCE: usize = 8;
 
 /// The engine and everything of it in the store.
 pub struct WindowLedger {
@@ -43,8 +40,10 @@ pub struct WindowLedger {
     /// The caller's bytes beside the blocks.
     pub(super) root: Vec<u8>,
     pub(super) limit: Limit,
-    volume: VolumeId,
-    sealer: Sealer,
+    /// What seals parts.
+    vault: Vault,
+    /// Whether this session said that it does nothing more.
+    gave_up: bool,
     /// Whether the session before ended by itself.
     pub(super) released: bool,
     pub(super) commits: Checkpoints,
@@ -67,12 +66,11 @@ impl WindowLedger {
         let WindowOpening { store, header, master, options } = opening;
         let volume = header.volume();
         let parameters = header.parameters();
-        let randomness = &options.environment.randomness;
-        let sealer = |root| Sealer::new(root, Box::new(randomness.clone()));
         let config = config(&parameters);
         let rule = config.eviction.windows().ok_or_else(|| Error::Closed("no windows".into()))?;
         let blocks = LEAST_BLOCKS.min(config.capacity);
-        let keys = TreeKeys::of_volume(master, volume, randomness);
+        let keys = TreeKeys::of_volume(master, volume, &options.environment.randomness);
+        let randomness = Box::new(options.environment.randomness.clone());
         let engine = TreeOram::new(config, blocks, keys)?;
         let (session, history) =
             session::SessionOpening { on_wait, ..session_of(opening, &trust, new) }.begin()?;
@@ -85,10 +83,10 @@ impl WindowLedger {
             trust,
             root: Vec::new(),
             limit: Limit::of(header, master),
-            volume,
-            sealer: sealer(master.state_root(volume)),
+            vault: Vault::new(volume, Sealer::new(master.state_root(volume), randomness)),
+            gave_up: false,
             released: history.released,
-            commits: Checkpoints::default(),
+            commits: Checkpoints::new(rule.kept(config.blocks_per_bucket)),
             log: Log::default(),
             past: Past::new(),
         };
@@ -111,15 +109,23 @@ impl WindowLedger {
             self.root.clone_from(&commit.root);
             self.commits.epoch = commit.number;
             self.commits.parts = commit.parts.iter().copied().collect();
+            self.commits.parities.take(&commit.parities);
             self.restore(commit)?;
+            let protected = self.commits.are_protected();
+            self.commits.heals |= !protected;
+            self.past.newest = history.commit.as_ref().map(|(mark, _)| (*mark, protected));
         }
+        self.commits.heals |= !history.damaged.is_empty();
+        self.past.damaged.extend(history.damaged.iter().cloned());
         let left = self.take_records(history)?;
         // Whoever ended by itself left nothing.
         if !history.released || !history.records.is_empty() {
             self.past.leftovers = self.take_leftovers(history, base.as_ref())?;
         } else if let Some(commit) = &base {
-            let part = commit.number + 1 - commit.parts.len() as u64;
+            let part = self.commits.first_part();
             self.past.kept = Kept { entry: 1, window: commit.windows, part };
+            let mark = history.commit.as_ref().map(|(mark, _)| mark);
+            self.past.leftovers = mark.map_or_else(Vec::new, |mark| commit.entries_up_to(mark));
         }
         let id = self.session.id();
         self.places.begin(id.random, id.number, self.commits.epoch)?;
@@ -127,28 +133,6 @@ impl WindowLedger {
             self.take_cache(cache)?;
         }
         Ok(left)
-    }
-
-    /// Loads the kept parts.
-    fn restore(&mut self, commit: &Commit) -> Result<()> {
-        let kept = self.places.rule.kept(self.engine.config().blocks_per_bucket);
-        if commit.parts.len() as u64 != kept.min(commit.number) {
-            return Err(Error::Tampered("a commit keeps another number of parts".into()));
-        }
-        let first = commit.number + 1 - commit.parts.len() as u64;
-        let mut plains = Vec::new();
-        for (at, parts) in commit.parts.chunks(PARTS_AT_ONCE).enumerate() {
-            let first = first + (at * PARTS_AT_ONCE) as u64;
-            plains.append(&mut self.read_parts(first, parts)?);
-        }
-        let payload = SEAL_HEADER..;
-        let parts: Vec<(u64, &[u8])> = plains
-            .iter()
-            .map(|(number, plain)| {
-                (*number, &plain[payload.clone()][..plain.len() - SEAL_OVERHEAD])
-            })
-            .collect();
-        Ok(self.engine.restore_parts(&parts)?)
     }
 
     /// Begins to use the disk cache.
@@ -169,40 +153,12 @@ impl WindowLedger {
 
     /// Seals a part, between the bytes of its seal.
     pub(super) fn seal_part(&mut self, number: u64, session: u64, part: &mut [u8]) -> Result<()> {
-        let place =
-            Place { volume: self.volume, kind: Kind::Part, index: number, version: session };
-        let sealed = self.sealer.seal(&place, part);
-        sealed.map(drop).map_err(|error| Error::Closed(error.to_string()))
+        self.vault.seal(Kind::Part, number, session, part).map(drop)
     }
 
-    /// Reads and opens some parts, from commit `first` on. Each is between the bytes of its seal.
-    fn read_parts(&mut self, first: u64, parts: &[(u64, [u8; 32])]) -> Result<Vec<(u64, Vec<u8>)>> {
-        let most = 1 << 30;
-        let named = (first..).zip(parts).map(|(number, part)| {
-            let (object, session) = self.places.part(number)?;
-            let bytes =
-                usize::try_from(part.0).ok().filter(|it| (SEAL_OVERHEAD..most).contains(it));
-            let bytes = bytes.ok_or_else(|| Error::Tampered(format!("{object}: its length")))?;
-            Ok((number, object, session, vec![0; bytes], part.1))
-        });
-        let mut named: Vec<_> = named.collect::<Result<_>>()?;
-        let mut reads: Vec<ReadAt<'_>> = named
-            .iter_mut()
-            .map(|(_, object, _, buf, _)| ReadAt { object, offset: 0, buf })
-            .collect();
-        self.store.read(&mut reads)?;
-        let mut plains = Vec::new();
-        for (number, object, session, mut buf, expected) in named {
-            let tampered = || Error::Tampered(format!("{object} is not what was stored"));
-            if digest(&buf) != expected {
-                return Err(tampered());
-            }
-            let place =
-                Place { volume: self.volume, kind: Kind::Part, index: number, version: session };
-            self.sealer.open(&place, &mut buf).map_err(|_| tampered())?;
-            plains.push((number, buf));
-        }
-        Ok(plains)
+    /// Opens a part in place. Whether it was one.
+    pub(super) fn open_part(&mut self, number: u64, session: u64, part: &mut [u8]) -> bool {
+        self.vault.open(Kind::Part, number, session, part).is_some()
     }
 
     /// Stores the session's first entry. Nothing may be read before it.
@@ -214,11 +170,20 @@ impl WindowLedger {
         self.trust.logged(LogMark { end: self.log.records, tag: mark.tag }, newest)
     }
 
-    /// Carries out a job of the engine.
+    /// Carries out a job of the engine. If it met damage, the disk cache forgets what it got just
+    /// now: the store may have what it should another time.
     pub fn run(&mut self, job: &mut TreeJob) -> Result<()> {
         let (store, cache) = (&*self.store, self.cache.as_mut());
-        let mut objects = WindowObjects { store, places: &mut self.places, cache };
-        carry_out(job, &mut self.engine, &mut objects)
+        let (session, places) = (&mut self.session, &mut self.places);
+        places.cached.clear();
+        let mut objects = WindowObjects { store, session, places, cache };
+        let done = carry_out(job, &mut self.engine, &mut objects);
+        if self.engine.take_damage()
+            && let Some(cache) = &mut self.cache
+        {
+            cache.forget(self.places.cached.iter());
+        }
+        done
     }
 
     /// Carries out a window.
@@ -315,11 +280,16 @@ impl WindowLedger {
         self.trust.end()
     }
 
-    /// Says the same after a failure: what this session left is still to be gone through.
+    /// Says the same after a failure, once: what this session left is still to be gone through.
     fn release_after_failure(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.gave_up, true) {
+            return Ok(());
+        }
         if !self.session.has_started() {
             self.session.start(&[])?;
         }
+        // What was shown, the next session shows again.
+        self.send_intents()?;
         self.session.release(&[GAVE_UP])
     }
 
@@ -351,7 +321,9 @@ impl WindowLedger {
             windows.map(bytes).sum()
         };
         let tree: u64 = (rule.pool_levels..=self.engine.depth().0).map(level).sum();
-        tree + self.commits.parts.iter().map(|part| part.0).sum::<u64>() + self.log.bytes
+        let parts: u64 = self.commits.parts.iter().map(|part| part.0).sum();
+        let parities: u64 = self.commits.parities.stored().iter().map(|of| of.bytes).sum();
+        tree + parts + parities + self.log.bytes
     }
 
     /// Bytes of this session's records since the last commit.

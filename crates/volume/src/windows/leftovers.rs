@@ -7,7 +7,7 @@ use super::records::{Left, parse_records};
 use super::state::{Commit, Kept};
 use crate::Result;
 use crate::records::record::Record;
-use crate::session::{History, Mark, SessionId};
+use crate::session::{COMMIT, History, Mark, SessionId};
 use crate::trust::LogMark;
 use oblivio_engine::Level;
 use std::collections::BTreeSet;
@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 /// Windows that a session may have begun beyond the last checkpoint that stands, but for the replay
 /// of very many records: those of checkpoints on their way, one under way, and one ahead.
 const MOST_LEFT: u64 = MOST_PENDING as u64 + 2;
+
 impl WindowLedger {
     /// Notes which sessions stored objects after a commit that then became current for nobody.
     /// Gives the names of all that is not needed. Nothing is listed: they follow from the counters.
@@ -25,8 +26,11 @@ impl WindowLedger {
     ) -> Result<Vec<String>> {
         // A session's first entry stays: it names what was before.
         let records = history.records.iter().filter(|(mark, ..)| mark.index > 1);
-        let mut names: Vec<String> =
-            records.map(|(mark, ..)| mark.session.entry(mark.index)).collect();
+        let mut names = Vec::new();
+        for (mark, kind, _) in records {
+            names.push(mark.session.entry(mark.index));
+            names.extend((*kind == COMMIT).then(|| mark.session.copy(mark.index)));
+        }
         let commits = history.commit.iter().map(|(mark, _)| mark.session);
         let sessions: BTreeSet<SessionId> =
             history.records.iter().map(|(mark, ..)| mark.session).chain(commits).collect();
@@ -38,7 +42,10 @@ impl WindowLedger {
         let deepest = self.engine.depth().0 + 1;
         for Span { session, window, commit, .. } in &self.past.left {
             let parts = *commit..commit + MOST_LEFT;
-            names.extend(parts.map(|commit| Places::part_of(*session, commit)));
+            for commit in parts {
+                names.push(Places::part_of(*session, commit));
+                names.push(Places::parity_of(*session, commit));
+            }
             for window in *window..window + MOST_LEFT {
                 let levels = (self.places.rule.pool_levels..=deepest).map(Level);
                 names.extend(levels.map(|level| Places::object_of(*session, level, window)));
@@ -53,11 +60,16 @@ impl WindowLedger {
 
     /// What checkpoints up to a commit replaced and perhaps did not delete.
     fn undeleted(&self, commit: &Commit, mark: &Mark) -> Result<Vec<String>> {
-        let entries = commit.kept.entry.max(2)..=mark.index;
-        let mut names: Vec<String> = entries.map(|at| mark.session.entry(at)).collect();
+        let mut names = commit.entries_up_to(mark);
+        let copies = commit.kept.entry.max(2)..mark.index;
+        names.extend(copies.map(|at| mark.session.copy(at)));
         let first = commit.number + 1 - commit.parts.len() as u64;
         for number in commit.kept.part..first {
             names.push(self.places.part(number)?.0);
+        }
+        let stored = |number: &u64| commit.parities.iter().any(|of| of.last == *number);
+        for number in (commit.kept.part..=commit.number).filter(|number| !stored(number)) {
+            names.push(Places::parity_of(self.places.span_of(number)?.session, number));
         }
         for window in commit.kept.window..commit.windows {
             names.append(&mut self.places.before(self.engine.depth(), window)?);

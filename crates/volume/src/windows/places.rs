@@ -1,18 +1,21 @@
 //! The objects of the tree: their names, and the engine's reads and writes on them.
 //!
 //! `b-S-L-K` has the buckets of level L that window K rewrote, end to end; `p-S-N` is the part of
-//! commit N. S is the session that stored it, by its random name, so no two sessions ever store the
-//! same name. All of it follows from the counter of the windows and the list of sessions.
+//! commit N, and `r-S-N` the parity of the parts of its group up to there. S is the session that
+//! stored it, by its random name, so no two sessions ever store the same name. All of it follows
+//! from the counter of the windows and the list of sessions.
 //!
 //! Objects are sent while the volume goes on. The buckets of the last windows are read from memory,
 //! stored or not: what is asked for never tells how fast the line is.
 
 use super::cache::DiskCache;
+use super::fetch::{Lacking, Source, Wanted};
 use super::policy::MOST_PENDING;
+use crate::session::OwnSession;
 use crate::{Error, Result};
 use oblivio_engine::tree::{BucketSpot, Windows};
 use oblivio_engine::{BucketId, Carrier, Level, Read, Write};
-use oblivio_store::{Objects, ReadAt};
+use oblivio_store::Objects;
 use std::collections::{BTreeMap, VecDeque};
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -100,6 +103,10 @@ pub(super) struct Places {
     replaced: Vec<String>,
     /// The leaves of the paths that the last batch showed.
     pub shown: Vec<u64>,
+    /// What the store lacks of them.
+    pub lacking: Lacking,
+    /// Those of which the last job put buckets into the disk cache.
+    pub cached: Vec<String>,
 }
 
 impl Places {
@@ -112,6 +119,8 @@ impl Places {
             recent: VecDeque::new(),
             replaced: Vec::new(),
             shown: Vec::new(),
+            lacking: Lacking::default(),
+            cached: Vec::new(),
         }
     }
 
@@ -142,6 +151,12 @@ impl Places {
         Ok(Self::object_of(span.session, level, window))
     }
 
+    /// The object of a bucket's newest version, if a window wrote one.
+    pub fn object_with(&self, bucket: BucketId) -> Option<String> {
+        let spot = self.rule.spot(bucket, self.done)?;
+        self.object(spot.level, spot.window).ok()
+    }
+
     /// The object that a session stores for a level of a window.
     pub fn object_of(session: u64, level: Level, window: u64) -> String {
         format!("b-{session:016x}-{:02x}-{window:012x}", level.0)
@@ -152,10 +167,20 @@ impl Places {
         format!("p-{session:016x}-{commit:012x}")
     }
 
+    /// The object that it stores for the parity of parts up to that of a commit.
+    pub fn parity_of(session: u64, commit: u64) -> String {
+        format!("r-{session:016x}-{commit:012x}")
+    }
+
+    /// The session that made a commit.
+    pub fn span_of(&self, commit: u64) -> Result<&Span> {
+        let span = self.spans.iter().rev().find(|span| span.commit <= commit);
+        span.ok_or_else(|| Error::Tampered("a part has no session".into()))
+    }
+
     /// The object of the part of a commit, and the number of its session.
     pub fn part(&self, commit: u64) -> Result<(String, u64)> {
-        let span = self.spans.iter().rev().find(|span| span.commit <= commit);
-        let span = span.ok_or_else(|| Error::Tampered("a part has no session".into()))?;
+        let span = self.span_of(commit)?;
         Ok((Self::part_of(span.session, commit), span.number))
     }
 
@@ -192,55 +217,9 @@ impl Places {
 /// The engine's storage during one job.
 pub(super) struct WindowObjects<'a> {
     pub store: &'a dyn Objects,
+    pub session: &'a mut OwnSession,
     pub places: &'a mut Places,
     pub cache: Option<&'a mut DiskCache>,
-}
-
-/// The reads of one object.
-#[derive(Default)]
-struct Wanted<'a> {
-    bucket_bytes: usize,
-    /// By their place in the object.
-    buckets: Vec<(u64, &'a mut [u8])>,
-}
-
-impl Wanted<'_> {
-    /// Takes the buckets out of their object.
-    fn fill(&mut self, object: &[u8]) -> Result<()> {
-        for (index, buf) in &mut self.buckets {
-            let at = *index as usize * self.bucket_bytes;
-            let bucket = object.get(at..at + self.bucket_bytes);
-            let bucket = bucket.ok_or_else(|| Error::Closed("a short object".into()))?;
-            buf.copy_from_slice(bucket);
-        }
-        Ok(())
-    }
-}
-
-/// Reads from the store. Objects of which all of `turns` buckets are wanted are read as a whole.
-fn fetch(store: &dyn Objects, objects: &mut [(String, Wanted<'_>)], turns: u64) -> Result<()> {
-    let mut whole: Vec<(&mut Wanted<'_>, Vec<u8>)> = Vec::new();
-    let mut reads = Vec::new();
-    let mut named = Vec::new();
-    for (object, wanted) in objects {
-        let bytes = wanted.bucket_bytes;
-        if turns > 1 && wanted.buckets.len() as u64 == turns {
-            whole.push((wanted, vec![0; bytes * turns as usize]));
-            named.push(&*object);
-            continue;
-        }
-        for (index, buf) in &mut wanted.buckets {
-            reads.push(ReadAt { object, offset: *index * bytes as u64, buf });
-        }
-    }
-    for (object, (_, buf)) in named.into_iter().zip(&mut whole) {
-        reads.push(ReadAt { object, offset: 0, buf });
-    }
-    if !reads.is_empty() {
-        store.read(&mut reads)?;
-    }
-    drop(reads);
-    whole.into_iter().try_for_each(|(wanted, bytes)| wanted.fill(&bytes))
 }
 
 impl WindowObjects<'_> {
@@ -285,12 +264,17 @@ impl Carrier for WindowObjects<'_> {
         cached.retain(|(_, wanted)| !wanted.buckets.is_empty());
         let count = cached.len();
         cached.append(&mut far);
-        fetch(self.store, &mut cached, turns)?;
+        let lacking = &mut self.places.lacking;
+        let (store, session) = (self.store, &mut *self.session);
+        Source { store, session, lacking, turns }.fetch(&mut cached)?;
         if let Some(cache) = self.cache.as_deref_mut() {
-            for (object, wanted) in &cached[..count] {
+            cached.truncate(count);
+            cached.retain(|(object, _)| self.places.lacking.left(object).is_none());
+            for (object, wanted) in cached {
                 let buckets: Vec<(u64, &[u8])> =
                     wanted.buckets.iter().map(|(index, buf)| (*index, &**buf)).collect();
-                cache.add(object, turns, &buckets);
+                cache.add(&object, turns, &buckets);
+                self.places.cached.push(object);
             }
         }
         Ok(())
@@ -357,7 +341,9 @@ impl Places {
             if let Some(before) = self.rule.before(level, window)
                 && had(level, before)
             {
-                self.replaced.push(self.object(level, before)?);
+                let object = self.object(level, before)?;
+                self.lacking.forget(&object);
+                self.replaced.push(object);
             }
         }
         Ok(())

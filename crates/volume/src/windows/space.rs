@@ -6,7 +6,7 @@ use crate::Result;
 use crate::core::{LEAST_SYNC, Ledger as _, Policy, SYNC_BYTES};
 use crate::records::writes::WriteEntry;
 use oblivio_engine::tree::Intent;
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
+use oblivio_engine::{Action, BlockId, BlockOp, BlockOutcome, Lost};
 use std::time::Duration;
 
 impl WindowVolume {
@@ -30,7 +30,7 @@ impl WindowVolume {
     }
 
     /// Reads blocks, as they are after all accepted writes.
-    fn read(&mut self, ids: &[BlockId], answers: &mut Vec<BlockAnswer>) -> Result<()> {
+    fn read(&mut self, ids: &[BlockId], answers: &mut Vec<BlockOutcome>) -> Result<()> {
         let block_bytes = self.ledger.engine.block_bytes();
         let mut rest = ids;
         while !rest.is_empty() {
@@ -74,10 +74,10 @@ impl Policy for WindowVolume {
         batch_limit(self.memory_bytes, path)
     }
 
-    fn serve_batch(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn serve_batch(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         self.grow_for(&ops)?;
         self.settle_in_time()?;
-        let wanted = ops.len();
+        let wanted: Vec<u64> = ops.iter().map(|op| op.id.0).collect();
         let mut batch = self.ledger.engine.begin_batch(ops)?;
         if self.ledger.log.unsettled == 0 {
             self.account.sent = self.now();
@@ -85,13 +85,14 @@ impl Policy for WindowVolume {
         self.ledger.note_intent(batch.intent());
         self.ledger.run(&mut batch)?;
         self.report_batch(false);
-        let mut answers = batch.into_answers();
-        answers.truncate(wanted);
+        let mut answers = batch.into_outcomes();
+        answers.truncate(wanted.len());
+        self.note_lost(&wanted, &answers);
         self.windows_due()?;
         Ok(answers)
     }
 
-    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         let (mut answers, mut reads) = (Vec::with_capacity(ops.len()), Vec::new());
         for op in ops {
             if op.action == Action::Read {
@@ -99,8 +100,9 @@ impl Policy for WindowVolume {
                 continue;
             }
             self.read(&std::mem::take(&mut reads), &mut answers)?;
+            let lost = self.written_in_part(std::slice::from_ref(&op));
             self.take(op)?;
-            answers.push(None);
+            answers.push(lost.map_or(Ok(None), |_| Err(Lost)));
         }
         self.read(&reads, &mut answers)?;
         Ok(answers)
@@ -186,7 +188,7 @@ impl Policy for WindowVolume {
         }
         self.account.replaying = false;
         // At once, or sessions that are lost soon would leave more and more behind.
-        self.checkpoint()?;
+        self.checkpoint(true)?;
         self.flush()
     }
 }

@@ -1,13 +1,17 @@
 //! What a commit's entry says: which part is the newest, and what leads to all others.
 
+use super::parity::{Parity, StoredParity};
 use super::places::{MOST_SPANS, Made, Span, StoredMade, StoredSpan};
 use crate::block::StoredRoot;
+use crate::session::Mark;
 use crate::trust::{MOST_ROWS, Table};
 use crate::{Error, Result};
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-const VERSION: u64 = 1;
+/// Without parities.
+const FIRST_VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const TABLE: usize = Table::bytes(MOST_ROWS);
 
 /// The fixed fields, as stored.
@@ -55,24 +59,36 @@ pub(super) struct Commit {
     pub table: Table,
     /// Sessions of which objects are current.
     pub spans: Vec<Span>,
-    /// Lengths and digests of the kept parts, the last one this commit's own.
+    /// Lengths and digests of the stored parts, the last one this commit's own. The last of them
+    /// are the memory.
     pub parts: Vec<(u64, [u8; 32])>,
     /// What of the past may still be stored.
     pub kept: Kept,
     /// Sessions that may have left objects beyond what then became current, each with the first
     /// window and commit of these.
     pub left: Vec<Span>,
+    /// The parities of the kept parts.
+    pub parities: Vec<Parity>,
     /// The objects of its windows: with its part they must be there for it to stand.
     pub made: Vec<Made>,
 }
 
 impl Commit {
     /// Bytes of one with these numbers of sessions, parts and objects.
-    pub fn bytes(sessions: usize, parts: usize, made: usize) -> usize {
+    pub fn bytes(sessions: usize, (parts, parities): (usize, usize), made: usize) -> usize {
         size_of::<Front>()
+            + size_of::<U64>()
+            + parities * size_of::<StoredParity>()
             + sessions * size_of::<StoredSpan>()
             + parts * size_of::<StoredPart>()
             + made * size_of::<StoredMade>()
+    }
+
+    /// The entries that its session may have left up to its own at `mark`, but for the first, and
+    /// the second copy of its own.
+    pub fn entries_up_to(&self, mark: &Mark) -> Vec<String> {
+        let entries = (self.kept.entry.max(2)..=mark.index).map(|at| mark.session.entry(at));
+        entries.chain([mark.session.copy(mark.index)]).collect()
     }
 
     /// As stored; its length follows from the number of sessions and parts.
@@ -101,6 +117,9 @@ impl Commit {
         }
         self.made.iter().for_each(|made| out.extend_from_slice(StoredMade::new(made).as_bytes()));
         self.left.iter().for_each(|span| out.extend_from_slice(StoredSpan::new(span).as_bytes()));
+        out.extend_from_slice(U64::new(self.parities.len() as u64).as_bytes());
+        let parities = self.parities.iter().map(StoredParity::new);
+        parities.for_each(|parity| out.extend_from_slice(parity.as_bytes()));
         out
     }
 
@@ -111,7 +130,8 @@ impl Commit {
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let broken = || Error::Tampered("a commit's entry does not parse".into());
         let (front, rest) = Front::ref_from_prefix(bytes).map_err(|_| broken())?;
-        if front.version.get() != VERSION {
+        let version = front.version.get();
+        if !(FIRST_VERSION..=VERSION).contains(&version) {
             return Err(Error::Unsupported("the commit has an unknown version".into()));
         }
         let count = |number: &U64| usize::try_from(number.get()).ok();
@@ -129,6 +149,10 @@ impl Commit {
         let left = count(&front.left).ok_or_else(broken)?;
         let (left, rest) =
             <[StoredSpan]>::ref_from_prefix_with_elems(rest, left).map_err(|_| broken())?;
+        let (parities, rest) = match version {
+            FIRST_VERSION => (Vec::new(), rest),
+            _ => parse_parities(rest).ok_or_else(broken)?,
+        };
         let number = front.number.get();
         if !rest.is_empty() || parts.is_empty() || (parts.len() as u64) > number {
             return Err(broken());
@@ -140,6 +164,7 @@ impl Commit {
             table: Table::parse(&front.table).ok_or_else(broken)?,
             spans: spans.iter().map(StoredSpan::get).collect(),
             parts: parts.iter().map(|part| (part.bytes.get(), part.digest)).collect(),
+            parities,
             made: made.iter().map(StoredMade::get).collect(),
             kept: Kept {
                 entry: front.kept_entry.get(),
@@ -149,6 +174,14 @@ impl Commit {
             left: left.iter().map(StoredSpan::get).collect(),
         })
     }
+}
+
+/// The parities at the front, and the rest.
+fn parse_parities(bytes: &[u8]) -> Option<(Vec<Parity>, &[u8])> {
+    let (count, rest) = U64::ref_from_prefix(bytes).ok()?;
+    let count = usize::try_from(count.get()).ok()?;
+    let (parities, rest) = <[StoredParity]>::ref_from_prefix_with_elems(rest, count).ok()?;
+    Some((parities.iter().map(StoredParity::get).collect(), rest))
 }
 
 /// A part, as stored.

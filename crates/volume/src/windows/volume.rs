@@ -7,7 +7,9 @@ use super::info::WindowInfo;
 use super::ledger::WindowLedger;
 use super::planted::{Leak, planted};
 use super::policy::{HEED_SECONDS, LOOK_SECONDS, SETTLE_SECONDS, VERIFIED_AT_ONCE};
+use super::verify::inspect_buckets;
 use crate::core::{Core, Ledger as _};
+use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo};
 use crate::header::{Header, has_header};
 use crate::options::{DEFAULT_MEMORY, OpenOptions};
@@ -68,7 +70,7 @@ impl WindowVolume {
         let opening =
             Opening { store: Arc::clone(&store), header: &header, master: &master, options: open };
         let mut volume = Self::of(opening, true)?;
-        volume.checkpoint()?;
+        volume.checkpoint(true)?;
         volume.flush()?;
         header.save(&*store, PutMode::IfAbsent)?;
         Ok(volume)
@@ -173,14 +175,14 @@ impl WindowVolume {
             self.report_window(false);
             any = true;
         }
-        if any && !self.account.replaying { self.checkpoint() } else { Ok(()) }
+        if any && !self.account.replaying { self.checkpoint(false) } else { Ok(()) }
     }
 
     /// Sends everything, so that no record has to be replayed once it is stored. Nothing may be
-    /// deferred.
-    pub(super) fn checkpoint(&mut self) -> Result<()> {
+    /// deferred. With `rests`, nothing follows for now: there are two of what is small.
+    pub(super) fn checkpoint(&mut self, rests: bool) -> Result<()> {
         let before = self.ledger.confirmed();
-        self.ledger.checkpoint()?;
+        self.ledger.checkpoint(rests)?;
         self.waiting.checkpoint(self.ledger.epoch(), &self.ledger.root);
         self.note_confirmed(before);
         self.shrink_if_due()
@@ -205,8 +207,8 @@ impl WindowVolume {
 
     /// A checkpoint of everything, and waits until it is a commit.
     pub(super) fn commit_all(&mut self) -> Result<()> {
-        if self.has_news() {
-            self.checkpoint()?;
+        if self.has_news() || self.ledger.commits.heals || !self.ledger.commits.are_protected() {
+            self.checkpoint(true)?;
         }
         self.flush()
     }
@@ -220,7 +222,15 @@ impl WindowVolume {
         self.settle()?;
         self.ledger.run_window(&mut window)?;
         self.report_window(true);
-        self.checkpoint()
+        self.checkpoint(false)
+    }
+
+    /// After as many windows every bucket was written anew, and every part of the memory.
+    fn windows_to_whole(&self) -> u64 {
+        let (engine, rule) = (&self.ledger.engine, self.ledger.places.rule);
+        let deepest = engine.shapes().all().iter().map(|it| it.1.depth.0).max().unwrap_or(0);
+        let round = 1u64 << deepest.saturating_sub(rule.log_turns).min(62);
+        round.max(rule.kept(engine.config().blocks_per_bucket))
     }
 
     /// Information about the tree.
@@ -246,12 +256,40 @@ impl EngineVolume for WindowVolume {
     }
 
     /// Level by level, object by object.
-    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
+    fn inspect(
+        &mut self,
+        progress: &mut dyn FnMut(u64, u64),
+        damaged: &mut dyn FnMut(DamagedPlace),
+    ) -> Result<Inspected> {
         self.guarded(|volume| {
             volume.drain()?;
             volume.commit_all()?;
-            super::verify::verify(&mut volume.ledger, VERIFIED_AT_ONCE, progress)
+            let small = volume.ledger.inspect_small()?;
+            volume.commit_all()?;
+            let mut found =
+                inspect_buckets(&mut volume.ledger, VERIFIED_AT_ONCE, progress, damaged)?;
+            found.damaged += small.len() as u64;
+            small.into_iter().for_each(damaged);
+            Ok(found)
         })
+    }
+
+    /// Each bucket, and each part of the memory, is written in as many windows, ahead of their
+    /// turn.
+    fn repair(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        let windows = self.windows_to_whole();
+        for done in 0..windows {
+            self.guarded(Self::window_ahead)?;
+            progress(done + 1, windows);
+        }
+        self.guarded(|volume| {
+            volume.checkpoint(true)?;
+            volume.flush()
+        })
+    }
+
+    fn damaged(&self) -> Vec<DamagedPlace> {
+        self.ledger.past.damaged.clone()
     }
 
     fn info(&self) -> Result<VolumeInfo> {

@@ -60,7 +60,7 @@ impl Rig {
             cost.accesses += shown.leaves.len() - shown.scheduled;
             match shown.kind {
                 ShownKind::Batch | ShownKind::Map | ShownKind::Flush | ShownKind::Rule => {}
-                ShownKind::Maintenance => cost.maintenance += shown.scheduled,
+                ShownKind::Maintenance | ShownKind::Repair => cost.maintenance += shown.scheduled,
                 ShownKind::Sync => cost.records.push(shown.bytes_written),
                 ShownKind::Commit => cost.commits += 1,
             }

@@ -1,12 +1,15 @@
 //! A disk on a volume against a plain vector of bytes.
 
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_engine::{BlockAnswer, BlockOp};
+use oblivio_engine::{BlockOp, BlockOutcome};
 use oblivio_store::{MemoryStore, Store};
+use oblivio_testkit::blocks::MemoryBlocks;
 use oblivio_testkit::campaign::scaled;
 use oblivio_volume::disk::{Disk, size_in};
 use oblivio_volume::fs::FileSystem;
-use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Shown, ShownKind, Volume};
+use oblivio_volume::{
+    BlockSpace, CreateOptions, Error, LostBytes, OpenOptions, Shown, ShownKind, Volume,
+};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 
@@ -241,8 +244,8 @@ impl BlockSpace for Narrow {
     fn reserve(&mut self, blocks: u64) -> Result<(), Error> {
         self.0.reserve(blocks)
     }
-    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>, Error> {
-        self.0.access(ops)
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>, Error> {
+        self.0.access_each(ops)
     }
     fn root(&self) -> &[u8] {
         self.0.root()
@@ -338,4 +341,38 @@ fn what_requests_cost() {
         disk.extents(0, size, 9).expect("inside");
     });
     cost_of("trim", (0, 0), &mut |disk| disk.trim(0, size).expect("inside"));
+}
+
+/// Of several ranges, those fail that want a lost block, and name it.
+#[test]
+fn what_is_lost_is_named_by_its_bytes_and_healed_by_a_whole_write() {
+    let blocks = MemoryBlocks::new(BLOCK, 1 << 10, 1 << 20);
+    let mut disk = Disk::format(blocks.boxed(), SIZE as u64).expect("a disk");
+    let bytes: Vec<u8> = (0..SIZE).map(|at| (at / BLOCK * 3 + at % 3) as u8).collect();
+    disk.write(0, &bytes).expect("inside");
+    disk.flush().expect("memory");
+    let block = BLOCK as u64;
+    for lost in [5, 6, 37] {
+        let start = lost * BLOCK;
+        let end = SIZE.min(start + BLOCK);
+        blocks.lose(blocks.blocks_with(&bytes[start..end], true));
+    }
+    assert_eq!(blocks.lost(), 3);
+    let ranges = [(0, 5 * BLOCK), (4 * block, 4 * BLOCK), (36 * block, BLOCK + 512), (9, 3)];
+    let answers = disk.read_each(&ranges).expect("one by one");
+    let lost = |ranges: &[std::ops::Range<u64>]| {
+        Err(LostBytes { what: "the disk".into(), ranges: ranges.to_vec() })
+    };
+    assert_eq!(answers[0].as_deref(), Ok(&bytes[..5 * BLOCK]));
+    assert_eq!(answers[1], lost(std::slice::from_ref(&(5 * block..7 * block))));
+    assert_eq!(answers[2], lost(std::slice::from_ref(&(37 * block..SIZE as u64))));
+    assert_eq!(answers[3].as_deref(), Ok(&bytes[9..12]));
+    assert!(matches!(disk.read_many(&ranges), Err(Error::Lost(_))));
+    assert!(matches!(disk.write(5 * block + 1, b"a part"), Err(Error::Lost(_))));
+    disk.write(5 * block, &[1; BLOCK]).expect("all of it");
+    disk.trim(6 * block, block).expect("inside");
+    disk.write_zeroes(37 * block, 512, true).expect("all there is of it");
+    let healed = disk.read_many(&[(5 * block, 2 * BLOCK), (37 * block, 512)]).expect("whole");
+    assert_eq!(healed, [[[1; BLOCK], [0; BLOCK]].concat(), vec![0; 512]]);
+    assert_eq!(blocks.lost(), 0);
 }

@@ -45,15 +45,26 @@ pub enum AskRefusal {
     /// The head that it names is of another history: the server went back, or shows two. Its client
     /// knows better than the scribe, so it finds out; the scribe goes on with those of its history.
     Forked = 6,
+    /// The content of its block is lost to damage at the server, and the ask needs it. It was shown
+    /// like any other, and nothing of its transaction was carried out.
+    Lost = 7,
 }
 
-const REFUSALS: [AskRefusal; 6] = [
+impl AskRefusal {
+    /// Whether the ask stands in a batch, and was shown.
+    pub fn was_shown(self) -> bool {
+        matches!(self, Self::Full | Self::Lost)
+    }
+}
+
+const REFUSALS: [AskRefusal; 7] = [
     AskRefusal::Full,
     AskRefusal::Ended,
     AskRefusal::Gone,
     AskRefusal::Old,
     AskRefusal::Crowded,
     AskRefusal::Forked,
+    AskRefusal::Lost,
 ];
 
 /// What became of an ask.

@@ -123,7 +123,7 @@ impl Follower {
             // It was sealed after answers that are yet to come.
             Some(AskRefusal::Gone) => self.answered = None,
             // The one before it named the head that this one names as such.
-            None | Some(AskRefusal::Full) => {
+            None | Some(AskRefusal::Full | AskRefusal::Lost) => {
                 let follows = self.answered.is_none_or(|answered| answered == before);
                 if !same || !follows {
                     return Err(EngineError::Forked);

@@ -5,14 +5,17 @@
 //! 1 | asks 8 | seed 32 | session 8, number 8, owner 16, index 8, effect 8 each
 //!                                                                   before a round reads
 //! 2 | asks 8 | left 8, block each                                   before its answers
-//! 3 | place 8 | attempt 16 | blocks that went back 8 | 16 blocks |
+//! 3 | place 8 | attempt 16 | blocks that went back 4, which are lost 4 | 16 blocks |
 //!     asks of its partition under way 8 | exists 8, block each      after a merge
 //! ```
 //!
-//! Effect: 0 keeps, 1 creates, 2 forgets. Left: 0 absent, 1 a block, 2 its owner was removed.
+//! Effect: 0 keeps, 1 creates, 2 forgets. Left: 0 absent, 1 a block, 2 its owner was removed, 3 a
+//! block whose content is lost. Exists: 0 no, 1 yes, 2 yes, and its content is lost. Which are
+//! lost: a bit each, the first one the lowest. Versions that know of no lost blocks refuse these
+//! records.
 
 use super::records::{Seq, Session};
-use crate::pyramid::history::{AskEvent, Left, MOST_LEFT, Merged, RoundIntent, Settle};
+use crate::pyramid::history::{AskEvent, AskedBlock, Left, MOST_LEFT, Merged, RoundIntent, Settle};
 use crate::pyramid::ids::{Name, TableHome};
 use crate::pyramid::operation::Effect;
 use crate::pyramid::shown::Seed;
@@ -59,6 +62,7 @@ pub(super) fn encode_settle(settle: &Settle, block_bytes: usize) -> Vec<u8> {
             Left::Absent => write_block(&mut out, 0, None, block_bytes),
             Left::Block(block) => write_block(&mut out, 1, Some(block), block_bytes),
             Left::Forgot => write_block(&mut out, 2, None, block_bytes),
+            Left::Lost => write_block(&mut out, 3, None, block_bytes),
         }
     }
     bytes
@@ -84,12 +88,23 @@ pub(super) fn encode_merged(merged: &Merged, block_bytes: usize) -> Result<Vec<u
     let mut out = Writer(&mut bytes);
     out.words(&[MERGED, u64::from(merged.home.0)]);
     out.bytes(&merged.attempt.0);
-    out.u64(merged.left.len() as u64);
-    merged.left.iter().for_each(|block| out.bytes(block));
+    let lost = (0..).zip(&merged.left).filter(|(_, block)| block.is_none());
+    let lost: u64 = lost.map(|(at, _)| 1 << at).sum();
+    out.u64(merged.left.len() as u64 | lost << 32);
+    for block in &merged.left {
+        match block {
+            Some(block) => out.bytes(block),
+            None => out.zeros(block_bytes),
+        }
+    }
     out.zeros((MOST_LEFT - merged.left.len()) * block_bytes);
     out.u64(merged.asked.len() as u64);
-    for block in &merged.asked {
-        write_block(&mut out, u64::from(block.is_some()), block.as_ref(), block_bytes);
+    for asked in &merged.asked {
+        match asked {
+            AskedBlock::Elsewhere => write_block(&mut out, 0, None, block_bytes),
+            AskedBlock::Block(block) => write_block(&mut out, 1, Some(block), block_bytes),
+            AskedBlock::Lost => write_block(&mut out, 2, None, block_bytes),
+        }
     }
     Ok(bytes)
 }
@@ -110,6 +125,7 @@ pub(super) fn decode(plain: &[u8], block_bytes: usize) -> Result<Told> {
                     (0, _) => Left::Absent,
                     (1, block) => Left::Block(block.to_vec()),
                     (2, _) => Left::Forgot,
+                    (3, _) => Left::Lost,
                     _ => return Err(EngineError::State("an unknown end of an ask")),
                 });
             }
@@ -147,18 +163,23 @@ fn read_merged(input: &mut Reader<'_>, block_bytes: usize) -> Result<Merged> {
     let home = home.map_err(|_| EngineError::State("no such place"))?;
     let mut attempt = Attempt([0; 16]);
     attempt.0.copy_from_slice(input.bytes(16)?);
-    let count = input.u64()?;
-    if count > MOST_LEFT as u64 {
+    let word = input.u64()?;
+    let (count, lost) = (word & u64::from(u32::MAX), word >> 32);
+    if count > MOST_LEFT as u64 || lost >> count != 0 {
         return Err(EngineError::State("a base has too many blocks"));
     }
-    let block = |_| input.bytes(block_bytes).map(<[u8]>::to_vec);
+    let block = |at| {
+        let block = input.bytes(block_bytes)?.to_vec();
+        Ok((lost >> at & 1 == 0).then_some(block))
+    };
     let left = (0..count).map(block).collect::<Result<_>>()?;
     input.bytes((MOST_LEFT - count as usize) * block_bytes)?;
     let mut asked = Vec::new();
     for _ in 0..input.u64()? {
         asked.push(match (input.u64()?, input.bytes(block_bytes)?) {
-            (0, _) => None,
-            (1, block) => Some(block.to_vec()),
+            (0, _) => AskedBlock::Elsewhere,
+            (1, block) => AskedBlock::Block(block.to_vec()),
+            (2, _) => AskedBlock::Lost,
             _ => return Err(EngineError::State("neither there nor not")),
         });
     }

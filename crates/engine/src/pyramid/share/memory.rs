@@ -1,8 +1,8 @@
 //! A server in memory, with the list of what it saw. For tests and simulation.
 
 use super::records::{
-    AnswerRecord, AskRecord, BatchNumber, Build, Duty, Save, Seq, Session, Show, StoredRecord,
-    Switch, Tell, Term, TurnRecord,
+    AnswerRecord, AskRecord, BatchNumber, Build, Duty, Save, Seq, Session, Show, SlotLook,
+    StoredRecord, Switch, Tell, Term, TurnRecord,
 };
 use super::scribe::Scribe;
 use crate::pyramid::ids::{Height, Partition, TableHome, TableSpot};
@@ -22,6 +22,8 @@ pub enum Recorded {
     Turn(TableHome, Partition, Height, Vec<TableSpot>),
     /// It has them.
     Slots(TableHome),
+    /// These slots, which a batch showed, are read one by one.
+    Look(BatchNumber, Vec<TableSpot>),
     /// A table of this many bytes.
     Build(TableHome, usize),
     /// A table replaces others.
@@ -80,6 +82,8 @@ pub enum DutyReply {
     Sums(BatchNumber, Vec<Vec<u8>>),
     /// For [`super::Scribe::gathered`]: slots, one after the other.
     Slots(TableHome, Vec<u8>),
+    /// For [`super::Scribe::looked`]: slots, one after the other.
+    Looked(BatchNumber, Vec<u8>),
     /// For [`super::Scribe::built`].
     Built(TableHome),
 }
@@ -102,6 +106,7 @@ impl DutyReply {
         match self {
             Self::Sums(batch, sums) => scribe.shown(batch, sums),
             Self::Slots(home, slots) => scribe.gathered(home, slots),
+            Self::Looked(batch, slots) => scribe.looked(batch, slots),
             Self::Built(home) => scribe.built(home),
         }
     }
@@ -157,6 +162,14 @@ impl MemoryServer {
         let table = self.tables.get(&spot.home);
         let slot = table.and_then(|table| table.get(at..at + self.slot_bytes));
         slot.ok_or(EngineError::State("no such slot"))
+    }
+
+    fn slots(&self, spots: &[TableSpot]) -> Result<Vec<u8>> {
+        let mut slots = Vec::with_capacity(spots.len() * self.slot_bytes);
+        for &spot in spots {
+            slots.extend_from_slice(self.slot(spot)?);
+        }
+        Ok(slots)
     }
 
     fn sum(&self, spots: &[TableSpot]) -> Result<Vec<u8>> {
@@ -267,13 +280,15 @@ impl MemoryServer {
                 self.replies.sums.push_back(DutyReply::Sums(show.batch, sums));
             }
             Duty::Turn(turn) => {
-                let mut slots = Vec::with_capacity(turn.spots.len() * self.slot_bytes);
-                for &spot in &turn.spots {
-                    slots.extend_from_slice(self.slot(spot)?);
-                }
+                let slots = self.slots(&turn.spots)?;
                 let TurnRecord { home, partition, height, spots, .. } = turn;
                 self.trace.push(Recorded::Turn(home, partition, height, spots));
                 self.replies.others.push_back(DutyReply::Slots(home, slots));
+            }
+            Duty::Look(SlotLook { batch, spots, .. }) => {
+                let slots = self.slots(&spots)?;
+                self.trace.push(Recorded::Look(batch, spots));
+                self.replies.others.push_back(DutyReply::Looked(batch, slots));
             }
             Duty::Tell(Tell { batch, settle, notice, answers }) => {
                 self.store(settle);

@@ -20,6 +20,7 @@ pub mod fuzzing;
 mod groups;
 mod head;
 mod history;
+mod looks;
 mod memory;
 mod notice;
 mod pieces;
@@ -42,8 +43,8 @@ pub use oblivio_privatefs::{
 };
 pub use public_rules::{MOST_OF_BATCH, MOST_SESSIONS, PIECE_BYTES};
 pub use records::{
-    AnswerRecord, AskRecord, BatchNumber, Build, Duty, Save, Seq, Show, StoredRecord, Switch, Tell,
-    Term, TurnRecord,
+    AnswerRecord, AskRecord, BatchNumber, Build, DamagedSlot, Duty, Save, Seq, Show, SlotLook,
+    StoredRecord, Switch, Tell, Term, TurnRecord,
 };
 pub use scribe::Scribe;
 pub use tables::TableId;

@@ -78,6 +78,27 @@ pub struct TurnRecord {
     pub spots: Vec<TableSpot>,
 }
 
+/// The slots of asks of a batch whose sums are not what was stored. The server gives them back one
+/// after the other. It has shown them, and which sums are wrong follows from which slots are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlotLook {
+    /// The batch.
+    pub batch: BatchNumber,
+    /// The tables that these asks show, by their places.
+    pub tables: Vec<(TableHome, TableId)>,
+    /// All slots of each of these asks, in the batch's order.
+    pub spots: Vec<TableSpot>,
+}
+
+/// A slot that is not what was stored there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DamagedSlot {
+    /// Its table at the server.
+    pub table: TableId,
+    /// Its number there, from 0.
+    pub slot: u32,
+}
+
 /// A new table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Build {
@@ -144,6 +165,8 @@ pub enum Duty {
     Tell(Tell),
     /// Give these slots to [`super::Scribe::gathered`].
     Turn(TurnRecord),
+    /// Give these slots to [`super::Scribe::looked`].
+    Look(SlotLook),
     /// Store this table; then call [`super::Scribe::built`].
     Build(Build),
     /// Use it instead of the tables that it replaces.

@@ -2,7 +2,8 @@
 //!
 //! It is no proxy. Any client with the key can do it, and nothing of it is kept outside the server.
 //! Batches are shown before earlier ones are answered, and merges go on beside them. The answers of
-//! a batch wait for those of all earlier ones.
+//! a batch wait for those of all earlier ones. Where slots are damaged, what they held is lost, and
+//! all else goes on (`looks`).
 
 use super::admission::{Admission, Admitted};
 use super::ask::effect;
@@ -10,12 +11,14 @@ use super::checkpoint::Saves;
 use super::groups::Open;
 use super::head::Head;
 use super::history::{encode_intent, encode_merged, encode_settle};
+use super::looks::Sums;
 use super::public_rules::MOST_OF_BATCH;
 use super::records::{
-    AskRecord, BatchNumber, Build, Duty, Session, Show, Switch, Tell, Term, TurnRecord,
+    AskRecord, BatchNumber, Build, DamagedSlot, Duty, Session, Show, Switch, Tell, Term, TurnRecord,
 };
 use super::tables::{TableId, table_ids};
-use crate::pyramid::ids::{Name, TableHome};
+use crate::pyramid::ids::{Name, TableHome, TableSpot};
+use crate::pyramid::merge::Gathered;
 use crate::pyramid::operation::Effect;
 use crate::pyramid::oram::PyramidOram;
 use crate::pyramid::shown::Round;
@@ -28,8 +31,8 @@ use std::collections::VecDeque;
 struct Pending {
     batch: BatchNumber,
     opens: Vec<Open>,
-    /// The sum of what each of its asks shows, once it is there.
-    sums: Option<Vec<Vec<u8>>>,
+    /// What each of its asks shows, once the sums are there.
+    sums: Option<Sums>,
 }
 
 /// One client that serves all.
@@ -43,6 +46,8 @@ pub struct Scribe {
     ready: VecDeque<Duty>,
     /// Whether a piece of a state went out since the last batch: they go by turns.
     piece_went: bool,
+    /// Damaged slots that were met and not named.
+    damaged: Vec<DamagedSlot>,
     closed: bool,
 }
 
@@ -59,8 +64,8 @@ impl Scribe {
 
     pub(super) fn of(oram: PyramidOram, admission: Admission, saves: Saves) -> Self {
         let (pending, ready) = (VecDeque::new(), VecDeque::new());
-        let (piece_went, closed) = (false, false);
-        Self { oram, admission, saves, pending, ready, piece_went, closed }
+        let (piece_went, damaged, closed) = (false, Vec::new(), false);
+        Self { oram, admission, saves, pending, ready, piece_went, damaged, closed }
     }
 
     /// The engine, to look at.
@@ -195,35 +200,78 @@ impl Scribe {
         Ok(Some(show))
     }
 
-    /// Takes the sum of each ask's slots. Those of earlier batches come first.
+    /// Takes the sum of each ask's slots. Those of earlier batches come first. Where a bit of a
+    /// slot was changed, the slots are to be [looked](Self::looked) at one by one.
     ///
     /// # Errors
-    /// `TamperedTable` if any bit of any slot was changed; then no answer is given.
+    /// `State` for sums of another batch.
     pub fn shown(&mut self, batch: BatchNumber, sums: Vec<Vec<u8>>) -> Result<()> {
         self.expect_open()?;
-        let next = self.pending.iter_mut().find(|pending| pending.sums.is_none());
-        let next = next.filter(|next| next.batch == batch && next.opens.len() == sums.len());
-        let done = match next {
-            Some(next) => {
-                next.sums = Some(sums);
-                self.advance()
-            }
-            None => Err(EngineError::State("the server gave slots of another batch")),
-        };
+        let done = self.open_sums(batch, sums).and_then(|()| self.advance());
         self.close_on_error(done)
     }
 
-    /// Takes the slots of a merge, one after the other.
+    fn open_sums(&mut self, batch: BatchNumber, sums: Vec<Vec<u8>>) -> Result<()> {
+        let wrong = EngineError::State("the server gave slots of another batch");
+        let mut under_way = self.pending.iter_mut().zip(self.oram.rounds.iter());
+        let next = under_way.find(|(pending, _)| pending.sums.is_none());
+        let is_it = |next: &Pending| next.batch == batch && next.opens.len() == sums.len();
+        let (next, round) = next.filter(|(next, _)| is_it(next)).ok_or(wrong)?;
+        let sums = Sums::open(&self.oram, &next.opens, round, sums)?;
+        self.ready.extend(sums.look(batch, round).map(Duty::Look));
+        next.sums = Some(sums);
+        Ok(())
+    }
+
+    /// Takes the slots of a [`Duty::Look`], one after the other. What a damaged one held is lost.
     ///
     /// # Errors
-    /// `TamperedTable` if a slot is not what was sealed there.
-    pub fn gathered(&mut self, home: TableHome, mut slots: Vec<u8>) -> Result<()> {
+    /// `State` for slots of another batch.
+    pub fn looked(&mut self, batch: BatchNumber, slots: Vec<u8>) -> Result<()> {
         self.expect_open()?;
-        let number = self.oram.merges.at_home(home);
-        let number = number.ok_or(EngineError::State("the server gave slots of another merge"));
-        let done = number.and_then(|number| self.oram.gather(number, &mut slots));
-        let done = done.and_then(|()| self.advance());
+        let done = self.look(batch, slots).and_then(|()| self.advance());
         self.close_on_error(done)
+    }
+
+    fn look(&mut self, batch: BatchNumber, slots: Vec<u8>) -> Result<()> {
+        let wrong = || EngineError::State("the server gave slots of another batch");
+        let slot_bytes = self.oram.config.slot_bytes();
+        let mut under_way = self.pending.iter_mut().zip(self.oram.rounds.iter());
+        let (pending, round) = under_way.find(|(it, _)| it.batch == batch).ok_or_else(wrong)?;
+        let sums = pending.sums.as_mut().ok_or_else(wrong)?;
+        self.damaged.extend(sums.looked(slot_bytes, &pending.opens, round, slots)?);
+        Ok(())
+    }
+
+    /// Takes the slots of a merge, one after the other. If one is damaged, the merge reads once
+    /// more; then what such a slot held is lost.
+    ///
+    /// # Errors
+    /// `State` for slots of another merge.
+    pub fn gathered(&mut self, home: TableHome, slots: Vec<u8>) -> Result<()> {
+        self.expect_open()?;
+        let done = self.gather(home, slots).and_then(|()| self.advance());
+        self.close_on_error(done)
+    }
+
+    fn gather(&mut self, home: TableHome, mut slots: Vec<u8>) -> Result<()> {
+        let number = self.oram.merges.at_home(home);
+        let number = number.ok_or(EngineError::State("the server gave slots of another merge"))?;
+        let Gathered { found, damaged } = Gathered::open(&self.oram, number, &mut slots)?;
+        if !damaged.is_empty() && self.oram.merges.read_again(number) {
+            return Ok(());
+        }
+        for TableSpot { home, slot } in damaged {
+            let table = self.oram.table_id(home);
+            self.damaged.extend(table.map(|table| DamagedSlot { table, slot: slot.0 }));
+        }
+        self.oram.gather(number, found);
+        Ok(())
+    }
+
+    /// Slots that were found to be damaged since the last call.
+    pub fn take_damaged(&mut self) -> Vec<DamagedSlot> {
+        std::mem::take(&mut self.damaged)
     }
 
     /// Uses a table, now that it is stored.
@@ -252,7 +300,8 @@ impl Scribe {
 
     /// Answers the batches that can be, and makes the tables that can be.
     fn advance(&mut self) -> Result<()> {
-        while let Some(Pending { sums: Some(_), .. }) = self.pending.front()
+        while let Some(Pending { sums: Some(sums), .. }) = self.pending.front()
+            && sums.are_known()
             && let Some(number) = self.oram.rounds.first().map(|round| round.number)
             && self.oram.may_serve(number)
         {
@@ -274,10 +323,9 @@ impl Scribe {
         let round = self.oram.rounds.first().cloned();
         let (Some(pending), Some(round)) = (self.pending.pop_front(), round) else { return Ok(()) };
         let Pending { batch, opens, sums } = pending;
-        // All are checked before any is answered.
-        let sums = sums.unwrap_or_default();
-        for ((open, shown), mut sum) in opens.iter().zip(&round.shown).zip(sums) {
-            self.oram.open_sum(open.ask.name, shown, &mut sum)?;
+        // All are there before any is answered.
+        for found in sums.into_iter().flat_map(Sums::into_found) {
+            self.oram.keep(found);
         }
         let served = self.serve_batch(&opens, &round.shown);
         let forgot = |at: usize| opens[at].ask.does == Does::Forget && served[at].answer.done;

@@ -29,6 +29,15 @@ impl Scribe {
         for (open, shown) in group {
             self.oram.age(open.ask.name, shown);
         }
+        let lost: Vec<bool> = group.iter().map(|(open, _)| self.is_lost_to(open)).collect();
+        if lost.contains(&true) {
+            let live_blocks = self.oram.live_blocks();
+            let answer = Answer { done: false, content: None };
+            let refusal = |lost: bool| lost.then_some(AskRefusal::Lost);
+            let outcome =
+                |lost| Outcome { answer: answer.clone(), refusal: refusal(lost), live_blocks };
+            return lost.into_iter().map(outcome).collect();
+        }
         let done = group.iter().all(|(open, _)| self.holds(open));
         if done && !self.has_room(group) {
             let live_blocks = self.oram.live_blocks();
@@ -37,12 +46,26 @@ impl Scribe {
         group.iter().map(|(open, shown)| self.serve_one(open, shown, done)).collect()
     }
 
+    /// Whether an ask needs the content of its block, which is lost.
+    fn is_lost_to(&self, open: &Open) -> bool {
+        let compares = matches!(open.ask.compare, Compare::Bytes(..));
+        let reads = match &open.ask.does {
+            Does::Block(operation) => {
+                let whole = matches!(operation.action, Action::Write(_) | Action::Remove);
+                operation.and_read || !whole
+            }
+            Does::Forget | Does::End(_) => false,
+        };
+        (compares || reads) && self.oram.stash.is_lost(open.ask.name)
+    }
+
     fn holds(&self, open: &Open) -> bool {
         let content = self.oram.stash.content(open.ask.name);
+        let exists = content.is_some() || self.oram.stash.is_lost(open.ask.name);
         match &open.ask.compare {
             Compare::Always => true,
-            Compare::Absent => content.is_none(),
-            Compare::Exists => content.is_some(),
+            Compare::Absent => !exists,
+            Compare::Exists => exists,
             Compare::Bytes(at, bytes) => {
                 content.is_some_and(|content| content[*at..].starts_with(bytes))
             }
@@ -57,7 +80,9 @@ impl Scribe {
         }
         let made =
             group.iter().map(|(open, _)| open).filter(|open| effect(&open.ask) == Effect::Creates);
-        let made = made.filter(|open| self.oram.stash.content(open.ask.name).is_none());
+        let is_new =
+            |name| self.oram.stash.content(name).is_none() && !self.oram.stash.is_lost(name);
+        let made = made.filter(|open| is_new(open.ask.name));
         let names: BTreeSet<_> = made.map(|open| open.ask.name).collect();
         // Those that the engine knows without content may be counted as blocks that exist: then
         // there is one less to come.

@@ -106,6 +106,7 @@ impl PyramidOram {
             sets,
             blocks: Blocks { names, left, coming, of_turn },
             progress: Progress::Open,
+            again: false,
         });
         Ok(())
     }

@@ -4,28 +4,35 @@
 use super::{Backend, Candidate, Held, Round, resident};
 use crate::tree::bitset::SlotId;
 use crate::tree::bucket_cache::Resident;
+use crate::tree::doubt::{BucketProof, CurrentLabels};
+use crate::tree::geometry::SlotHeader;
 use crate::tree::paths::NONE;
-use crate::{Address, BucketId, Result};
+use crate::{Address, BucketId, EngineError, Label, Result};
 use oblivio_crypto::{Tag, tag_of};
 use std::ops::Range;
 
 impl Backend {
-    /// Checks and opens the read buckets and gathers their blocks.
+    /// Checks and opens the read buckets and gathers their blocks. What is damaged gives nothing.
+    /// `labels` are those that blocks must have, if anybody knows.
     ///
     /// # Errors
-    /// `Tampered` names the first bucket that differs from the last one written.
-    pub fn absorb(&mut self) -> Result<()> {
+    /// In a strict tree, `Tampered` names the first bucket that differs from the last one written.
+    pub fn absorb(&mut self, labels: Option<&CurrentLabels<'_>>) -> Result<()> {
         let mut round = std::mem::take(&mut self.round);
-        let result = self.absorb_round(&mut round);
+        let result = self.absorb_round(&mut round, labels);
         self.round = round;
         result
     }
 
-    fn absorb_round(&mut self, round: &mut Round) -> Result<()> {
+    fn absorb_round(
+        &mut self,
+        round: &mut Round,
+        labels: Option<&CurrentLabels<'_>>,
+    ) -> Result<()> {
         round.candidates.clear();
         let mut stash = std::mem::take(&mut self.stash);
         for block in stash.drain(..) {
-            self.gather(round, block);
+            self.gather(round, block, labels);
         }
         self.stash = stash;
         round.node_tags.clear();
@@ -34,17 +41,23 @@ impl Backend {
         for index in 0..round.union.nodes().len() {
             if round.read_nodes.get(reads) == Some(&(index as u32)) {
                 let len = round.reads[reads].bytes as usize;
-                self.absorb_read(round, index, at..at + len)?;
+                self.absorb_read(round, index, at..at + len, labels)?;
                 (reads, at) = (reads + 1, at + len);
             } else if self.cache.holds(round.union.nodes()[index].bucket) {
-                self.absorb_cached(round, index);
+                self.absorb_cached(round, index, labels);
             }
         }
         Ok(())
     }
 
     /// Absorbs a bucket from this part of the read.
-    fn absorb_read(&mut self, round: &mut Round, index: usize, part: Range<usize>) -> Result<()> {
+    fn absorb_read(
+        &mut self,
+        round: &mut Round,
+        index: usize,
+        part: Range<usize>,
+        labels: Option<&CurrentLabels<'_>>,
+    ) -> Result<()> {
         let node = round.union.nodes()[index];
         let expected = match node.parent {
             NONE => self.root_tag,
@@ -52,11 +65,12 @@ impl Backend {
         };
         let slots = self.stored_slots(node.bucket);
         let bytes = &mut round.read_buf[part.clone()];
-        if self.geometry.tag_tree && tag_of(bytes) != Some(expected) {
-            return Err(self.tampered(node.bucket, "it is not the version written last"));
-        }
         self.meters.tag_tree_bytes += bytes.len() as u64;
-        round.node_tags[index] = self.open_bucket(node.bucket, bytes)?;
+        let proof = self.prove(node.bucket, expected, bytes)?;
+        if proof == BucketProof::Newest {
+            // Those of any other bucket prove nothing about its children.
+            round.node_tags[index] = self.geometry.child_tags(bytes);
+        }
         let cached = self.cache.holds(node.bucket);
         if cached {
             let meta = self.cache.meta_mut(node.bucket);
@@ -64,22 +78,29 @@ impl Backend {
             meta.child_tags = round.node_tags[index];
             meta.dirty = node.evict;
         }
+        if !self.is_useful(proof, labels) {
+            return Ok(());
+        }
         for slot in 0..slots {
             let header = self.geometry.slot(&round.read_buf[part.clone()], slot);
             let slot_id = self.geometry.slot_id(node.bucket, slot);
-            if header.id == Address::NONE || self.marks.removed.get(slot_id) {
+            let removed = self.marks.removed.get(slot_id) && proof != BucketProof::Old;
+            if header.id == Address::NONE || removed {
                 continue;
             }
             let payload = part.start + self.geometry.payload_at(slots, slot);
             let wanted = wanted_by(&round.wants, header.id);
             if node.evict || wanted.is_some() {
+                if !self.is_current(round, &header, labels) {
+                    continue;
+                }
                 if !node.evict {
                     self.note_removed(slot_id);
                 }
                 if self.is_dead(header.id) {
                     continue;
                 }
-                if let Some(access) = wanted {
+                if let Some((access, _)) = wanted {
                     round.found[access] = round.candidates.len() as u32;
                 }
                 let held = Held::Read(payload);
@@ -96,20 +117,66 @@ impl Backend {
         Ok(())
     }
 
-    /// Opens a bucket in place and returns its children's tags.
-    pub(in crate::tree) fn open_bucket(
+    /// Opens a bucket in place and says how far it is proved. Damage is noted.
+    ///
+    /// # Errors
+    /// In a strict tree, `Tampered` for anything but the newest version.
+    pub(in crate::tree) fn prove(
         &mut self,
         bucket: BucketId,
+        expected: Tag,
         bytes: &mut [u8],
-    ) -> Result<[Tag; 2]> {
-        let place = self.place(bucket);
-        if self.sealer.open(&place, bytes).is_err() {
-            return Err(self.tampered(bucket, "its seal does not open"));
+    ) -> Result<BucketProof> {
+        let newest = !self.geometry.tag_tree || tag_of(bytes) == Some(expected);
+        let opens = self.sealer.open(&self.place(bucket), bytes).is_ok();
+        let proof = match (newest, opens) {
+            (true, true) => BucketProof::Newest,
+            (false, true) if expected == Tag::default() => BucketProof::Own,
+            (false, true) => BucketProof::Old,
+            (_, false) => BucketProof::None,
+        };
+        if let Some(reason) = proof.why_not().filter(|_| self.is_strict()) {
+            return Err(EngineError::Tampered { bucket, reason });
         }
-        Ok(self.geometry.child_tags(bytes))
+        self.marks.met_damage |= proof != BucketProof::Newest;
+        self.damaged_now |= proof.why_not().is_some();
+        Ok(proof)
     }
 
-    fn absorb_cached(&mut self, round: &mut Round, index: usize) {
+    /// Whether the blocks of a bucket may be looked at. An old bucket says nothing where the labels
+    /// of its blocks cannot be judged.
+    pub(in crate::tree) fn is_useful(
+        &self,
+        proof: BucketProof,
+        labels: Option<&CurrentLabels<'_>>,
+    ) -> bool {
+        match proof {
+            BucketProof::Newest | BucketProof::Own => true,
+            BucketProof::Old => labels.is_some_and(CurrentLabels::judge_data),
+            BucketProof::None => false,
+        }
+    }
+
+    /// Whether a block is the newest version of itself, and the first copy of it in this round.
+    /// Copies come from old buckets; all that have a block's current label are on its path.
+    fn is_current(
+        &self,
+        round: &Round,
+        header: &SlotHeader,
+        labels: Option<&CurrentLabels<'_>>,
+    ) -> bool {
+        match wanted_by(&round.wants, header.id) {
+            Some((access, label)) => label == header.label && round.found[access] == NONE,
+            None => !self.marks.met_damage || !labels.is_some_and(|labels| labels.refute(header)),
+        }
+    }
+
+    fn absorb_cached(
+        &mut self,
+        round: &mut Round,
+        index: usize,
+        labels: Option<&CurrentLabels<'_>>,
+    ) {
         let node = round.union.nodes()[index];
         let bucket = node.bucket;
         let meta = self.cache.meta_mut(bucket);
@@ -124,7 +191,7 @@ impl Backend {
                 continue;
             }
             let block = self.cache.remove(bucket, at);
-            self.gather(round, block);
+            self.gather(round, block, labels);
             if stored {
                 self.note_removed(self.geometry.slot_id(bucket, usize::from(block.slot)));
             }
@@ -136,13 +203,13 @@ impl Backend {
         id.data().is_some_and(|id| !self.marks.live.get(id))
     }
 
-    /// Makes a block in memory a candidate, or drops it when it is dead.
-    fn gather(&mut self, round: &mut Round, block: Resident) {
-        if self.is_dead(block.header.id) {
+    /// Makes a block in memory a candidate, or drops it when it is dead or an old copy.
+    fn gather(&mut self, round: &mut Round, block: Resident, labels: Option<&CurrentLabels<'_>>) {
+        if self.is_dead(block.header.id) || !self.is_current(round, &block.header, labels) {
             self.pool.release(block.payload);
             return;
         }
-        if let Some(access) = wanted_by(&round.wants, block.header.id) {
+        if let Some((access, _)) = wanted_by(&round.wants, block.header.id) {
             round.found[access] = round.candidates.len() as u32;
         }
         let (header, held) = (block.header, Held::Pool(block.payload));
@@ -156,13 +223,12 @@ impl Backend {
     }
 }
 
-fn wanted_by(wants: &[(Address, u32)], id: Address) -> Option<usize> {
-    match wants {
-        [] => None,
-        [(want, access)] => (*want == id).then_some(*access as usize),
-        _ => {
-            let at = wants.binary_search_by_key(&id, |want| want.0).ok()?;
-            Some(wants[at].1 as usize)
-        }
-    }
+/// The access that wants a block, and the label at which it does.
+fn wanted_by(wants: &[(Address, Label, u32)], id: Address) -> Option<(usize, Label)> {
+    let (_, label, access) = match wants {
+        [] => return None,
+        [one] => one,
+        _ => &wants[wants.binary_search_by_key(&id, |want| want.0).ok()?],
+    };
+    (wants.len() > 1 || wants[0].0 == id).then_some((*access as usize, *label))
 }

@@ -18,7 +18,7 @@ impl Backend {
     }
 
     /// Slots of the stored version of a bucket.
-    pub(super) fn stored_slots(&self, bucket: BucketId) -> usize {
+    pub(in crate::tree) fn stored_slots(&self, bucket: BucketId) -> usize {
         self.geometry.blocks_per_bucket - self.marks.missing.get(bucket)
     }
 

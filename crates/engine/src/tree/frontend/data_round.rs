@@ -2,9 +2,9 @@
 //! their blocks.
 
 use super::TreeOram;
-use crate::tree::batch::{Batch, PathReason};
+use crate::tree::batch::{Batch, PathReason, Presence};
 use crate::tree::position_map::{CountChange, GROUP_ENTRIES, MapFormat};
-use crate::{Action, Address, BlockAnswer, BlockId, Result};
+use crate::{Action, Address, BlockId, BlockOutcome, EngineError, Lost, Result};
 use std::collections::BTreeMap;
 
 impl TreeOram {
@@ -24,7 +24,7 @@ impl TreeOram {
             let counts = self.remap(batch, id.into());
             self.plan_block(
                 batch,
-                PathReason::Data { id, counts, absent: false },
+                PathReason::Data { id, counts, presence: Presence::Absent },
                 id.into(),
                 counts,
             );
@@ -58,6 +58,10 @@ impl TreeOram {
 
     /// Checks a map block against its count (Freecursive §6.2.1). True when it is absent: none of
     /// its blocks was ever accessed.
+    ///
+    /// # Errors
+    /// `TamperedBlock` for one that was accessed and is missing: counts that begin anew would
+    /// repeat labels that were shown.
     pub(in crate::tree) fn is_absent(
         &mut self,
         index: usize,
@@ -68,6 +72,9 @@ impl TreeOram {
             return Ok(false);
         }
         let fresh = || self.config.map_format.initial_count(id, &self.prf) == counts.old;
+        if self.tree.marks.met_damage && !fresh() {
+            return Err(EngineError::TamperedBlock(id));
+        }
         self.pmmac.check_missing(id, fresh).map(|()| true)
     }
 
@@ -78,21 +85,28 @@ impl TreeOram {
         Ok(true)
     }
 
-    /// Checks a data block and says whether it exists: the tree holds it if it is live, and only
-    /// then (dead blocks were dropped). Without PMMAC, the tag tree ensures that nothing is
-    /// missing, so a missing block does not exist.
+    /// Checks a data block and says what there is of it: the tree holds it if it is live, and only
+    /// then (dead blocks were dropped). The tag tree ensures that nothing goes missing but with a
+    /// damaged bucket. So once damage was met, a live block that is missing is lost. Before that it
+    /// is one of a first-version state, which did not say which blocks were ever written. With
+    /// PMMAC it is an error.
     pub(super) fn check_data(
         &mut self,
         index: usize,
         id: BlockId,
         counts: CountChange,
-    ) -> Result<bool> {
-        let lives = self.check_present(index, id.into(), counts)?;
-        if !lives {
-            self.pmmac.check_missing(id.into(), || !self.tree.marks.live.get(id))?;
+    ) -> Result<Presence> {
+        if self.check_present(index, id.into(), counts)? {
+            self.set_live(id, true);
+            return Ok(Presence::Found);
         }
-        self.set_live(id, lives);
-        Ok(lives)
+        let live = self.tree.marks.live.get(id);
+        self.pmmac.check_missing(id.into(), || !live)?;
+        if live && self.tree.marks.met_damage {
+            return Ok(Presence::Lost);
+        }
+        self.set_live(id, false);
+        Ok(Presence::Absent)
     }
 
     /// Checks a block that moves with its group.
@@ -119,13 +133,13 @@ impl TreeOram {
     pub(super) fn serve_operations(&mut self, batch: &mut Batch) {
         for op_index in 0..batch.ops.len() {
             let index = batch.access_of_op[op_index] as usize;
-            let PathReason::Data { id, absent, .. } = batch.targets[index] else { continue };
+            let PathReason::Data { id, presence, .. } = batch.targets[index] else { continue };
             let action = std::mem::replace(&mut batch.ops[op_index].action, Action::Read);
-            let (answer, now_absent) = self.serve(index, id, absent, &action);
-            batch.answers.push(answer);
-            self.set_live(id, !now_absent);
-            if let PathReason::Data { absent, .. } = &mut batch.targets[index] {
-                *absent = now_absent;
+            let (outcome, now) = self.serve(index, id, presence, &action);
+            batch.outcomes.push(outcome);
+            self.set_live(id, now != Presence::Absent);
+            if let PathReason::Data { presence, .. } = &mut batch.targets[index] {
+                *presence = now;
             }
         }
     }
@@ -134,30 +148,35 @@ impl TreeOram {
         &mut self,
         index: usize,
         id: BlockId,
-        absent: bool,
+        presence: Presence,
         action: &Action,
-    ) -> (BlockAnswer, bool) {
+    ) -> (BlockOutcome, Presence) {
         let tree = &mut self.tree;
-        match action {
-            Action::Read if absent => return (None, true),
-            Action::Read => return (Some(tree.content(index).to_vec()), false),
-            Action::Remove => {
+        match (action, presence) {
+            (Action::Read, Presence::Absent) => return (Ok(None), presence),
+            (Action::Read, Presence::Found) => {
+                return (Ok(Some(tree.content(index).to_vec())), presence);
+            }
+            (Action::Remove, _) => {
                 if let Some(payload) = tree.remove(index) {
                     tree.pool.release(payload);
                 }
-                return (None, true);
+                return (Ok(None), Presence::Absent);
             }
-            Action::Write(_) | Action::Patch { .. } | Action::Patches(_) => {}
+            (_, Presence::Absent | Presence::Found) => {}
+            (_, Presence::Lost) if action.replaces(tree.geometry.block_bytes) => {}
+            // The rest of the block would be made up.
+            (_, Presence::Lost) => return (Err(Lost), presence),
         }
         if tree.target(index).is_none() {
             tree.insert(index, id.into());
         }
         let content = tree.content_mut(index);
-        if absent {
+        if presence != Presence::Found {
             content.fill(0);
         }
         action.write_to(content);
-        (None, false)
+        (Ok(None), Presence::Found)
     }
 
     /// Gives every block of the round its new label and tag.

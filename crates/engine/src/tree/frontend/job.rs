@@ -5,7 +5,7 @@ use super::{Condition, TreeOram};
 use crate::memory::Batches;
 use crate::tree::backend::Round;
 use crate::tree::batch::{Batch, Intent};
-use crate::{Action, BlockAnswer, BlockOp, BucketId, EngineError, Job, Result, Step};
+use crate::{Action, BlockAnswer, BlockOp, BlockOutcome, BucketId, EngineError, Job, Result, Step};
 
 /// Bytes of buckets sealed in one step of a flush.
 const FLUSH_BYTES: usize = 8 << 20;
@@ -53,9 +53,18 @@ impl TreeJob {
         &self.batch.intent
     }
 
-    /// The answers of a finished batch, in the order of its operations.
-    pub fn into_answers(self) -> Vec<BlockAnswer> {
-        self.batch.answers
+    /// The outcomes of a finished batch, in the order of its operations.
+    pub fn into_outcomes(self) -> Vec<BlockOutcome> {
+        self.batch.outcomes
+    }
+
+    /// The same, if no block of them is lost.
+    ///
+    /// # Errors
+    /// `Lost` names the first one that is.
+    pub fn into_answers(self) -> Result<Vec<BlockAnswer>> {
+        let lost = |(outcome, id): (BlockOutcome, _)| outcome.map_err(|_| EngineError::Lost(id));
+        self.batch.outcomes.into_iter().zip(self.batch.intent.ids).map(lost).collect()
     }
 
     fn advance(&mut self, engine: &mut TreeOram) -> Result<Due> {
@@ -207,7 +216,7 @@ impl Batches for TreeOram {
         self.begin_batch(ops)
     }
 
-    fn answers(batch: TreeJob) -> Vec<BlockAnswer> {
+    fn answers(batch: TreeJob) -> Result<Vec<BlockAnswer>> {
         batch.into_answers()
     }
 

@@ -10,7 +10,7 @@ use oblivio_engine::memory::{MemoryBuckets, MemoryEvent};
 use oblivio_engine::pyramid::{PyramidConfig, PyramidKeys, PyramidOram};
 use oblivio_engine::sequential::SequentialConfig;
 use oblivio_engine::tree::{Eviction, TreeConfig, TreeKeys, TreeOram};
-use oblivio_engine::{Action, BlockAnswer, BlockOp, Result, carry_out};
+use oblivio_engine::{Action, BlockAnswer, BlockOp, EngineError, Result, carry_out};
 
 /// What a store of buckets saw: how many paths, and the buckets of scheduled ones, which are those
 /// that are written.
@@ -155,10 +155,12 @@ impl SequentialOfTests {
                 run.log.push(None);
                 run.engine.pad()?;
                 run.disk.flush_if_due(&mut run.engine)?;
-                return Ok(run.disk.read(&mut run.engine, vec![op.id])?.remove(0));
+                let outcome = run.disk.read(&mut run.engine, vec![op.id])?.remove(0);
+                return outcome.map_err(|_| EngineError::Lost(op.id));
             }
             action => {
                 let before = run.disk.read(&mut run.engine, vec![op.id])?.remove(0);
+                let before = before.map_err(|_| EngineError::Lost(op.id))?;
                 let mut content = before.unwrap_or_else(|| vec![0; BYTES]);
                 action.write_to(&mut content);
                 self.write(op, Some(content))?;

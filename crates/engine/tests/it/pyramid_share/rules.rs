@@ -48,6 +48,15 @@ fn must(holds: bool, rule: &'static str) -> Result<(), &'static str> {
     if holds { Ok(()) } else { Err(rule) }
 }
 
+/// Whether these are the slots of some asks of a batch, in its order.
+fn is_of_whole_asks(spots: &[TableSpot], asks: &Asks) -> bool {
+    let mut rest = spots;
+    for (_, _, shown) in asks {
+        rest = rest.strip_prefix(&shown[..]).unwrap_or(rest);
+    }
+    rest.is_empty()
+}
+
 impl Public {
     fn follow(&mut self, recorded: &Recorded, config: &PyramidConfig) -> Result<(), &'static str> {
         match recorded {
@@ -59,6 +68,11 @@ impl Public {
             }
             Recorded::Slots(home) => {
                 self.turns.get_mut(home).ok_or("slots without a turn")?.arrived = true;
+            }
+            Recorded::Look(_, spots) => {
+                let whole = |asks: &Asks| is_of_whole_asks(spots, asks);
+                let some = self.shown.iter().any(|(_, asks, _)| whole(asks));
+                must(some, "S8: what is looked at was shown, each ask with all of its slots")?;
             }
             Recorded::Build(home, bytes) => {
                 let height = self.turns.get(home).ok_or("a table without a turn")?.height;

@@ -229,6 +229,7 @@ impl Server {
                 self.tell(now, tell);
                 None
             }
+            Duty::Look(_) => panic!("no slot is damaged here"),
             Duty::Wait => None,
         };
         let mut replies = Vec::from_iter(reply);

@@ -2,9 +2,9 @@
 
 pub mod model;
 
-use oblivio_engine::BlockId;
 use oblivio_engine::sequential::memory::MemoryDisk;
 use oblivio_engine::sequential::{Flush, Sequential, SequentialConfig, SequentialKeys};
+use oblivio_engine::{BlockId, BlockOutcome};
 use oblivio_testkit::Dice;
 use std::collections::BTreeMap;
 
@@ -94,8 +94,8 @@ impl Run {
         (0..self.engine.config().blocks).map(BlockId).collect()
     }
 
-    pub fn expected(&self, blocks: &[BlockId]) -> Vec<Option<Vec<u8>>> {
-        blocks.iter().map(|block| self.newest.get(block).cloned()).collect()
+    pub fn expected(&self, blocks: &[BlockId]) -> Vec<BlockOutcome> {
+        blocks.iter().map(|block| Ok(self.newest.get(block).cloned())).collect()
     }
 
     pub fn check(&mut self, blocks: Vec<BlockId>) {

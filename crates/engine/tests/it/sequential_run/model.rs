@@ -2,8 +2,8 @@
 
 use oblivio_engine::BlockId;
 use oblivio_engine::sequential::{
-    BlockHome, Candidates, Generation, GenerationBucket, GenerationSlot, Layout, LeafEntry, Origin,
-    Placement, Planned, SequentialConfig,
+    BlockHome, Candidates, Generation, GenerationBucket, GenerationSlot, Layout, LeafEntry,
+    LeafRead, Origin, Placement, Planned, SequentialConfig,
 };
 
 /// Bytes of a block. Everything on the disk is a multiple of it, so that an offset is an index.
@@ -100,7 +100,7 @@ impl Model {
     pub fn flush(&mut self) {
         for bucket in self.placement.wanted() {
             let entries: Vec<_> = self.slots(bucket).map(|slot| self.entry(slot)).collect();
-            self.placement.supply(bucket, &entries);
+            self.placement.supply(bucket, LeafRead::whole(entries));
         }
         for planned in self.placement.plan() {
             self.carry_out(&planned);
@@ -126,7 +126,8 @@ impl Model {
     pub fn entry(&self, slot: GenerationSlot) -> Option<LeafEntry<u32>> {
         let copy = self.disk[self.offset(slot)]?;
         assert_eq!(copy.generation, slot.generation, "a leaf of a generation that is gone");
-        Some(LeafEntry { block: BlockId(copy.block), present: copy.present, sealed: copy.version })
+        let (block, present) = (BlockId(copy.block), copy.present);
+        Some(LeafEntry { block, present, lost: false, sealed: copy.version })
     }
 
     pub fn carry_out(&mut self, planned: &Planned<u32>) {
@@ -146,6 +147,7 @@ impl Model {
                 assert!(!last || block == slot.index, "block {block} out of its place");
                 let truth = self.truth[block as usize];
                 let version = match pick.origin {
+                    Origin::Lost => panic!("nothing is damaged"),
                     Origin::Queue => {
                         let queued = self.placement.queue().back(pick.block).expect("queued");
                         // A discarded block has no content in the queue that could name it.

@@ -13,7 +13,7 @@ use super::server::{Late, MountServer, MountSettings, OnRequest};
 use crate::fuse::{Caller, FileAnswer, FileOp, NamePlace, O_EXCL};
 use crate::queue::Pulse;
 use fuser::Errno;
-use oblivio_engine::{BlockAnswer, BlockOp};
+use oblivio_engine::{BlockOp, BlockOutcome};
 use oblivio_testkit::blocks::MemoryBlocks;
 use oblivio_volume::fs::{FileSystem, ROOT_INO};
 use oblivio_volume::{BlockSpace, Result};
@@ -89,10 +89,10 @@ impl BlockSpace for Blocks {
     fn reserve(&mut self, blocks: u64) -> Result<()> {
         self.inner.reserve(blocks)
     }
-    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         self.gate.pass();
         self.counts.accesses.fetch_add(1, Ordering::Relaxed);
-        self.inner.access(ops)
+        self.inner.access_each(ops)
     }
     fn root(&self) -> &[u8] {
         self.inner.root()

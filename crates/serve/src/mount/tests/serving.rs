@@ -196,3 +196,45 @@ fn an_open_directory_outlives_its_name() {
     rig.ask(FileOp::ReleaseDir { fh }).expect("open");
     assert!(rig.ask(FileOp::GetAttr { ino, fh: None }).is_err(), "closed: it is gone");
 }
+
+/// Of these requests, which wait together, the ones for a lost block fail, and no others.
+#[test]
+fn what_is_lost_fails_what_wants_it_and_is_healed_by_a_whole_write() {
+    let rig = Rig::new();
+    let (one, other) = (rig.create("one"), rig.create("other"));
+    let bytes: Vec<u8> = (0..3 * 4096).map(|at| (at / 4096 * 50 + at % 49) as u8).collect();
+    rig.ask(write(one, 0, &bytes)).expect("written");
+    rig.ask(write(other, 0, &[9; 4096])).expect("written");
+    rig.ask(FileOp::Sync { ino: 1, fh: None }).expect("synced");
+    rig.blocks.lose(rig.blocks.blocks_with(&bytes[4096..8192], true));
+    assert_eq!(rig.blocks.lost(), 1);
+    let reads = vec![
+        read(one, 0, 4096),
+        read(one, 4096, 4096),
+        read(one, 8192, 4096),
+        read(one, 8000, 4096),
+        read(other, 0, 4096),
+    ];
+    let answers = together(&rig, reads).into_iter().map(|answer| match answer {
+        Ok(FileAnswer::Data(data)) => Ok(data),
+        Err(errno) => Err(errno.code()),
+        other => panic!("{other:?}"),
+    });
+    let wanted = [
+        Ok(bytes[..4096].to_vec()),
+        Err(EIO),
+        Ok(bytes[8192..].to_vec()),
+        Err(EIO),
+        Ok(vec![9; 4096]),
+    ];
+    assert_eq!(answers.collect::<Vec<_>>(), wanted);
+    assert!(matches!(rig.ask(write(one, 5000, b"a part")), Err(EIO)));
+    rig.ask(write(one, 4096, &[7; 4096])).expect("the block is replaced");
+    match rig.ask(read(one, 0, 3 * 4096)) {
+        Ok(FileAnswer::Data(data)) => {
+            assert!(data == [&bytes[..4096], &[7; 4096], &bytes[8192..]].concat());
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(rig.end().lost(), 0);
+}

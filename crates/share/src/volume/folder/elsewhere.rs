@@ -10,6 +10,7 @@
 //! stays in memory, and its repeat sends the same part. Deletions wait in a thread of their own, so
 //! that nothing else waits for them.
 
+use super::super::keeper::MissingParts;
 use super::notes::{Note, Notes, Owner};
 use super::runs::{Run, is_part};
 use oblivio_store::share::{Object, Result, ShareError};
@@ -82,9 +83,11 @@ impl Elsewhere {
         store: Option<Arc<dyn Objects>>,
         (start, part_bytes): (u64, u64),
         in_use: impl Fn(Object) -> bool,
+        lacking: MissingParts,
     ) -> Result<(Self, BTreeMap<Object, u64>)> {
         let (notes, mut whole) = Notes::open(dir)?;
         let deleting = Arc::new(Deleting::default());
+        let mut lost: BTreeSet<Object> = BTreeSet::new();
         if let Some(store) = &store {
             owner.claim(&**store)?;
             let mut there: BTreeMap<String, u64> = store.list()?.into_iter().collect();
@@ -94,11 +97,12 @@ impl Elsewhere {
             };
             // First: nothing is deleted from a store that is not what it was.
             let lacks = |it: &(&Object, &Note)| in_use(*it.0) && !is_whole(it.0, it.1);
-            if let Some((object, _)) = whole.iter().find(lacks) {
+            lost.extend(whole.iter().filter(lacks).map(|it| *it.0));
+            if let Some(object) = lost.first().filter(|_| lacking == MissingParts::Refused) {
                 return Err(missing(*object));
             }
-            let torn: Vec<Object> =
-                whole.iter().filter(|it| !is_whole(it.0, it.1)).map(|it| *it.0).collect();
+            let is_torn = |it: &(&Object, &Note)| !in_use(*it.0) && !is_whole(it.0, it.1);
+            let torn: Vec<Object> = whole.iter().filter(is_torn).map(|it| *it.0).collect();
             for object in torn {
                 whole.remove(&object);
                 notes.remove(object)?;
@@ -111,7 +115,8 @@ impl Elsewhere {
             deleting.add(there.into_keys().filter(|name| is_part(name)));
             Deleting::begin(&deleting, Arc::clone(store))?;
         }
-        let found = whole.iter().map(|(object, note)| (*object, note.len)).collect();
+        let found = whole.iter().filter(|it| !lost.contains(it.0));
+        let found = found.map(|(object, note)| (*object, note.len)).collect();
         let whole = whole.into_iter().map(|(object, Note { run, len })| (object, (run, len)));
         let inside = Mutex::new(Inside { whole: whole.collect(), ..Inside::default() });
         Ok((Self { store, notes, start, part_bytes, inside, deleting }, found))

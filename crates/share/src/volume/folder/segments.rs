@@ -7,7 +7,8 @@
 //!
 //! A file is durable before the next one begins. So a crash can only tear the end of the last one,
 //! of which nobody knows that it is durable. What it tore is set aside, in a file beside the
-//! others; what no crash explains is left as it is, and the volume is not opened.
+//! others. What no crash explains is left as it is, and the volume is not opened, unless it is in
+//! records that are needed no more.
 
 use super::durable::sync_parent;
 use super::framing::{RECORD_HEAD, checksum};
@@ -67,8 +68,15 @@ pub(super) fn damaged(what: &str) -> ShareError {
 
 impl Segments {
     /// Opens the files of a folder, of which records up to `known` are known to be needed, and
-    /// returns the number after the last record. Nothing is changed before all is compared.
-    pub fn open(dir: &Path, known: Range<Number>, most: u64) -> Result<(Self, Number)> {
+    /// returns the numbers of the first record that it has of these, and after the last one.
+    /// Damage to records before `spare` is passed over: then the first one is the one after it.
+    /// Nothing is changed before all is compared.
+    pub fn open(
+        dir: &Path,
+        known: Range<Number>,
+        spare: Number,
+        most: u64,
+    ) -> Result<(Self, Range<Number>)> {
         let mut found = segments_in(dir)?;
         let unborn = unborn(&mut found)?;
         let mut inside = Inside {
@@ -77,25 +85,28 @@ impl Segments {
             first: found.first().map_or(known.start.0, |it| it.first),
             failed: false,
         };
-        let (last, mut rest) = (found.len().saturating_sub(1), None);
-        for (at, segment) in found.into_iter().enumerate() {
+        let mut rest = None;
+        for segment in found {
             if segment.first != inside.next() {
-                return Err(damaged("a file is missing"));
+                if segment.first > spare.0 || segment.first < inside.next() {
+                    return Err(inside.gap(rest.is_some()));
+                }
+                inside.begin_at(segment.first);
             }
-            rest = inside.read(segment)?;
-            if rest.is_some() && at != last {
-                return Err(damaged("a record in the middle cannot be read"));
-            }
+            rest = inside.read(segment, spare.0)?;
         }
         if unborn.is_some() && rest.is_some() {
             // A file is begun once the one before it is durable.
-            return Err(damaged("a record in the middle cannot be read"));
+            return Err(inside.gap(true));
         }
-        if inside.first > known.start.0 || inside.next() < known.start.0 {
-            return Err(damaged("records are missing"));
+        let first = inside.first.max(known.start.0);
+        if inside.first > known.start.0.max(spare.0) || inside.next() < known.start.0 {
+            return Err(damaged(&format!("the records from {} on are missing", known.start.0)));
         }
         if inside.next() < known.end.0 {
-            return Err(damaged("its end is missing"));
+            let (has, needs) = (inside.next(), known.end.0);
+            let why = format!("its end is missing: there are {has} records of {needs} or more");
+            return Err(damaged(&why));
         }
         let set_aside = rest.map(|rest| inside.set_aside(dir, rest)).transpose()?;
         unborn.map_or(Ok(()), std::fs::remove_file).map_err(failed)?;
@@ -106,7 +117,7 @@ impl Segments {
         // Files that are not needed any more, but for a crash.
         segments.forget(known.start)?;
         let next = segments.inside().next();
-        Ok((segments, Number(next)))
+        Ok((segments, Number(first)..Number(next)))
     }
 
     /// Whether a folder has bytes of any record.
@@ -183,7 +194,8 @@ impl Segments {
         let mut inside = self.inside();
         while inside.files.get(1).is_some_and(|second| second.first <= before.0) {
             let (gone, second) = (&inside.files[0], &inside.files[1]);
-            let records = second.first - inside.first;
+            // Of a file before damage, no record is known any more.
+            let records = second.first.saturating_sub(inside.first);
             std::fs::remove_file(&gone.path).map_err(failed)?;
             inside.first += records;
             inside.places.drain(..records as usize);
@@ -237,8 +249,40 @@ impl Inside {
         Ok(())
     }
 
-    /// Reads the records of a file, and returns where what cannot be read begins and ends.
-    fn read(&mut self, mut segment: Segment) -> Result<Option<Range<u64>>> {
+    /// The error that a record is missing between two files, or cannot be read in one.
+    fn gap(&self, is_there: bool) -> ShareError {
+        let next = self.next();
+        let file = self.files.back().and_then(|last| last.path.file_name());
+        let file = file.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        damaged(&match is_there {
+            true => {
+                format!("record {next} cannot be read, and whole ones follow it, in log/{file}")
+            }
+            false => format!("the file log/{} is missing", name(next)),
+        })
+    }
+
+    /// Knows no record before this one any more.
+    fn begin_at(&mut self, first: u64) {
+        self.places.clear();
+        self.first = first;
+    }
+
+    /// Whether the record of this number is whole at this place.
+    fn is_whole(segment: &Segment, at: u64, number: u64) -> bool {
+        let mut head = [0; RECORD_HEAD];
+        if segment.file.read_exact_at(&mut head, at).is_err() {
+            return false;
+        }
+        let len = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+        let mut bytes = vec![0; len.min(MOST_ENTRY_BYTES)];
+        let read = segment.file.read_exact_at(&mut bytes, at + RECORD_HEAD as u64);
+        read.is_ok() && head[4..] == checksum(number, &bytes)
+    }
+
+    /// Reads the records of a file, and returns where what cannot be read begins and ends. One
+    /// before `spare` is passed over if the next one is where its length says.
+    fn read(&mut self, mut segment: Segment, spare: u64) -> Result<Option<Range<u64>>> {
         let whole = segment.file.metadata().map_err(failed)?.len();
         segment.len = FILE_HEAD;
         let mut head = [0; RECORD_HEAD];
@@ -252,8 +296,14 @@ impl Inside {
             let mut bytes = vec![0; len as usize];
             let at = segment.len + RECORD_HEAD as u64;
             segment.file.read_exact_at(&mut bytes, at).map_err(failed)?;
-            if head[4..] != checksum(self.next(), &bytes) {
-                break;
+            let number = self.next();
+            if head[4..] != checksum(number, &bytes) {
+                if number >= spare || !Self::is_whole(&segment, end, number + 1) {
+                    break;
+                }
+                self.begin_at(number + 1);
+                segment.len = end;
+                continue;
             }
             let file = Arc::clone(&segment.file);
             self.places.push_back(Place { file, offset: segment.len, len });

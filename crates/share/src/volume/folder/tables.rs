@@ -1,6 +1,6 @@
 //! Where the tables and checkpoints of a folder are: in it, or in a store somewhere else.
 
-use super::super::keeper::Catalog;
+use super::super::keeper::{Catalog, MissingParts};
 use super::elsewhere::{Elsewhere, PART_BYTES};
 use super::files::Files;
 use super::notes::Owner;
@@ -43,6 +43,7 @@ impl Stored {
         tables: &Path,
         known: &Catalog,
         given: Option<Tables>,
+        lacking: MissingParts,
     ) -> Result<(Self, BTreeMap<Object, u64>)> {
         let owner = match (Owner::find(dir)?, &given) {
             (None, None) => {
@@ -67,7 +68,7 @@ impl Stored {
             Object::Table(table) => known.tables.contains_key(&table),
             Object::Checkpoint(at) => known.checkpoint.is_some_and(|it| it.at == at),
         };
-        let (elsewhere, found) = Elsewhere::open(tables, &owner, store, run, in_use)?;
+        let (elsewhere, found) = Elsewhere::open(tables, &owner, store, run, in_use, lacking)?;
         Ok((Self::Elsewhere(elsewhere, is_given), found))
     }
 

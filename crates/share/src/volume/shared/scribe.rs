@@ -135,8 +135,30 @@ impl<K: Keeper> Shared<K> {
         into: &mut [u8],
         slot_bytes: usize,
     ) -> Result<()> {
+        let spots: Vec<ServerSpot> = spots.collect();
+        match self.read_runs(&spots, into, slot_bytes) {
+            Err(error) if self.keeper.goes_without(&error) => {
+                self.read_without(&spots, into, slot_bytes)
+            }
+            done => done,
+        }
+    }
+
+    /// Reads slots one by one, with zeros for those that are lost.
+    fn read_without(&self, spots: &[ServerSpot], into: &mut [u8], slot_bytes: usize) -> Result<()> {
+        for (spot, slot) in spots.iter().zip(into.chunks_exact_mut(slot_bytes)) {
+            let offset = u64::from(spot.slot) * slot_bytes as u64;
+            match self.keeper.read(Object::Table(spot.table), offset, slot) {
+                Err(error) if self.keeper.goes_without(&error) => slot.fill(0),
+                done => done?,
+            }
+        }
+        Ok(())
+    }
+
+    fn read_runs(&self, spots: &[ServerSpot], into: &mut [u8], slot_bytes: usize) -> Result<()> {
         let mut runs: Vec<(ServerSpot, usize)> = Vec::new();
-        for spot in spots {
+        for &spot in spots {
             match runs.last_mut() {
                 Some((first, count))
                     if first.table == spot.table
@@ -172,7 +194,7 @@ impl<K: Keeper> Shared<K> {
         if after > next {
             return Err(ShareError::Gap(next));
         }
-        spots.iter().try_for_each(|spot| state.index.objects.check_slot(*spot, slot_bytes))?;
+        spots.iter().try_for_each(|spot| state.index.objects.check_stored(*spot, slot_bytes))?;
         drop(state);
         self.sync_before(after)?;
         let mut slots = vec![0; spots.len() * slot_bytes as usize];

@@ -216,7 +216,7 @@ impl Run<'_> {
             gone.push(base.remove(0));
         }
         let payload = base.join("\n");
-        let done = self.session.checkpoint(payload.as_bytes(), 0);
+        let done = self.session.checkpoint(payload.as_bytes(), self.made.is_multiple_of(2));
         let Ok(mark) = done else { return done.map(drop) };
         gone.append(&mut self.covered);
         self.keep_covered();

@@ -85,14 +85,15 @@ impl SizeClass {
         }
     }
 
-    /// Loads the used slots; the others are free.
+    /// Loads the used slots; the others are free. What lies beyond the object's `bytes` is lost.
     ///
     /// # Errors
-    /// `Tampered` if two buckets share a slot, or one lies beyond the object's `bytes`.
+    /// `Tampered` if two buckets share a slot, or the whole object is gone: it may be elsewhere
+    /// yet.
     pub fn restore(&mut self, used: impl Iterator<Item = u32> + Clone, bytes: u64) -> Result<()> {
         let end = used.clone().max().map_or(0, |slot| slot + 1);
-        if u64::from(end) * self.slot_bytes > bytes.next_multiple_of(self.slot_bytes) {
-            return Err(Error::Tampered("a bucket lies beyond the end of the slab".into()));
+        if end > 0 && bytes == 0 {
+            return Err(Error::Tampered(format!("{:?} is missing, or empty", self.object)));
         }
         let mut taken = vec![false; end as usize];
         for slot in used {

@@ -4,9 +4,9 @@ use super::size_class::{MOST_CUT, MOST_HOLE};
 use super::*;
 use crate::tree::buckets::Buckets;
 use oblivio_engine::tree::{Eviction, TreeConfig, TreeJob, TreeKeys, TreeOram, buckets_in};
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Data, carry_out};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Data, Extent, carry_out};
 use oblivio_store::record::CallKind;
-use oblivio_store::{Held, MemoryStore, RecordStore, Store};
+use oblivio_store::{Held, MemoryStore, ReadAt, RecordStore, Store};
 
 fn put(slab: &mut Slab, store: &dyn Store, bucket: BucketId, bytes: &[u8]) {
     let extents = [Extent { offset: bucket.0, bytes: bytes.len() as u64 }];
@@ -237,7 +237,7 @@ impl Run {
     fn access(&mut self, ops: Vec<BlockOp>) -> Vec<BlockAnswer> {
         let mut batch = self.engine.begin_batch(ops).expect("idle");
         self.run(&mut batch);
-        batch.into_answers()
+        batch.into_answers().expect("nothing is lost")
     }
 
     fn run(&mut self, job: &mut TreeJob) {

@@ -4,11 +4,11 @@
 use oblivio_crypto::{KdfParams, Kind, Passphrase, Place, Sealer, VolumeId};
 use oblivio_engine::linear::Linear;
 use oblivio_engine::memory::Batches;
-use oblivio_engine::{BlockAnswer, BlockOp, Carrier, Read, Write, WritePiece, carry_out};
+use oblivio_engine::{BlockOp, BlockOutcome, Carrier, Read, Write, WritePiece, carry_out};
 use oblivio_store::{PutMode, ReadAt, Store, WriteAt};
 use oblivio_volume::{
-    BlockSpace, ComputerId, EngineEntry, EngineVolume, Error, Header, Known, OpenOptions, Opening,
-    Parameters, ROOT_BYTES, Result, Volume, VolumeInfo, make,
+    BlockSpace, ComputerId, DamagedPlace, EngineEntry, EngineVolume, Error, Header, Inspected,
+    Known, OpenOptions, Opening, Parameters, ROOT_BYTES, Result, Volume, VolumeInfo, make,
 };
 use std::sync::Arc;
 
@@ -108,13 +108,13 @@ impl BlockSpace for LinearVolume {
         let fits = blocks <= self.engine.blocks();
         if fits { Ok(()) } else { Err(Error::Full("every block is in use".into())) }
     }
-    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         let mut batch = self.engine.begin(ops)?;
         let copies = if self.newest == 0 { ["copy-0", "copy-1"] } else { ["copy-1", "copy-0"] };
         carry_out(&mut batch, &mut self.engine, &mut Copies(&*self.store, copies))?;
         self.newest ^= 1;
         self.commit()?;
-        Ok(Linear::answers(batch))
+        Ok(Linear::answers(batch)?.into_iter().map(Ok).collect())
     }
     fn root(&self) -> &[u8] {
         &self.root
@@ -140,8 +140,13 @@ impl EngineVolume for LinearVolume {
     fn known(&self) -> Known {
         Known::nothing(self.header.volume(), ComputerId::default())
     }
-    fn verify(&mut self, _: &mut dyn FnMut(u64, u64)) -> Result<u64> {
-        self.access(Vec::new()).map(|_| self.engine.blocks())
+    fn inspect(
+        &mut self,
+        _: &mut dyn FnMut(u64, u64),
+        _: &mut dyn FnMut(DamagedPlace),
+    ) -> Result<Inspected> {
+        self.access(Vec::new())?;
+        Ok(Inspected { count: self.engine.blocks(), ..Inspected::default() })
     }
     fn info(&self) -> Result<VolumeInfo> {
         VolumeInfo::of(&self.header, &LINEAR, &*self.store)

@@ -2,8 +2,9 @@
 //! never wrong data, never a panic.
 //!
 //! `cargo test` takes a sample of a small volume; `just damage` changes every byte of a larger one
-//! and prints the table of docs/damage.md.
+//! and prints the table of docs/damage-evidence.md.
 
+mod around;
 mod outcome;
 mod sectors;
 mod world;

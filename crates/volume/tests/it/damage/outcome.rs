@@ -31,6 +31,7 @@ pub fn judge(work: impl FnOnce() -> Result<(), Error>) -> Outcome {
 pub fn named(error: &Error) -> Outcome {
     match error {
         Error::Tampered(_) => Outcome::Refused("Tampered"),
+        Error::Lost(_) => Outcome::Refused("Lost"),
         Error::Unsupported(_) => Outcome::Refused("Unsupported"),
         Error::WrongPassphrase => Outcome::Refused("WrongPassphrase"),
         Error::RolledBack(_) => Outcome::Refused("RolledBack"),

@@ -4,24 +4,28 @@
 use super::world::{FULL, SAMPLE, Scale, World, content, passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{
-    AnyStore, Held, Layer, Log, MemoryStore, Objects, Patience, Result, RetryStore, StoreAnswer,
-    StoreCall, StoreError, WriteAt, layered,
+    AnyStore, Held, Hint, Layer, Log, MemoryStore, Objects, Patience, Result, RetryStore,
+    StoreAnswer, StoreCall, StoreError, WriteAt, layered,
 };
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::{scaled, seed};
 use oblivio_volume::{BlockSpace, ClosedVolume, MemoryKeeper, OpenOptions, Volume};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 /// A disk with a sector that cannot be read until it is written over.
-struct BadSector {
+pub(super) struct BadSector {
     disk: Arc<MemoryStore>,
     bad: Mutex<Option<(String, Range<u64>)>>,
+    /// The alignment up to which an object's writes may be rounded.
+    aligned: Mutex<HashMap<String, usize>>,
 }
 
 impl BadSector {
-    fn new(disk: &Arc<MemoryStore>, object: &str, bytes: Range<u64>) -> Self {
-        Self { disk: Arc::clone(disk), bad: Mutex::new(Some((object.to_owned(), bytes))) }
+    pub(super) fn new(disk: &Arc<MemoryStore>, object: &str, bytes: Range<u64>) -> Self {
+        let bad = Mutex::new(Some((object.to_owned(), bytes)));
+        Self { disk: Arc::clone(disk), bad, aligned: Mutex::default() }
     }
 
     fn meets(&self, object: &str, offset: u64, len: usize) -> bool {
@@ -36,6 +40,8 @@ impl BadSector {
         if !self.meets(object, offset, len) {
             return Ok(());
         }
+        let align = self.aligned.lock().expect("one thread").get(object).copied().unwrap_or(1);
+        let len = len.next_multiple_of(align);
         let mut bad = self.bad.lock().expect("one thread");
         let whole = |bytes: &Range<u64>| offset <= bytes.start && bytes.end <= offset + len as u64;
         match bad.as_ref().is_some_and(|(_, bytes)| whole(bytes)) {
@@ -74,6 +80,9 @@ impl Layer for BadSector {
             StoreCall::Write(writes) => {
                 writes.iter().try_for_each(|it| self.write(it.object, it.offset, it.data.len()))?;
             }
+            StoreCall::Hint(Hint::RoundUp { object, align }) => {
+                self.aligned.lock().expect("one thread").insert((*object).to_owned(), *align);
+            }
             StoreCall::Put(object, ..) => self.cut(object, 0),
             StoreCall::Truncate(object, len) => self.cut(object, *len),
             _ => {}
@@ -88,7 +97,7 @@ fn eio(object: &str) -> StoreError {
 
 /// What becomes of a place.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Harm {
+pub(super) enum Harm {
     Noise,
     Zeros,
     Unreadable,
@@ -105,7 +114,7 @@ fn is_small(object: &str) -> bool {
 }
 
 /// Harms a disk; gives the sector that cannot be read, if it is that.
-fn harm(
+pub(super) fn harm(
     disk: &MemoryStore,
     object: &str,
     sector: Range<u64>,

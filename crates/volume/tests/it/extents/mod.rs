@@ -6,6 +6,8 @@ mod computers;
 mod crashes;
 mod damage;
 mod fixture;
+mod health;
+mod incomplete;
 mod one;
 mod traces;
 

@@ -5,12 +5,15 @@ mod full;
 mod holes;
 mod links;
 mod looking;
+mod lost;
 mod names;
 mod old;
 mod preallocation;
 mod reads;
 mod space;
 mod times;
+mod twins;
+mod twins_tree;
 mod xattrs;
 
 use crate::common::disks::{SequentialDisk, TestDisk};

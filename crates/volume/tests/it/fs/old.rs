@@ -40,4 +40,8 @@ fn the_first_format_opens_and_takes_what_is_new() {
     assert_eq!(fs.get_xattr(old.ino, b"user.new").unwrap(), Some(b"value".to_vec()));
     assert_eq!(fs.resolve("/fifo").unwrap().kind, FileKind::Fifo);
     assert!(get(&fs, numbers) == before);
+    let blocks = fs.into_blocks().unwrap();
+    let copies = twins::copies(blocks.root());
+    assert_eq!(blocks.root()[8], 3, "the last clean end gave it twins");
+    assert!(!copies.is_empty() && copies.iter().all(|(_, twin)| twin.is_some()), "{copies:?}");
 }

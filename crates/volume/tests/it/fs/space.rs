@@ -34,7 +34,8 @@ fn small_files_share_blocks_and_give_them_back() {
     assert_eq!((usage.files, usage.data_blocks, usage.logical_bytes), (0, 0, 0));
     let fs = FileSystem::open(fs.into_blocks().unwrap()).unwrap();
     let usage = fs.usage().unwrap();
-    assert!(usage.metadata_blocks <= empty.metadata_blocks + 24, "{usage:?}");
+    // Each of them has a twin.
+    assert!(usage.metadata_blocks <= empty.metadata_blocks + 48, "{usage:?}");
 }
 
 #[test]
@@ -283,7 +284,7 @@ fn what_was_deleted_is_told_as_free() {
     assert_eq!(fs.usage().unwrap().free_blocks, 0, "nothing was deleted");
     delete_names(&fs, (0..count).filter(|number| number % 8 != 0));
     let accesses = disk.counts();
-    fs.idle().unwrap();
+    while fs.idle().unwrap().is_some() {}
     let free = fs.usage().unwrap().free_blocks;
     assert!(free > fresh / 2 && disk.counts() > accesses, "{free} of {fresh}");
     let accesses = disk.counts();

@@ -6,6 +6,9 @@ pub const BLOCKS: u64 = 10;
 /// The content of the blocks: the number of the write, 0 before the first.
 pub type Content = [u64; BLOCKS as usize];
 
+/// What a computer finds of it: nothing where a block is lost to damage.
+pub type Seen = [Option<u64>; BLOCKS as usize];
+
 /// A past state: after one write, on another state.
 #[derive(Clone, Debug)]
 struct State {
@@ -31,9 +34,18 @@ impl Oracle {
         state
     }
 
-    /// The state with this content.
-    pub fn find(&self, content: &Content) -> Option<usize> {
-        self.0.iter().position(|state| state.content == *content)
+    /// The state that `early` is or leads to, and that has this content; the first where lost
+    /// blocks leave a choice.
+    pub fn find(&self, early: usize, found: &Seen) -> Option<usize> {
+        let fits = |state: &State| {
+            let mut both = state.content.iter().zip(found);
+            both.all(|(then, now)| now.is_none_or(|now| now == *then))
+        };
+        let fitting = (0..self.0.len()).filter(|&state| fits(&self.0[state]));
+        let mut fitting = fitting.collect::<Vec<_>>().into_iter();
+        // What is no later state is reported as what it is.
+        let first = fitting.clone().next();
+        fitting.find(|&state| self.leads(early, state)).or(first)
     }
 
     /// Whether `late` is `early`, or descends from it.

@@ -1,7 +1,7 @@
 //! One schedule: sessions of some computers on one store, and the store's deeds in between.
 
 use super::holes::{Computer, Hole};
-use super::oracle::{BLOCKS, Content, Oracle};
+use super::oracle::{BLOCKS, Oracle, Seen};
 use super::store::{Event, Hostile, meddle};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::sequential::SequentialConfig;
@@ -212,8 +212,11 @@ impl World<'_> {
             Ok(found) => found,
             Err(error) => return failed(error).map(|()| alone),
         };
-        let state = self.oracle.find(&found).ok_or(format!("no state there was: {found:?}"))?;
+        let state = self.stands_at(who, &found)?;
         self.reach(who, state, "is shown")?;
+        if found.contains(&None) {
+            return Ok(false);
+        }
         let mut at = state;
         for _ in 0..self.dice.below(4) {
             if !self.honest && self.dice.below(6) == 0 {
@@ -283,8 +286,11 @@ impl World<'_> {
             return self.compare_paths(who, &paths);
         };
         self.compare_paths(who, &paths)?;
-        let state = self.oracle.find(&found).ok_or(format!("no state there was: {found:?}"))?;
+        let state = self.stands_at(who, &found)?;
         self.reach(who, state, "is shown")?;
+        if found.contains(&None) {
+            return Ok(());
+        }
         let block = 1 + self.dice.below(BLOCKS);
         let next = self.oracle.write(state, block);
         let bytes = (next as u64).to_le_bytes().repeat(BYTES / 8);
@@ -299,6 +305,15 @@ impl World<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The state of this content. An honest store loses nothing.
+    fn stands_at(&self, who: usize, found: &Seen) -> Outcome<usize> {
+        if self.honest && found.contains(&None) {
+            return Err(format!("computer {who} lost blocks without a reason: {found:?}"));
+        }
+        let state = self.oracle.find(self.parties[who].newest, found);
+        state.ok_or(format!("no state there was: {found:?}"))
     }
 
     /// Notes that a computer is now at this state.
@@ -364,7 +379,7 @@ pub fn logs_that_change() -> Found {
         store.plan(at, Event::PutBack("log"));
         // Another computer, which knows nothing.
         match open_on(Arc::new(store), &Computer::new(None)) {
-            Ok(mut volume) => match content(&mut volume).expect("sound")[0] {
+            Ok(mut volume) => match content(&mut volume).expect("sound")[0].expect("whole") {
                 2 => found.newest += 1,
                 // The first reading did not see it either: nobody could know.
                 1 if at < 12 => {}
@@ -406,13 +421,14 @@ fn expect_refusal(error: &Error, died: bool) -> Outcome<()> {
     }
 }
 
-fn content(volume: &mut Volume) -> Result<Content, Error> {
+fn content(volume: &mut Volume) -> Result<Seen, Error> {
     let read = |id| BlockOp { id: BlockId(id), action: Action::Read };
-    let answers = volume.access((1..=BLOCKS).map(read).collect())?;
-    let mut content = Content::default();
-    for (state, answer) in content.iter_mut().zip(answers) {
+    let outcomes = volume.access_each((1..=BLOCKS).map(read).collect())?;
+    let mut content = Seen::default();
+    for (state, outcome) in content.iter_mut().zip(outcomes) {
+        let Ok(answer) = outcome else { continue };
         let bytes = answer.unwrap_or_else(|| vec![0; BYTES]);
-        *state = bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+        *state = Some(bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word)));
     }
     Ok(content)
 }

@@ -2,7 +2,7 @@
 
 use super::{MemoryKeeper, create};
 use oblivio_engine::sequential::SequentialConfig;
-use oblivio_engine::{Action, BlockId, BlockOp};
+use oblivio_engine::{Action, BlockId, BlockOp, Lost};
 use oblivio_store::{Hint, Layer, MemoryStore, Result, StoreAnswer, StoreCall};
 use oblivio_volume::BlockSpace;
 use oblivio_volume::sequential::SequentialOptions;
@@ -83,7 +83,8 @@ fn what_is_read_in_order_is_announced_before() {
     let reader = volume.reader().expect("it has readers");
     let read = |blocks: std::ops::Range<u64>| {
         let ids: Vec<_> = blocks.clone().map(BlockId).collect();
-        let right = &mut |at: usize, block: Option<&[u8]>| {
+        let right = &mut |at: usize, block: std::result::Result<Option<&[u8]>, Lost>| {
+            let block = block.expect("nothing is lost");
             assert_eq!(block, Some(&vec![ids[at].0 as u8; BLOCK][..]));
         };
         reader.read(&ids, right).expect("memory");

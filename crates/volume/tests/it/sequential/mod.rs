@@ -11,6 +11,7 @@ mod crashes;
 mod damage;
 mod holes;
 mod interrupted;
+mod lost;
 mod model;
 mod stored;
 mod traces;

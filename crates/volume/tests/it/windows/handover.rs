@@ -108,7 +108,8 @@ fn who_is_asked_hands_over_what_it_has() {
 fn one_that_died_is_taken_over_after_a_while() {
     for exclusive in [true, false] {
         let world = World::new(exclusive);
-        drop(world.computer(2).open(NOBODY).expect("released"));
+        // Killed: it ends without a word.
+        std::mem::forget(world.computer(2).open(NOBODY).expect("released"));
         let begun = world.now();
         let silent = Arc::new(Mutex::new(Duration::ZERO));
         let heard = Arc::clone(&silent);
@@ -126,6 +127,23 @@ fn one_that_died_is_taken_over_after_a_while() {
         let computer = world.computer(4);
         computer.open_with(computer.options()).expect("taken over");
         assert_eq!((world.now() - begun).as_secs(), took);
+    }
+}
+
+/// One that ends in any other way, such as a command that failed at something else, gives the
+/// volume up: nobody waits for it, and what it had shown is shown again.
+#[test]
+fn one_that_failed_is_not_waited_for() {
+    for exclusive in [true, false] {
+        let world = World::new(exclusive);
+        let mut failed = world.computer(2).open(NOBODY).expect("released");
+        assert_eq!(failed.access(vec![super::read(3)]).expect("sound").len(), 1);
+        drop(failed);
+        let begun = world.now();
+        let mut next = world.computer(3).open(NOBODY).expect("given up");
+        assert_eq!(world.now(), begun);
+        assert_eq!(next.info().expect("memory").replayed, 1);
+        assert_eq!(contents(&mut next), world.model);
     }
 }
 
@@ -215,17 +233,21 @@ fn who_asks_is_looked_up_whatever_is_done() {
 }
 
 /// Who met damage says that it is done: nobody waits for it, and what it left is gone through.
-/// A computer whose opening fails keeps nobody waiting either: here a part is damaged for a while.
+/// A computer whose opening fails keeps nobody waiting either: here all parts are damaged for a
+/// while.
 #[test]
 fn an_opening_that_fails_gives_the_volume_up() {
     for exclusive in [true, false] {
         let world = World::new(exclusive);
-        let parts = world.store.list_under("p-").expect("memory");
-        let (part, len) = parts.into_iter().last().expect("a part");
-        world.store.corrupt(&part, len / 2, |byte| *byte ^= 1).expect("memory");
+        let flip = || {
+            for (part, len) in world.store.list_under("p-").expect("memory") {
+                world.store.corrupt(&part, len / 2, |byte| *byte ^= 1).expect("memory");
+            }
+        };
+        flip();
         let failed = world.computer(2).open(NOBODY).map(drop).expect_err("damaged");
         assert!(matches!(failed, Error::Tampered(_)), "{failed}");
-        world.store.corrupt(&part, len / 2, |byte| *byte ^= 1).expect("memory");
+        flip();
         let mut next = world.computer(3).open(NOBODY).expect("given up");
         assert_eq!(contents(&mut next), world.model);
         next.finish().expect("memory");

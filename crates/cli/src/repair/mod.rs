@@ -1,0 +1,212 @@
+//! `repair`: makes a damaged volume one that is whole, with everything in it that can be proved.
+
+mod backup;
+
+use crate::args::RepairArgs;
+use crate::check::{self, PartsRead, tell};
+use crate::exit::{Code, fault, usage};
+use crate::human::{self, say, say_json};
+use crate::open;
+use crate::passphrase;
+use crate::progress::Progress;
+use crate::recorder::Recorder;
+use crate::unobserved::refuse_changes;
+use anyhow::{Context, Result};
+use backup::Backup;
+use oblivio_volume::disk::{self, Disk};
+use oblivio_volume::fs::CheckReport;
+use oblivio_volume::{BlockSpace, LostBytes, Volume};
+use serde_json::json;
+use std::io::{self, BufRead, IsTerminal, Write};
+
+/// Runs the command.
+pub fn run(args: &RepairArgs) -> Result<()> {
+    if !args.dry_run {
+        refuse_changes(&args.open)?;
+    }
+    let recorder = Recorder::of(&args.open)?;
+    let done = repair(args, recorder.as_ref());
+    Recorder::finish_after(recorder, done)
+}
+
+fn repair(args: &RepairArgs, recorder: Option<&Recorder>) -> Result<()> {
+    let store = Recorder::under(open::store(&args.volume)?, recorder);
+    let backup = match args.from.as_deref() {
+        Some(folder) => Some((folder, open::store(folder)?)),
+        None => None,
+    };
+    let passphrase = passphrase::known(&args.open.passphrase)?;
+    let by = (&args.open, Some(&passphrase));
+    let (mut volume, publisher) = open::volume_by(store, &args.volume, by, recorder, false)?;
+    let (parts, lost) = check::inspect(&mut volume, None, args.open.quiet)?;
+    if disk::size_in(volume.root())?.is_some() {
+        let lost = check::of_disk(&volume, &lost)?;
+        return repair_disk(args, volume, &parts, lost);
+    }
+    let session = open::file_system((volume, publisher), 0)?;
+    let mut progress = Progress::steps(args.open.quiet, "blocks");
+    let found = session.fs.check_with(true, &mut |done, all| progress.at(done, all))?;
+    drop(progress);
+    show(args, &parts, &found.lost)?;
+    if parts.damaged == 0 && found.is_clean() {
+        session.fs.into_blocks()?;
+        return nothing(args, &parts);
+    }
+    if let Some(lost) = found.lost.iter().find(|lost| lost.is_metadata()) {
+        return Err(fault(
+            Code::Lost,
+            lost.to_string(),
+            "Both copies of it are damaged, so there is nothing to repair it from. Bring back what \
+             can be read with `oblivio get -r`, and restore the rest from a backup.",
+        ));
+    }
+    if !goes_on(args, found.lost.is_empty())? {
+        session.fs.into_blocks()?;
+        return not_done(args, &parts, &found.lost);
+    }
+    let taken = match backup {
+        Some(place) => {
+            Backup::open(place, &args.open, &passphrase)?.restore(&session.fs, &found.lost)?
+        }
+        None => backup::FromBackup::default(),
+    };
+    session.fs.repair(args.zeros, &mut |_, _| {})?;
+    session.fs.commit()?;
+    rewrite(args, volume_in(session.fs.into_blocks()?)?)?;
+    summary(args, &parts, &found, &taken)
+}
+
+/// A disk has no names: its lost bytes are read as errors until they are written.
+fn repair_disk(
+    args: &RepairArgs,
+    volume: Volume,
+    parts: &PartsRead,
+    lost: Vec<LostBytes>,
+) -> Result<()> {
+    if args.from.is_some() {
+        return Err(usage("--from takes files, and this is a disk", "Leave it out."));
+    }
+    show(args, parts, &lost)?;
+    if parts.damaged == 0 && (lost.is_empty() || !args.zeros) {
+        drop(volume);
+        return nothing(args, parts);
+    }
+    if !goes_on(args, lost.is_empty())? {
+        drop(volume);
+        return not_done(args, parts, &lost);
+    }
+    let mut disk = Disk::open(Box::new(volume))?;
+    for range in lost.iter().filter(|_| args.zeros).flat_map(|lost| &lost.ranges) {
+        disk.write_zeroes(range.start, range.end - range.start, true)?;
+    }
+    rewrite(args, volume_in(disk.into_blocks()?)?)?;
+    let found = CheckReport { lost, ..CheckReport::default() };
+    summary(args, parts, &found, &backup::FromBackup::default())
+}
+
+fn volume_in(blocks: Box<dyn BlockSpace>) -> Result<Box<Volume>> {
+    Volume::in_blocks(blocks).context("the volume below the files")
+}
+
+/// Stores anew all that can be read.
+fn rewrite(args: &RepairArgs, mut volume: Box<Volume>) -> Result<()> {
+    let mut progress = Progress::steps(args.open.quiet, "steps");
+    volume.repair(&mut |done, all| progress.at(done, all))?;
+    Ok(volume.finish()?)
+}
+
+fn show(args: &RepairArgs, parts: &PartsRead, lost: &[LostBytes]) -> Result<()> {
+    if args.json {
+        return Ok(());
+    }
+    tell::places(parts)?;
+    for lost in tell::files(lost) {
+        say(lost.line())?;
+    }
+    if lost.is_empty() && parts.damaged > 0 {
+        say("No file is lost, nor a part of one.")?;
+    }
+    Ok(())
+}
+
+/// Whether the person at the terminal wants it, if something is lost. A script says `--yes`.
+fn goes_on(args: &RepairArgs, nothing_lost: bool) -> Result<bool> {
+    if args.dry_run {
+        return Ok(false);
+    }
+    if args.yes || nothing_lost {
+        return Ok(true);
+    }
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Err(usage(
+            "what is lost stays lost after a repair",
+            "Look at it with --dry-run, then say --yes.",
+        ));
+    }
+    eprint!("What is named above stays lost. Go on? [y/N]: ");
+    io::stderr().flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn nothing(args: &RepairArgs, parts: &PartsRead) -> Result<()> {
+    match (args.json, args.open.quiet) {
+        (true, _) => {
+            say_json(&json!({ "repaired": false, "damaged": 0, "healed": parts.healed.len(),
+                                       "lost": [] }))
+        }
+        (_, true) => Ok(()),
+        _ => say("Nothing to repair."),
+    }
+}
+
+fn not_done(args: &RepairArgs, parts: &PartsRead, lost: &[LostBytes]) -> Result<()> {
+    if args.json {
+        say_json(
+            &json!({ "repaired": false, "damaged": parts.damaged, "lost": tell::files(lost) }),
+        )?;
+    }
+    let files = human::count(lost.len() as u64, "file");
+    let places = human::count(parts.damaged, "damaged place");
+    let what = format!("{places}, {files} with lost bytes; nothing was changed");
+    Err(fault(Code::Tampered, what, "`oblivio repair` without --dry-run makes the volume whole."))
+}
+
+fn summary(
+    args: &RepairArgs,
+    parts: &PartsRead,
+    found: &CheckReport,
+    taken: &backup::FromBackup,
+) -> Result<()> {
+    let (damaged, healed) = (parts.damaged, parts.healed.len());
+    if args.json {
+        return say_json(&json!({
+            "repaired": true,
+            "damaged": damaged,
+            "healed": healed,
+            "lost": tell::files(&found.lost),
+            "restored": taken.restored,
+            "older": taken.older,
+            "zeros": args.zeros,
+        }));
+    }
+    if args.open.quiet {
+        return Ok(());
+    }
+    taken.tell()?;
+    let left = found.lost.len() as u64 - taken.restored.len() as u64;
+    let what = match (left, args.zeros) {
+        (0, _) => "Nothing is lost".to_owned(),
+        (n, true) => format!("{} zeros where bytes were lost", has(n)),
+        (n, false) => {
+            format!("{} bytes that cannot be read until they are written", has(n))
+        }
+    };
+    say(format!("Repaired: {}. {what}.", human::count(damaged, "damaged place")))
+}
+
+fn has(files: u64) -> String {
+    let verb = if files == 1 { "has" } else { "have" };
+    format!("{} {verb}", human::count(files, "file"))
+}

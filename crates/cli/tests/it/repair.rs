@@ -1,0 +1,159 @@
+//! A damaged volume is repaired: what is whole stays, what is lost is named, and an older copy
+//! gives what it has.
+
+use crate::common::{Scratch, copy_dir, json, noise};
+use oblivio_testkit::Dice;
+use std::collections::BTreeSet;
+use std::fs;
+
+const FILES: u64 = 40;
+
+/// A volume of files, an older copy of it, and damage to a few buckets that is of use: files of
+/// `wanted` kinds are lost, and no metadata.
+fn damaged(wanted: fn(&BTreeSet<String>) -> bool) -> Scratch {
+    let scratch = Scratch::new();
+    for file in 0..FILES {
+        scratch.write(&format!("src/f{file}"), noise(40_000 + 1_000 * file as usize, file));
+    }
+    scratch.good([
+        "init",
+        "whole",
+        "--seen-by",
+        "storage",
+        "--kdf-memory",
+        "32K",
+        "--kdf-passes",
+        "1",
+    ]);
+    scratch.good(["put", "-r", "whole", "src", "/"]);
+    copy_dir(&scratch.path("whole"), &scratch.path("old"));
+    // Every fourth file changes after the copy.
+    for file in (0..FILES).step_by(4) {
+        scratch.write(&format!("src/f{file}"), noise(50_000, 1_000 + file));
+        scratch.good(["put", "whole", &format!("src/f{file}"), &format!("/src/f{file}")]);
+    }
+    let mut dice = Dice::new(49);
+    for _ in 0..50 {
+        copy_dir(&scratch.path("whole"), &scratch.path("v"));
+        flip(&scratch, &mut dice);
+        let look = ["repair", "--dry-run", "--unobserved", "--json", "v"];
+        let shown = json(&String::from_utf8_lossy(&scratch.run(look).stdout));
+        if shown["lost"].is_array() && wanted(&lost_in(&shown)) {
+            return scratch;
+        }
+        fs::remove_dir_all(scratch.path("v")).expect("removed");
+    }
+    panic!("no damage is of use");
+}
+
+/// Flips two bits of each slab.
+fn flip(scratch: &Scratch, dice: &mut Dice) {
+    for slab in ["slab", "slab-1", "slab-2", "slab-3"] {
+        let path = scratch.path(&format!("v/{slab}"));
+        let Ok(mut bytes) = fs::read(&path) else { continue };
+        for _ in 0..if bytes.is_empty() { 0 } else { 2 } {
+            let at = dice.below(bytes.len() as u64) as usize;
+            bytes[at] ^= 1 << dice.below(8);
+        }
+        fs::write(path, bytes).expect("it can be written");
+    }
+}
+
+fn changed(path: &str) -> bool {
+    let number: u64 = path["/src/f".len()..].parse().expect("a number");
+    number.is_multiple_of(4)
+}
+
+/// The paths that a report names as lost.
+fn lost_in(report: &serde_json::Value) -> BTreeSet<String> {
+    let lost = report["lost"].as_array().expect("a list");
+    lost.iter().map(|it| it["path"].as_str().expect("a path").to_owned()).collect()
+}
+
+/// Each file is whole, or in this list, and then an error.
+fn expect(scratch: &Scratch, lost: &BTreeSet<String>) {
+    for file in 0..FILES {
+        let path = format!("/src/f{file}");
+        let read = scratch.run(["cat", "v", &path]);
+        let whole = fs::read(scratch.path(&format!("src/f{file}"))).expect("written");
+        match lost.contains(&path) {
+            true => assert!(!read.status.success(), "{path}"),
+            false => assert!(read.status.success() && read.stdout == whole, "{path}"),
+        }
+    }
+}
+
+#[test]
+fn what_is_lost_is_shown_before_and_known_after() {
+    let scratch = damaged(|lost| lost.len() > 1);
+    let shown = scratch.run(["repair", "--dry-run", "--json", "v"]);
+    assert_eq!(shown.status.code(), Some(5));
+    let shown = json(&String::from_utf8_lossy(&shown.stdout));
+    let lost = lost_in(&shown);
+    assert!(!lost.is_empty() && shown["repaired"] == false, "{shown}");
+    // Nobody is asked, so nothing is done.
+    let refused = scratch.bad(2, ["repair", "v"]);
+    assert!(refused.contains("--yes"), "{refused}");
+    expect(&scratch, &lost);
+
+    let done = json(&scratch.good(["repair", "--yes", "--json", "--trace-out", "trace", "v"]));
+    assert_eq!((lost_in(&done), &done["repaired"]), (lost.clone(), &true.into()), "{done}");
+    scratch.good(["audit", "--trace", "trace"]);
+    expect(&scratch, &lost);
+    let check = json(&scratch.good(["check", "--json", "v"]));
+    assert_eq!(check["clean"], true, "{check}");
+    assert!(scratch.good(["repair", "v"]).contains("Nothing to repair"));
+
+    // What is written or removed is whole again.
+    let (first, last) = (lost.first().expect("some"), lost.last().expect("some"));
+    scratch.good(["put", "v", &first[1..], first]);
+    scratch.good(["put", "v", &last[1..], last]);
+    let mut left = lost.clone();
+    left.retain(|path| path != first && path != last);
+    expect(&scratch, &left);
+    let gone: Vec<&str> = left.iter().map(String::as_str).collect();
+    scratch.good([&["rm", "v"][..], &gone].concat());
+    scratch.good(["check", "v"]);
+}
+
+#[test]
+fn an_older_copy_gives_what_is_the_same_and_names_the_rest() {
+    let scratch = damaged(|lost| {
+        lost.iter().any(|path| changed(path)) && lost.iter().any(|path| !changed(path))
+    });
+    let done = json(&scratch.good(["repair", "--yes", "--from", "old", "--json", "v"]));
+    let lost = lost_in(&done);
+    let names = |of: &str| -> BTreeSet<String> {
+        let list = done[of].as_array().expect("a list");
+        list.iter().map(|path| path.as_str().expect("a path").to_owned()).collect()
+    };
+    let (restored, older) = (names("restored"), names("older"));
+    let same: BTreeSet<String> = lost.iter().filter(|path| !changed(path)).cloned().collect();
+    assert_eq!(restored, same, "{done}");
+    let left: BTreeSet<String> = lost.difference(&same).cloned().collect();
+    assert_eq!(older, left.iter().map(|path| format!("{path}.older")).collect(), "{done}");
+    assert!(!same.is_empty() && !left.is_empty(), "the damage is of both kinds: {done}");
+    expect(&scratch, &left);
+    for path in &left {
+        let number: u64 = path["/src/f".len()..].parse().expect("a number");
+        let read = scratch.run(["cat", "v", &format!("{path}.older")]);
+        assert!(read.stdout == noise(40_000 + 1_000 * number as usize, number), "{path}");
+    }
+    scratch.good(["check", "v"]);
+}
+
+#[test]
+fn zeros_can_be_read() {
+    let scratch = damaged(|lost| !lost.is_empty());
+    let done = json(&scratch.good(["repair", "--yes", "--zeros", "--json", "v"]));
+    let lost = lost_in(&done);
+    assert!(!lost.is_empty());
+    for path in &lost {
+        let read = scratch.run(["cat", "v", path]);
+        let whole = fs::read(scratch.path(&path[1..])).expect("written");
+        assert!(read.status.success() && read.stdout.len() == whole.len(), "{path}");
+        let differs = read.stdout.iter().zip(&whole).filter(|(now, then)| now != then);
+        assert!(differs.map(|(now, _)| *now).all(|now| now == 0), "{path}");
+    }
+    scratch.good(["check", "v"]);
+}

@@ -1,0 +1,68 @@
+//! What proves a block when the chain of tags does not.
+//!
+//! A bucket is proved by its tag in its parent. Where the parent was damaged, nothing says which
+//! version of the bucket is the newest. But each access gives its block a label that no block had
+//! before, and the map has the count behind it. So a block in a bucket that opens under its own
+//! seal is the newest version if, and only if, its label is that of its current count: an older
+//! version has an older label. What an old bucket held is not proved by this: a block that it
+//! should hold and does not is lost.
+//!
+//! The tree looks at labels once it met damage; before that no block can be an old one.
+
+use super::geometry::SlotHeader;
+use super::position_map::{CountChange, MapFormat};
+use crate::{Address, Label};
+use oblivio_crypto::Prf;
+use std::collections::BTreeMap;
+
+/// How far a stored bucket is proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BucketProof {
+    /// It is the version written last.
+    Newest,
+    /// It opens under its own seal, and nothing says whether it is the newest.
+    Own,
+    /// It opens, and is not the newest.
+    Old,
+    /// It does not open.
+    None,
+}
+
+impl BucketProof {
+    /// What is wrong with the bucket itself.
+    pub fn why_not(self) -> Option<&'static str> {
+        match self {
+            Self::Newest | Self::Own => None,
+            Self::Old => Some("it is not the version written last"),
+            Self::None => Some("its seal does not open"),
+        }
+    }
+}
+
+/// The labels that blocks must have, as far as memory has the whole of their map.
+pub struct CurrentLabels<'a> {
+    pub(super) prf: &'a Prf,
+    pub(super) format: MapFormat,
+    pub(super) on_chip: &'a [u8],
+    pub(super) pending: &'a BTreeMap<Address, CountChange>,
+    /// The level of blocks whose entries are in memory.
+    pub(super) level: usize,
+}
+
+impl CurrentLabels<'_> {
+    /// Whether a block is not the newest version of itself; false where that is not known.
+    pub fn refute(&self, header: &SlotHeader) -> bool {
+        let id = header.id;
+        if id.level() != self.level {
+            return false;
+        }
+        let entry = || self.format.get(self.on_chip, id.index() as usize);
+        let count = self.pending.get(&id).map_or_else(entry, |counts| counts.old);
+        Label(self.prf.label(id.0, count)) != header.label
+    }
+
+    /// Whether all data blocks can be judged.
+    pub fn judge_data(&self) -> bool {
+        self.level == 0
+    }
+}

@@ -1,0 +1,112 @@
+//! The states of a volume: each with everything that it names, and what a session leaves at its
+//! end.
+
+use super::state::{Computers, State};
+use super::volume::SequentialVolume;
+use super::{DISK_OBJECT, times};
+use crate::Result;
+use crate::trust::Keep;
+use std::time::Duration;
+
+/// States follow each other quickly under load, and a durable note of one syncs a file. In between,
+/// a note that survives the process is enough.
+const NOTE_EVERY: Duration = Duration::from_secs(1);
+impl SequentialVolume {
+    /// The computers for the next state.
+    fn computers(&mut self, epoch: u64) -> Option<Computers> {
+        if self.states.rows() == 0 {
+            return None;
+        }
+        let newest = self.newest_act().unwrap_or_default();
+        let table = self.trust.commit(newest, epoch).clone();
+        Some(Computers { writer: newest.computer, end_tag: self.log.end().before, table })
+    }
+
+    /// Writes the next state, durably, with everything that it names.
+    pub(super) fn write_state(&mut self, times: Option<[u8; 32]>) -> Result<()> {
+        self.begin_healing()?;
+        self.write_one_state(times)?;
+        if !self.states.is_whole() {
+            self.states.healed();
+            self.session.damaged.clear();
+        }
+        Ok(())
+    }
+
+    /// Writes a state before the next one, if copies of states were damaged: two in turn are in all
+    /// places.
+    fn begin_healing(&mut self) -> Result<()> {
+        if self.states.is_whole() { Ok(()) } else { self.write_one_state(None) }
+    }
+
+    fn write_one_state(&mut self, times: Option<[u8; 32]>) -> Result<()> {
+        let epoch = self.newest.current.0 + 1;
+        let computers = self.computers(epoch);
+        let (engine, met_damage) = {
+            let engine = self.engine();
+            (engine.state()?, engine.met_damage())
+        };
+        let state = State {
+            epoch,
+            log: self.newest.turns[0],
+            end: self.log.end().number,
+            times,
+            root: self.root.clone(),
+            engine,
+            met_damage,
+            computers,
+        };
+        self.trust.refuse_overtaken()?;
+        self.newest.current = (state.epoch, self.states.write(&*self.store, &state)?);
+        self.newest.state_end = state.end;
+        self.note_state()
+    }
+
+    /// Notes the newest state. During a replay the noted end of the log stays.
+    fn note_state(&mut self) -> Result<()> {
+        let (epoch, digest) = self.newest.current;
+        if self.session.replaying {
+            return self.trust.replayed(epoch, digest);
+        }
+        let now = self.options.environment.clock.now();
+        let keep = match self.session.noted {
+            Some(at) if now - at < NOTE_EVERY => Keep::Soon,
+            _ => Keep::Durable,
+        };
+        if keep == Keep::Durable {
+            self.session.noted = Some(now);
+        }
+        self.trust.committed(epoch, digest, self.log.mark(), keep)
+    }
+
+    /// Leaves as little as possible to the next opening. A session that only read writes nothing.
+    pub(super) fn rest(&mut self) -> Result<()> {
+        if self.session.clean && !self.session.writing && !self.log.waits() {
+            return self.leave();
+        }
+        self.sync()?;
+        self.store.sync(&[DISK_OBJECT])?;
+        if !self.states.is_whole() {
+            self.write_state(None)?;
+        }
+        let epoch = self.newest.current.0 + 1;
+        let times = self.engine().access_times().map(|times| times.to_bytes());
+        let times = match times {
+            Some(bytes) => {
+                let of = (self.volume, epoch);
+                Some(times::write(&*self.store, &mut self.times_sealer, of, &bytes)?)
+            }
+            None => None,
+        };
+        self.session.noted = None;
+        self.write_state(times)?;
+        // Later writes are another session's.
+        (self.session.writing, self.session.clean) = (false, true);
+        self.trust.end()
+    }
+
+    /// Ends a session that wrote nothing: there is nothing to leave to the next opening.
+    pub(crate) fn leave(&mut self) -> Result<()> {
+        self.trust.end()
+    }
+}

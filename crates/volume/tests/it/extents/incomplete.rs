@@ -1,0 +1,108 @@
+//! A computer that has nothing but a folder of which a file is missing or damaged: it says which,
+//! and on request reads everything that is in no such file.
+
+use super::Computer;
+use super::common::{BLOCKS, names};
+use super::health::{HARMS, Model, World};
+use oblivio_engine::{Action, BlockId, BlockOp};
+use oblivio_store::record::CallKind;
+use oblivio_store::{MemoryStore, Objects, RecordStore};
+use oblivio_volume::{BlockSpace, Error, OpenOptions, Result, Volume, Which};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Opens what is there, on a computer that knows nothing.
+fn look_at(folder: Arc<dyn Objects>, history: Which) -> Result<Volume> {
+    let mut computer = Computer::new(8000);
+    let open = OpenOptions { incomplete: true, ..computer.session(history) };
+    Volume::open(folder, &super::common::passphrase(), open)
+}
+
+/// A block, if it is not lost.
+fn read(volume: &mut Volume, id: u64) -> Option<Option<u8>> {
+    let op = BlockOp { id: BlockId(id), action: Action::Read };
+    match volume.access(vec![op]) {
+        Ok(found) => Some(found[0].as_ref().map(|bytes| bytes[0])),
+        Err(Error::Lost(_) | Error::Tampered(_)) => None,
+        Err(error) => panic!("block {id}: {error}"),
+    }
+}
+
+/// The files that the read of each block reads.
+fn touched(folder: &MemoryStore) -> Vec<BTreeSet<String>> {
+    let folder = Arc::new(RecordStore::new(folder.snapshot()));
+    let taken = |folder: &RecordStore<MemoryStore>| -> BTreeSet<String> {
+        let reads = folder.take().into_iter().filter(|event| event.op == CallKind::Read);
+        reads.map(|event| event.object.to_string()).collect()
+    };
+    let mut by_block = Vec::new();
+    for id in 0..BLOCKS {
+        let mut volume = look_at(folder.clone(), Which::Newest).unwrap();
+        taken(&folder);
+        read(&mut volume, id);
+        by_block.push(taken(&folder));
+    }
+    by_block
+}
+
+/// All blocks that are not lost; a failure of one must not hide another.
+fn all(folder: &Arc<MemoryStore>) -> Result<Vec<Option<Option<u8>>>> {
+    let mut volume = look_at(folder.clone(), Which::Newest)?;
+    let mut found = Vec::new();
+    for id in 0..BLOCKS {
+        let one = read(&mut volume, id);
+        if one.is_none() {
+            volume = look_at(folder.clone(), Which::Newest)?;
+        }
+        found.push(one);
+    }
+    Ok(found)
+}
+
+fn right(found: &[Option<Option<u8>>], model: &Model, what: &str) -> usize {
+    let judged = found.iter().zip(model).map(|(found, right)| match found {
+        Some(found) => {
+            assert_eq!(found, right, "{what}: wrong bytes");
+            1
+        }
+        None => 0,
+    });
+    judged.sum()
+}
+
+#[test]
+fn what_is_in_no_damaged_file_is_read() {
+    let world = World::new();
+    let touched = touched(&world.folder);
+    let (mut opened, mut refused, mut back, mut listed) = (0, 0, 0, 0);
+    for (at, name) in world.files().into_iter().enumerate() {
+        let harm = HARMS[at % 4];
+        if !name.starts_with("x-") {
+            continue;
+        }
+        let folder = world.harmed(&name, harm).unwrap();
+        let what = format!("{name}, {harm:?}");
+        let before = names(&*folder);
+        let Err(Error::StillToCome(why)) = Computer::new(9000).open(folder.clone()) else {
+            panic!("{what}: a file is not there")
+        };
+        assert!(why.starts_with("1 of ") && why.contains(&name), "{what}: {why}");
+        match all(&folder) {
+            Ok(found) => {
+                back += right(&found, &world.model, &what);
+                let elsewhere = |(id, files): (usize, _)| {
+                    found[id].is_none() && !BTreeSet::contains(files, &name)
+                };
+                // A file with leaves of the map costs what these list.
+                listed += touched.iter().enumerate().filter(|&it| elsewhere(it)).count();
+                opened += 1;
+            }
+            // What was written last is in the log, and the map is needed to open.
+            Err(Error::StillToCome(_) | Error::Tampered(_)) => refused += 1,
+            Err(error) => panic!("{what}: {error}"),
+        }
+        assert_eq!(names(&*folder), before, "{what}: a look changes nothing");
+    }
+    eprintln!("{opened} opened, {refused} refused, {back} blocks back, {listed} lost with the map");
+    assert!(opened > refused && listed * 10 < back, "{opened} {refused} {back} {listed}");
+}
