@@ -65,6 +65,11 @@ pub fn read_around(
     Ok(true)
 }
 
+/// Whether a store answered a read: also by saying that an object ends before.
+pub fn answers(read: &std::result::Result<(), StoreError>) -> bool {
+    matches!(read, Ok(()) | Err(StoreError::Short { .. }))
+}
+
 fn read_piece(
     store: &dyn Slots,
     part: &mut ReadAt<'_>,

@@ -3,7 +3,7 @@
 use super::log::LOG_OBJECT;
 use super::state_places::STATE_OBJECTS;
 use super::{DISK_OBJECT, PAGE};
-use crate::around::{Repeats, read_around};
+use crate::around::{Repeats, answers, read_around};
 use crate::damage::may_be_damage;
 use crate::{Error, Result};
 use oblivio_engine::{Carrier, Extent, Read, WorkPart, Write};
@@ -30,7 +30,7 @@ impl Disk<'_> {
         let mut page = vec![0; PAGE as usize];
         let others = STATE_OBJECTS.into_iter().chain([LOG_OBJECT, DISK_OBJECT]);
         let mut reads =
-            |object| self.store.read(&mut [ReadAt { object, offset: 0, buf: &mut page }]).is_ok();
+            |object| answers(&self.store.read(&mut [ReadAt { object, offset: 0, buf: &mut page }]));
         others.into_iter().any(&mut reads)
     }
 }

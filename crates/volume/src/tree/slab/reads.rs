@@ -1,7 +1,7 @@
 //! Reads of buckets, around places that the disk cannot read.
 
 use super::{SECTOR, Slab};
-use crate::around::read_around;
+use crate::around::{answers, read_around};
 use crate::damage::may_be_damage;
 use crate::{Error, Result};
 use oblivio_engine::{BucketId, Extent, Read};
@@ -42,7 +42,7 @@ impl Slab {
             let Some((object, offset)) = self.place(bucket) else { return false };
             let mut sector = [0; SECTOR];
             let mut read = [ReadAt { object, offset, buf: &mut sector }];
-            store.read(&mut read).is_ok()
+            answers(&store.read(&mut read))
         })
     }
 
