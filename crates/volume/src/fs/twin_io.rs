@@ -9,7 +9,9 @@ use oblivio_engine::{BlockAnswer, BlockOutcome};
 /// Chunks whose copies are written together.
 pub(super) const BATCH: usize = 64;
 /// The least capacity with twins, in blocks: a smaller volume keeps its room for what it holds.
-const LEAST_CAPACITY: u64 = 2048;
+const LEAST_CAPACITY: u64 = 4096;
+/// Twins are taken while at least one part of the capacity in this many is free.
+const LEAST_FREE: u64 = 4;
 
 impl Pool {
     /// After a batch of accesses: if damage was met, then or before, as many reads follow. A lost
@@ -238,7 +240,9 @@ impl Pool {
         let wanted = self.kept.saturating_add(blocks);
         let capacity = self.allocator.capacity();
         let much = self.metadata.mapped_blocks() + blocks > capacity / 8;
-        let fits = capacity >= LEAST_CAPACITY && !much && self.allocator.free() >= wanted;
+        // What a mount accepted is not counted here: nothing is taken where it may need the rest.
+        let roomy = self.allocator.free() >= wanted.max(capacity / LEAST_FREE);
+        let fits = capacity >= LEAST_CAPACITY && !much && roomy;
         if !self.metadata.pairs || !fits {
             return Ok(false);
         }
