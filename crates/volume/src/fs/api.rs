@@ -351,12 +351,12 @@ impl FileSystem {
         self.run(|state| state.usage())
     }
 
-    /// Ensures that a file can grow by `bytes` now.
+    /// Ensures that a file can grow by `bytes` in the operations that come next.
     ///
     /// # Errors
     /// `Full`, and the block space's.
     pub fn expect_room(&self, bytes: u64) -> Result<()> {
-        self.run(|state| state.find_room(bytes.div_ceil(state.block_bytes as u64)))
+        self.run(|state| state.promise_room(bytes.div_ceil(state.block_bytes as u64)))
     }
 
     /// The least capacity that [`set_capacity`](Self::set_capacity) accepts now.

@@ -246,12 +246,18 @@ impl ChunkMap {
         Gap { at: self.runs.len(), first, end: u64::MAX }
     }
 
+    /// The most chunks that get blocks at once, in a volume with `free` blocks. Runs grow with the
+    /// file, so that the root can list them all. They are small when few blocks are free, so that
+    /// one run does not take the whole metadata reserve.
+    pub(super) fn growth(&self, free: u64) -> u64 {
+        (self.mapped / 2).min(free / 8).max(LEAST_RUN)
+    }
+
     /// Which chunks get blocks when `chunk` has none, in a file of `chunks` and a volume with
-    /// `free` blocks. Runs grow with the file, so that the root can list them all. They are small
-    /// when few blocks are free, so that one run does not take the whole metadata reserve.
+    /// `free` blocks.
     pub(super) fn window(&self, chunk: u64, chunks: u64, free: u64) -> (u64, u64) {
         let gap = self.gap(chunk);
-        let run = (self.mapped / 2).min(free / 8).max(LEAST_RUN);
+        let run = self.growth(free);
         if chunk - gap.first < run || self.runs.len() + 2 > MOST_RUNS {
             return (gap.first, gap.end.min((chunk + 1).max(gap.first + run)));
         }

@@ -61,6 +61,16 @@ impl State {
         Ok(())
     }
 
+    /// Finds room for `blocks` that operations will take later. A commit may come between them, and
+    /// metadata may take another run of blocks with it.
+    pub(super) fn promise_room(&mut self, blocks: u64) -> Result<()> {
+        let growth = {
+            let pool = self.pool.lock();
+            pool.metadata.map.growth(pool.allocator.free())
+        };
+        self.find_room(blocks.saturating_add(growth))
+    }
+
     /// Finds room for an operation that takes `blocks`, by every means.
     pub(super) fn find_room(&mut self, blocks: u64) -> Result<()> {
         let wanted = blocks.saturating_add(self.kept_back());
