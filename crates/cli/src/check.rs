@@ -17,7 +17,7 @@ pub use found::PartsRead;
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::CheckReport;
 use oblivio_volume::{BlockSpace, LostBytes, Volume, VolumeInfo};
-use rate::Rate;
+use rate::RateLimit;
 use std::ops::Range;
 
 /// The most damaged places that are named one by one.
@@ -127,7 +127,7 @@ pub fn inspect(
     quiet: bool,
 ) -> Result<(PartsRead, Vec<Range<u64>>)> {
     let VolumeInfo { verified: unit, bytes_stored, .. } = volume.info()?;
-    let rate = Rate::new(limit, bytes_stored);
+    let rate = RateLimit::new(limit, bytes_stored);
     let mut progress = Progress::steps(quiet, &format!("{unit}s"));
     let told = volume.damaged();
     let mut places = Vec::new();

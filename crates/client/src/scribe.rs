@@ -5,7 +5,7 @@ use crate::error::Failure;
 use crate::inner::Inner;
 use crate::session::MOST_DAMAGED;
 use crate::term::{Before, TermEnd};
-use crate::workers::{self, Gather, PendingPut, ServerEvent, SlotReader, Sums, Workers};
+use crate::workers::{self, PendingPut, ServerEvent, SlotRead, SlotReader, Sums, Workers};
 use oblivio_engine::EngineError;
 use oblivio_engine::pyramid::share as engine;
 use oblivio_engine::pyramid::share::{
@@ -60,7 +60,7 @@ struct Serving<'i> {
     /// trip only.
     own: BTreeMap<AskId, SealedAsk>,
     /// What merges read, once the records before it are appended.
-    turns: VecDeque<Gather>,
+    turns: VecDeque<SlotRead>,
     /// The newest record that is known to be durable.
     durable: Head,
     /// When each session asked last.
@@ -224,12 +224,12 @@ impl<'i> Serving<'i> {
                 Duty::Turn(turn) => {
                     let spots = spots(&turn.tables, &turn.spots)?;
                     let reader = SlotReader::Merge(turn.home);
-                    self.turns.push_back(Gather(reader, Number(turn.after), spots));
+                    self.turns.push_back(SlotRead(reader, Number(turn.after), spots));
                 }
                 Duty::Look(look) => {
                     // Its record is durable: the sums came.
                     let spots = spots(&look.tables, &look.spots)?;
-                    let gather = Gather(SlotReader::Batch(look.batch), Number(0), spots);
+                    let gather = SlotRead(SlotReader::Batch(look.batch), Number(0), spots);
                     send(&self.workers.slots, gather)?;
                 }
                 Duty::Build(build) => send(&self.workers.puts, PendingPut::Build(build))?,

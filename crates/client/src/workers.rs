@@ -55,7 +55,7 @@ pub enum SlotReader {
 }
 
 /// Slots, once the records before this one are durable.
-pub struct Gather(pub SlotReader, pub Number, pub Vec<ServerSpot>);
+pub struct SlotRead(pub SlotReader, pub Number, pub Vec<ServerSpot>);
 
 /// Something to store.
 pub enum PendingPut {
@@ -70,7 +70,7 @@ pub struct Workers {
     /// Sums of batches, in order.
     pub sums: SyncSender<Sums>,
     /// Slots of merges and batches, in order.
-    pub slots: SyncSender<Gather>,
+    pub slots: SyncSender<SlotRead>,
     /// What is stored, in order.
     pub puts: SyncSender<PendingPut>,
 }
@@ -176,7 +176,7 @@ fn add_up(way: &Way<'_>, queue: &JobQueue<Sums>) {
 }
 
 /// Fetches the slots of merges.
-fn gather_all(way: &Way<'_>, queue: &JobQueue<Gather>) {
+fn gather_all(way: &Way<'_>, queue: &JobQueue<SlotRead>) {
     while let Some((_, job)) = queue.take() {
         let slots = gather(way, &job);
         if !way.send(slots.map(|slots| Some(ServerEvent::Slots(job.0, slots)))) {
@@ -200,7 +200,7 @@ fn listen(way: &Way<'_>) {
     }
 }
 
-fn gather(way: &Way<'_>, Gather(_, after, spots): &Gather) -> Result<Vec<u8>> {
+fn gather(way: &Way<'_>, SlotRead(_, after, spots): &SlotRead) -> Result<Vec<u8>> {
     let most = (MOST_READ_BYTES / way.inner.keyed.config().slot_bytes()).max(1);
     let mut slots = Vec::new();
     for part in spots.chunks(most) {

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Waits, so that no more bytes a second are read than the limit.
-pub struct Rate {
+pub struct RateLimit {
     begun: Instant,
     /// Bytes a second; no limit without it.
     limit: Option<u64>,
@@ -12,7 +12,7 @@ pub struct Rate {
     all: u64,
 }
 
-impl Rate {
+impl RateLimit {
     /// From now on, for steps that read `all` bytes.
     pub fn new(limit: Option<u64>, all: u64) -> Self {
         Self { begun: Instant::now(), limit, all }
@@ -39,9 +39,9 @@ mod tests {
 
     #[test]
     fn a_rate_is_bytes_a_second() {
-        let rate = Rate::new(Some(10 << 20), 40 << 20);
+        let rate = RateLimit::new(Some(10 << 20), 40 << 20);
         assert_eq!(rate.least(5, 10), Some(Duration::from_secs(2)));
         assert_eq!(rate.least(0, 0), Some(Duration::ZERO));
-        assert_eq!(Rate::new(None, 40 << 20).least(5, 10), None);
+        assert_eq!(RateLimit::new(None, 40 << 20).least(5, 10), None);
     }
 }

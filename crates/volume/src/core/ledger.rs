@@ -152,7 +152,7 @@ impl<L: Ledger> Core<L> {
         let result = work(self);
         let result = self.ledger.judged(result);
         let result = self.latch.judged(result);
-        // Whoever waits for the volume need not wait for a handle that does nothing more. A store
+        // Another computer need not wait for a handle that does nothing more. A store
         // that failed is asked for nothing.
         if self.latch.is_closed() && !matches!(&result, Err(Error::Store(_))) {
             self.ledger.give_up();

@@ -2,7 +2,7 @@
 
 use super::base::readable;
 use super::entry::Epoch;
-use super::seen::Seen;
+use super::seen::SeenFiles;
 use super::shape::ExtentLayout;
 use super::store::EpochSource;
 use crate::Result;
@@ -20,7 +20,7 @@ pub struct Copies {
     volume: VolumeId,
     pub(super) shape: ExtentLayout,
     /// Files of the folder that were whole when they were read.
-    pub(super) seen: Seen,
+    pub(super) seen: SeenFiles,
     /// What this session found damaged and made whole.
     pub(super) healed: Vec<DamagedPlace>,
 }
@@ -36,7 +36,7 @@ impl Copies {
         volume: VolumeId,
         shape: ExtentLayout,
     ) -> Result<Self> {
-        let seen = Seen::read(&*beside)?;
+        let seen = SeenFiles::read(&*beside)?;
         Ok(Self { folder, beside, link, volume, shape, seen, healed: Vec::new() })
     }
 

@@ -15,12 +15,12 @@ const SEEN_OBJECT: &str = "seen";
 
 /// Files that were whole, each with its fingerprint then.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct SeenFiles {
     files: BTreeMap<String, u64>,
     changed: bool,
 }
 
-impl Seen {
+impl SeenFiles {
     /// Reads it. What is missing or damaged is nothing seen.
     ///
     /// # Errors
@@ -83,11 +83,11 @@ mod tests {
     #[test]
     fn what_was_seen_is_kept_and_damage_is_nothing_seen() {
         let store = MemoryStore::new();
-        let mut seen = Seen::read(&store).unwrap();
+        let mut seen = SeenFiles::read(&store).unwrap();
         seen.note("x-1", Some(7));
         seen.note("x-2", None);
         seen.write(&store).unwrap();
-        let again = || Seen::read(&store).unwrap();
+        let again = || SeenFiles::read(&store).unwrap();
         assert!(again().has("x-1", Some(7)) && !again().has("x-1", Some(8)));
         assert!(!again().has("x-1", None) && !again().has("x-2", None));
         store.corrupt(SEEN_OBJECT, 40, |byte| *byte ^= 1).unwrap();

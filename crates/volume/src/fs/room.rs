@@ -62,13 +62,14 @@ impl State {
     }
 
     /// Finds room for `blocks` that operations will take later. A commit may come between them, and
-    /// metadata may take another run of blocks with it.
+    /// metadata may take another run of blocks with it. A block that is written in parts waits as a
+    /// tail meanwhile, which counts as one more.
     pub(super) fn promise_room(&mut self, blocks: u64) -> Result<()> {
         let growth = {
             let pool = self.pool.lock();
             pool.metadata.map.growth(pool.allocator.free())
         };
-        self.find_room(blocks.saturating_add(growth))
+        self.find_room(blocks.saturating_add(growth + 1))
     }
 
     /// Finds room for an operation that takes `blocks`, by every means.

@@ -70,7 +70,7 @@ pub(super) struct Parities {
 }
 
 impl Parities {
-    /// None, where so many parts are the memory.
+    /// None, where this many parts are the memory.
     pub fn new(kept: u64) -> Self {
         Self { size: kept.clamp(1, GROUP), sums: BTreeMap::new(), stored: BTreeMap::new() }
     }

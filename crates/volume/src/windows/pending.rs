@@ -26,7 +26,7 @@ pub(super) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// None so far, where so many parts are the memory.
+    /// None so far, where this many parts are the memory.
     pub fn new(kept: u64) -> Self {
         let (pending, parts) = (VecDeque::new(), VecDeque::new());
         let healed = Vec::new();

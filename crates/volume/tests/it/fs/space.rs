@@ -336,3 +336,28 @@ fn what_metadata_has_no_block_for_is_as_if_it_had_never_begun() {
     names.iter().for_each(|entry| fs.unlink(ROOT_INO, &entry.name).unwrap());
     assert_clean(&fs);
 }
+
+/// What was promised can be written, also in parts and with commits in between, in which metadata
+/// may grow. At each capacity another number of blocks is left in the end.
+#[test]
+fn promised_room_is_there_after_commits() {
+    const PIECE: usize = 128 << 10;
+    for (capacity, parts) in (300..332).flat_map(|capacity| [(capacity, 2), (capacity, 32)]) {
+        let disk = MemoryBlocks::new(16_384, capacity, 4 << 20);
+        let fs = FileSystem::format(disk.boxed()).unwrap();
+        fs.commit().unwrap();
+        let ino = put(&fs, ROOT_INO, "f", b"").unwrap();
+        let handle = fs.open_file(ino).unwrap();
+        let (mut end, len) = (0, PIECE / parts);
+        while fs.expect_room(PIECE as u64).is_ok() {
+            for part in 0..parts {
+                let written = fs.write(handle, end, &vec![part as u8; len]);
+                written.unwrap_or_else(|error| panic!("{capacity} blocks, {parts} parts: {error}"));
+                end += len as u64;
+            }
+        }
+        assert!(end > 200 * 16_384, "{end} bytes of {capacity} blocks");
+        fs.close(handle).unwrap();
+        assert_clean(&fs);
+    }
+}

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 const FILES: u64 = 120;
 
 /// What the store saw before the end of a session, as public numbers: the kind of each event, and
-/// how many paths it drew. The end goes on until it meets no damage any more, and whoever made it
-/// sees that.
+/// how many paths it drew. The end goes on until it meets no damage any more, and the maker of the
+/// damage sees that.
 type Events = Vec<(ShownKind, usize)>;
 
 fn passphrase() -> Passphrase {
