@@ -85,7 +85,7 @@ fn expect(scratch: &Scratch, lost: &BTreeSet<String>) {
 
 #[test]
 fn what_is_lost_is_shown_before_and_known_after() {
-    let scratch = damaged(|lost| lost.len() > 1);
+    let scratch = damaged(|lost| lost.len() > 2);
     let shown = scratch.run(["repair", "--dry-run", "--json", "v"]);
     assert_eq!(shown.status.code(), Some(5));
     let shown = json(&String::from_utf8_lossy(&shown.stdout));
