@@ -19,7 +19,7 @@ use oblivio_crypto::{
     VolumeId,
 };
 use oblivio_engine::BucketId;
-use oblivio_engine::tree::TreeConfig;
+use oblivio_engine::tree::{TreeConfig, Verifier};
 use oblivio_store::{Held, MemoryStore, ReadAt, Slots, WriteAt};
 use std::ops::Range;
 use zerocopy::IntoBytes;
@@ -209,7 +209,7 @@ pub fn places(volume: &mut Volume) -> Vec<StoredPart> {
 pub fn check_part(volume: &mut Volume, part: Part) -> Result<()> {
     let (Some(volume), bucket) = (volume.tree(), BucketId(part.0)) else { return Ok(()) };
     let (store, slab, engine) = volume.parts();
-    let mut verifier = engine.verifier();
+    let mut verifier = Verifier::new(engine);
     for up in (0..=bucket.level().0).rev() {
         let bucket = BucketId(bucket.0 >> up);
         for mut bytes in slab.fetch(store, &[bucket])? {

@@ -339,12 +339,6 @@ impl Backend {
     fn place(&self, bucket: BucketId) -> Place {
         Place { volume: self.volume, kind: Kind::Bucket, index: bucket.0, version: 0 }
     }
-
-    /// Whether one damaged bucket ends everything: where only some of a bucket's blocks are
-    /// checked, as in comparisons with the tag tree.
-    fn is_strict(&self) -> bool {
-        !self.geometry.tag_tree || self.geometry.pmmac
-    }
 }
 
 fn resident(header: SlotHeader, payload: Payload) -> Resident {

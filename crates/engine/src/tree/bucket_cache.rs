@@ -128,6 +128,15 @@ impl BucketCache {
         self.meta.get(bucket.0 as usize).map_or([Tag::default(); 2], |meta| meta.child_tags)
     }
 
+    /// The tags of the buckets right below the cached ones, which are a whole top of the tree.
+    pub fn tags_below(&self) -> impl Iterator<Item = (BucketId, Tag)> {
+        let parents = (self.limit / 2 + 1..=self.limit).map(BucketId);
+        parents.flat_map(|parent| {
+            let tags = self.tags_if_touched(parent);
+            [0, 1].map(|side| (parent.child(side), tags[side]))
+        })
+    }
+
     /// The blocks, to set their slots.
     pub fn blocks_mut(&mut self, bucket: BucketId) -> &mut [Resident] {
         let at = bucket.0 as usize;

@@ -29,6 +29,16 @@ pub enum BucketProof {
 }
 
 impl BucketProof {
+    /// Whether the blocks of the bucket may be looked at. An old bucket says nothing where the
+    /// labels of its blocks cannot be judged.
+    pub fn is_useful(self, labels: Option<&CurrentLabels<'_>>) -> bool {
+        match self {
+            Self::Newest | Self::Own => true,
+            Self::Old => labels.is_some_and(CurrentLabels::judge_data),
+            Self::None => false,
+        }
+    }
+
     /// What is wrong with the bucket itself.
     pub fn why_not(self) -> Option<&'static str> {
         match self {
@@ -41,15 +51,24 @@ impl BucketProof {
 
 /// The labels that blocks must have, as far as memory has the whole of their map.
 pub struct CurrentLabels<'a> {
-    pub(super) prf: &'a Prf,
-    pub(super) format: MapFormat,
-    pub(super) on_chip: &'a [u8],
-    pub(super) pending: &'a BTreeMap<Address, CountChange>,
+    prf: &'a Prf,
+    format: MapFormat,
+    on_chip: &'a [u8],
+    pending: &'a BTreeMap<Address, CountChange>,
     /// The level of blocks whose entries are in memory.
-    pub(super) level: usize,
+    level: usize,
 }
 
-impl CurrentLabels<'_> {
+impl<'a> CurrentLabels<'a> {
+    /// Those of a map in this memory, with `levels` levels of recursion.
+    pub fn new(
+        (prf, format): (&'a Prf, MapFormat),
+        (on_chip, pending): (&'a [u8], &'a BTreeMap<Address, CountChange>),
+        levels: usize,
+    ) -> Self {
+        Self { prf, format, on_chip, pending, level: levels - 1 }
+    }
+
     /// Whether a block is not the newest version of itself; false where that is not known.
     pub fn refute(&self, header: &SlotHeader) -> bool {
         let id = header.id;

@@ -247,13 +247,8 @@ impl TreeOram {
 
     fn finish_round(&mut self, batch: &mut Batch, level: usize) -> Result<()> {
         let moved = self.tree.meters.bytes_moved;
-        let labels = CurrentLabels {
-            prf: &self.prf,
-            format: self.config.map_format,
-            on_chip: &self.on_chip,
-            pending: &self.pending,
-            level: self.levels - 1,
-        };
+        let (format, map) = (self.config.map_format, (&self.on_chip[..], &self.pending));
+        let labels = CurrentLabels::new((&self.prf, format), map, self.levels);
         self.tree.absorb(Some(&labels))?;
         for index in 0..batch.targets.len() {
             match batch.targets[index] {

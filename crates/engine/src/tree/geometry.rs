@@ -45,6 +45,12 @@ pub struct Geometry {
 }
 
 impl Geometry {
+    /// Whether one damaged bucket ends everything: where only some of a bucket's blocks are
+    /// checked, as in comparisons with the tag tree.
+    pub(super) fn is_strict(&self) -> bool {
+        !self.tag_tree || self.pmmac
+    }
+
     /// Bytes of a slot header.
     pub fn slot_header_bytes(&self) -> usize {
         16 + if self.pmmac { TAG_BYTES } else { 0 }

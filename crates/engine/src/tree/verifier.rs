@@ -28,11 +28,12 @@ pub struct Lacking {
 }
 
 impl<'a> Verifier<'a> {
-    pub(super) fn new(engine: &'a mut TreeOram) -> Self {
+    /// Checks stored buckets. Everything in memory must be flushed first.
+    pub fn new(engine: &'a mut TreeOram) -> Self {
         let tree = &engine.tree;
         let expected = match tree.has_pool {
             false => BTreeMap::from([(BucketId::ROOT, tree.root_tag)]),
-            true => engine.pool_tags().collect(),
+            true => tree.cache.tags_below().collect(),
         };
         let mut found = BitSet::default();
         let pool = (1..=if tree.has_pool { tree.cache.limit() } else { 0 }).map(BucketId);
@@ -74,9 +75,10 @@ impl<'a> Verifier<'a> {
     /// Notes the blocks of an opened bucket that are the newest versions of themselves.
     fn find_blocks(&mut self, bucket: BucketId, proof: BucketProof, bytes: &[u8]) {
         let engine = &*self.engine;
-        let labels: CurrentLabels<'_> = engine.current_labels();
+        let (format, map) = (engine.config.map_format, (&engine.on_chip[..], &engine.pending));
+        let labels = CurrentLabels::new((&engine.prf, format), map, engine.levels);
         let tree = &engine.tree;
-        if !tree.is_useful(proof, Some(&labels)) {
+        if !proof.is_useful(Some(&labels)) {
             return;
         }
         for slot in 0..tree.stored_slots(bucket) {
@@ -108,33 +110,5 @@ impl<'a> Verifier<'a> {
             }
         }
         Lacking { buckets, blocks }
-    }
-}
-
-impl TreeOram {
-    /// Checks stored buckets. Everything in memory must be flushed first.
-    pub fn verifier(&mut self) -> Verifier<'_> {
-        Verifier::new(self)
-    }
-
-    /// The labels that blocks must have.
-    pub(super) fn current_labels(&self) -> CurrentLabels<'_> {
-        CurrentLabels {
-            prf: &self.prf,
-            format: self.config.map_format,
-            on_chip: &self.on_chip,
-            pending: &self.pending,
-            level: self.levels - 1,
-        }
-    }
-
-    /// The tags of the buckets right below the pool.
-    fn pool_tags(&self) -> impl Iterator<Item = (BucketId, Tag)> {
-        let cache = &self.tree.cache;
-        let parents = (cache.limit() / 2 + 1..=cache.limit()).map(BucketId);
-        parents.flat_map(|parent| {
-            let tags = cache.tags_if_touched(parent);
-            [0, 1].map(|side| (parent.child(side), tags[side]))
-        })
     }
 }

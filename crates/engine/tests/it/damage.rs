@@ -4,7 +4,7 @@
 use crate::cases;
 use crate::plain::{BYTES, Plain, any_op, read};
 use oblivio_engine::memory::{Batches, MemoryBuckets};
-use oblivio_engine::tree::{Eviction, MapFormat, TreeConfig, TreeKeys, TreeOram};
+use oblivio_engine::tree::{Eviction, MapFormat, TreeConfig, TreeKeys, TreeOram, Verifier};
 use oblivio_engine::{Action, BlockOp, BlockOutcome, BucketId, EngineError, Lost, carry_out};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -96,7 +96,7 @@ impl Run {
 
     /// The blocks that the stored buckets lack.
     fn lost(&mut self) -> BTreeSet<u64> {
-        let mut verifier = self.engine.verifier();
+        let mut verifier = Verifier::new(&mut self.engine);
         for (bucket, bytes) in &self.store.buckets {
             verifier.check(*bucket, &mut bytes.clone()).expect("it goes on");
         }
@@ -214,7 +214,7 @@ proptest! {
             done => done.expect("it goes on"),
         }
         run.reopen();
-        let mut verifier = run.engine.verifier();
+        let mut verifier = Verifier::new(&mut run.engine);
         for (bucket, bytes) in &run.store.buckets {
             prop_assert_eq!(verifier.check(*bucket, &mut bytes.clone()).expect("it goes on"), None);
         }

@@ -3,7 +3,9 @@
 use crate::cases;
 use crate::plain::{BYTES, Plain, any_op, read};
 use oblivio_engine::memory::{Batches, MemoryBuckets};
-use oblivio_engine::tree::{Eviction, Lacking, MapFormat, TreeConfig, TreeKeys, TreeOram};
+use oblivio_engine::tree::{
+    Eviction, Lacking, MapFormat, TreeConfig, TreeKeys, TreeOram, Verifier,
+};
 use oblivio_engine::{BlockId, BlockOp, carry_out};
 use proptest::prelude::*;
 
@@ -129,7 +131,7 @@ impl Run {
         if !self.config.tag_tree {
             return;
         }
-        let mut verifier = self.engine.verifier();
+        let mut verifier = Verifier::new(&mut self.engine);
         for (bucket, bytes) in &self.store.buckets {
             assert_eq!(verifier.check(*bucket, &mut bytes.clone()).expect("not strict"), None);
         }

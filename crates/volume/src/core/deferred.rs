@@ -122,6 +122,12 @@ impl Deferred {
         self.blocks.get(&id).map(|pending| pending.base != Base::Absent)
     }
 
+    /// How many blocks the deferred writes will add to those of which `is_live` holds.
+    pub fn coming(&self, is_live: impl Fn(u64) -> bool) -> u64 {
+        let comes = |id: &u64| self.exists(*id) == Some(true) && !is_live(*id);
+        self.ids().filter(comes).count() as u64
+    }
+
     /// The blocks with deferred writes.
     pub fn ids(&self) -> impl Iterator<Item = u64> {
         self.blocks.keys().copied()

@@ -82,13 +82,6 @@ impl TreeVolume {
         self.most_deferred_ops().min(MOST_WAITING)
     }
 
-    /// Blocks that deferred writes will add.
-    fn coming_blocks(&self) -> u64 {
-        let comes = |&id: &u64| self.waiting.deferred.exists(id) == Some(true);
-        let coming = self.waiting.deferred.ids().filter(comes);
-        coming.filter(|&id| !self.ledger.engine.is_live(BlockId(id))).count() as u64
-    }
-
     /// Carries out all deferred writes; with a pace, in a number of ticks that does not depend on
     /// them.
     pub(crate) fn carry_out_all(&mut self) -> Result<()> {
@@ -247,7 +240,9 @@ impl Policy for TreeVolume {
 
     fn room_left(&self) -> Result<Option<u64>> {
         let free = self.ledger.store.free_bytes()?;
-        Ok(free.map(|free| self.room_in(free).saturating_sub(self.coming_blocks())))
+        let is_live = |id| self.ledger.engine.is_live(BlockId(id));
+        let coming = self.waiting.deferred.coming(is_live);
+        Ok(free.map(|free| self.room_in(free).saturating_sub(coming)))
     }
 
     fn pad_to(&mut self, least: Least) -> Result<()> {

@@ -5,7 +5,7 @@ use crate::damage::{DamagedPlace, Inspected};
 use crate::tree::slab::Slab;
 use crate::tree::tuning::VERIFIED_AT_ONCE;
 use oblivio_engine::BucketId;
-use oblivio_engine::tree::TreeOram;
+use oblivio_engine::tree::{TreeOram, Verifier};
 use oblivio_store::Slots;
 
 /// Checks every stored bucket against the tag tree, whatever is damaged; `damaged` gets each bucket
@@ -22,7 +22,7 @@ pub fn verify(
 ) -> Result<Inspected> {
     let stored: Vec<BucketId> = slab.stored().collect();
     let bucket_bytes = engine.bucket_bytes();
-    let mut verifier = engine.verifier();
+    let mut verifier = Verifier::new(engine);
     let mut found = Inspected::default();
     for chunk in stored.chunks((VERIFIED_AT_ONCE / bucket_bytes).max(1)) {
         for (bucket, mut bytes) in chunk.iter().zip(slab.fetch(store, chunk)?) {

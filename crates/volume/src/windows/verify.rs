@@ -31,7 +31,7 @@ pub(super) fn inspect_buckets(
     let (all, turns) = (objects.len() as u64, ledger.places.rule.turns() as usize);
     let largest = objects.iter().map(|object| object.bucket_bytes * turns).max().unwrap_or(1);
     let WindowLedger { store, session, engine, places, cache, .. } = ledger;
-    let mut verifier = engine.verifier();
+    let mut verifier = Verifier::new(engine);
     let (mut done, mut found) = (0, Inspected::default());
     let mut note = |place| {
         found.damaged += 1;

@@ -11,6 +11,22 @@ use crate::{Address, BucketId, EngineError, Label, Result};
 use oblivio_crypto::{Tag, tag_of};
 use std::ops::Range;
 
+impl Round {
+    /// Whether a block is the newest version of itself, and the first copy of it in this round.
+    /// Copies come from old buckets; all that have a block's current label are on its path.
+    fn is_current(
+        &self,
+        header: &SlotHeader,
+        met_damage: bool,
+        labels: Option<&CurrentLabels<'_>>,
+    ) -> bool {
+        match wanted_by(&self.wants, header.id) {
+            Some((access, label)) => label == header.label && self.found[access] == NONE,
+            None => !met_damage || !labels.is_some_and(|labels| labels.refute(header)),
+        }
+    }
+}
+
 impl Backend {
     /// Checks and opens the read buckets and gathers their blocks. What is damaged gives nothing.
     /// `labels` are those that blocks must have, if anybody knows.
@@ -78,7 +94,7 @@ impl Backend {
             meta.child_tags = round.node_tags[index];
             meta.dirty = node.evict;
         }
-        if !self.is_useful(proof, labels) {
+        if !proof.is_useful(labels) {
             return Ok(());
         }
         for slot in 0..slots {
@@ -91,7 +107,7 @@ impl Backend {
             let payload = part.start + self.geometry.payload_at(slots, slot);
             let wanted = wanted_by(&round.wants, header.id);
             if node.evict || wanted.is_some() {
-                if !self.is_current(round, &header, labels) {
+                if !round.is_current(&header, self.marks.met_damage, labels) {
                     continue;
                 }
                 if !node.evict {
@@ -135,40 +151,12 @@ impl Backend {
             (false, true) => BucketProof::Old,
             (_, false) => BucketProof::None,
         };
-        if let Some(reason) = proof.why_not().filter(|_| self.is_strict()) {
+        if let Some(reason) = proof.why_not().filter(|_| self.geometry.is_strict()) {
             return Err(EngineError::Tampered { bucket, reason });
         }
         self.marks.met_damage |= proof != BucketProof::Newest;
         self.damaged_now |= proof.why_not().is_some();
         Ok(proof)
-    }
-
-    /// Whether the blocks of a bucket may be looked at. An old bucket says nothing where the labels
-    /// of its blocks cannot be judged.
-    pub(in crate::tree) fn is_useful(
-        &self,
-        proof: BucketProof,
-        labels: Option<&CurrentLabels<'_>>,
-    ) -> bool {
-        match proof {
-            BucketProof::Newest | BucketProof::Own => true,
-            BucketProof::Old => labels.is_some_and(CurrentLabels::judge_data),
-            BucketProof::None => false,
-        }
-    }
-
-    /// Whether a block is the newest version of itself, and the first copy of it in this round.
-    /// Copies come from old buckets; all that have a block's current label are on its path.
-    fn is_current(
-        &self,
-        round: &Round,
-        header: &SlotHeader,
-        labels: Option<&CurrentLabels<'_>>,
-    ) -> bool {
-        match wanted_by(&round.wants, header.id) {
-            Some((access, label)) => label == header.label && round.found[access] == NONE,
-            None => !self.marks.met_damage || !labels.is_some_and(|labels| labels.refute(header)),
-        }
     }
 
     fn absorb_cached(
@@ -205,7 +193,8 @@ impl Backend {
 
     /// Makes a block in memory a candidate, or drops it when it is dead or an old copy.
     fn gather(&mut self, round: &mut Round, block: Resident, labels: Option<&CurrentLabels<'_>>) {
-        if self.is_dead(block.header.id) || !self.is_current(round, &block.header, labels) {
+        let current = round.is_current(&block.header, self.marks.met_damage, labels);
+        if self.is_dead(block.header.id) || !current {
             self.pool.release(block.payload);
             return;
         }
