@@ -20,8 +20,10 @@ use runs::{joined, near, read_run, span};
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt};
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use temp::Temp;
 
 /// The lock file. The leading dot keeps it out of the objects' names.
@@ -235,10 +237,11 @@ impl Slots for LocalStore {
     }
 
     fn sync(&self, objects: &[&str]) -> Result<()> {
-        for object in objects {
-            let (handle, _) = self.handles.existing(&self.directory, object)?;
-            handle.sync().map_err(|error| StoreError::io(object, error))?;
+        let mut handles = Vec::with_capacity(objects.len());
+        for &object in objects {
+            handles.push((object, self.handles.existing(&self.directory, object)?.0));
         }
+        sync_together(&handles)?;
         if objects.is_empty() { Ok(()) } else { self.directory.sync() }
     }
 
@@ -307,6 +310,27 @@ impl Lease for LocalStore {
         }
         Ok(())
     }
+}
+
+/// Makes several files durable at once, so that all wait for the disk about as long as one.
+fn sync_together(handles: &[(&str, Arc<Handle>)]) -> Result<()> {
+    let sync = |(object, handle): &(&str, Arc<Handle>)| {
+        handle.sync().map_err(|error| StoreError::io(object, error))
+    };
+    let Some((first, others)) = handles.split_first() else { return Ok(()) };
+    thread::scope(|scope| {
+        let begin = |handle| thread::Builder::new().spawn_scoped(scope, move || sync(handle));
+        // Without a thread it is done here.
+        let begun: Vec<_> = others.iter().map(|it| begin(it).map_err(|_| sync(it))).collect();
+        let mut result = sync(first);
+        for other in begun {
+            result = result.and(match other {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                Err(done) => done,
+            });
+        }
+        result
+    })
 }
 
 /// The end of a range, in an object of `len` bytes.

@@ -44,6 +44,8 @@ struct State {
     busy: bool,
     /// The round failed, and `underway` must be handed to the system again.
     failed: bool,
+    /// The last round made everything durable, and the medium did not change since.
+    synced: bool,
     closing: bool,
 }
 
@@ -157,6 +159,20 @@ impl<M: Medium> WriteBehind<M> {
         self.medium().write_at(data, 0, offset)?;
         state.waiting.add(offset, write.to_kept(), 0, true);
         Ok(())
+    }
+
+    /// Notes a change of the medium that is no write of this.
+    pub(crate) fn changed_beside(&self) {
+        self.shared.state().synced = false;
+    }
+
+    /// As [`Self::sync`], but what the thread has made durable already waits for nothing. All other
+    /// changes of the medium must be noted.
+    pub(crate) fn sync_changes(&self) -> io::Result<()> {
+        match self.shared.state() {
+            state if state.synced && state.is_settled() => Ok(()),
+            _ => self.sync(),
+        }
     }
 
     /// Makes everything durable.
@@ -382,7 +398,7 @@ impl<M: Medium> Shared<M> {
         let mut state = self.state();
         state.busy = false;
         state.punching = Arc::default();
-        state.failed = result.is_err();
+        (state.failed, state.synced) = (result.is_err(), result.is_ok());
         if result.is_ok() {
             state.underway = Arc::default();
         } else {

@@ -55,6 +55,7 @@ impl Handle {
             // First, because they are older.
             behind.sync()?;
         }
+        behind.changed_beside();
         self.file().write_all_at(data, offset)?;
         self.sync()
     }
@@ -62,7 +63,7 @@ impl Handle {
     /// Makes all writes durable.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.dirty.store(false, Ordering::Release);
-        let result = self.behind.sync();
+        let result = self.behind.sync_changes();
         if result.is_err() {
             self.dirty.store(true, Ordering::Release);
         }
@@ -81,6 +82,7 @@ impl Handle {
         // Deferred writes may extend the file, and zeros must not come after them.
         let behind = self.for_writing()?;
         behind.sync()?;
+        behind.changed_beside();
         reserve(self.file(), len)?;
         self.sync()
     }

@@ -372,3 +372,45 @@ proptest! {
         prop_assert!(run(&acts, 16).is_ok());
     }
 }
+
+/// A disk that counts how often it is asked to make everything durable.
+#[derive(Default)]
+struct CountsSyncs(AtomicUsize);
+
+impl Medium for CountsSyncs {
+    fn read_at(&self, _: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        Ok(())
+    }
+    fn write_at(&self, _: &[u8], _: usize, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+    fn punch(&self, _: u64, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What may not be durable yet is waited for; what is, is not waited for again.
+#[test]
+fn a_sync_of_what_is_durable_asks_for_nothing() -> io::Result<()> {
+    let behind = WriteBehind::new(CountsSyncs::default());
+    let syncs = || behind.medium().0.load(Ordering::Relaxed);
+    behind.sync_changes()?;
+    assert_eq!(syncs(), 1, "a process before may have written");
+    for (count, later) in [(2, true), (3, false)] {
+        behind.write(&piece(0, b"new"), later)?;
+        behind.sync_changes()?;
+        behind.sync_changes()?;
+        assert_eq!(syncs(), count);
+    }
+    behind.changed_beside();
+    behind.sync_changes()?;
+    assert_eq!(syncs(), 4);
+    behind.punch_later(0, 1)?;
+    behind.sync_changes()?;
+    assert_eq!(syncs(), 5);
+    Ok(())
+}
