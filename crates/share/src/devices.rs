@@ -1,9 +1,9 @@
 //! The devices that a server admits: a name, a volume, and the hash of a secret for each.
 
 use crate::error::{Error, Result};
-use crate::volume::private_database;
+use crate::volume::PairedDatabase;
 use oblivio_store::StoreError;
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{DatabaseError, ReadableTable, TableDefinition, WriteTransaction};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -38,7 +38,7 @@ pub struct KnownDevice {
 
 /// All devices. One process has them at a time.
 pub struct Devices {
-    file: Database,
+    file: PairedDatabase,
     known: Mutex<BTreeMap<SecretHash, KnownDevice>>,
 }
 
@@ -56,15 +56,14 @@ impl Devices {
     /// # Errors
     /// Those of storage; a store's `Busy` if another process has it.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = private_database(path).map_err(|error| match error {
+        let file = PairedDatabase::open(path).map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => StoreError::Busy.into(),
             other => failed(other),
         })?;
-        let write = file.begin_write().map_err(failed)?;
-        write.open_table(DEVICES).map_err(failed)?;
-        write.commit().map_err(failed)?;
+        file.change(|write| write.open_table(DEVICES).map(drop).map_err(Into::into))
+            .map_err(failed)?;
         let mut known = BTreeMap::new();
-        let read = file.begin_read().map_err(failed)?;
+        let read = file.read().map_err(failed)?;
         for entry in read.open_table(DEVICES).map_err(failed)?.iter().map_err(failed)? {
             let (hash, device) = entry.map_err(failed)?;
             let hash = SecretHash::try_from(hash.value()).ok();
@@ -76,6 +75,11 @@ impl Devices {
             known.insert(hash, device);
         }
         Ok(Self { file, known: Mutex::new(known) })
+    }
+
+    /// Which of the files was damaged or lost, if it was made again.
+    pub fn healed(&self) -> Option<&Path> {
+        self.file.healed()
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<SecretHash, KnownDevice>> {
@@ -97,10 +101,12 @@ impl Devices {
         if known.iter().any(same) {
             return Err(Error::SameNumber);
         }
-        let write = self.file.begin_write().map_err(failed)?;
         let bytes = postcard::to_stdvec(&device).unwrap_or_default();
-        write.open_table(DEVICES).map_err(failed)?.insert(&hash[..], &*bytes).map_err(failed)?;
-        write.commit().map_err(failed)?;
+        let add = |write: &WriteTransaction| {
+            write.open_table(DEVICES)?.insert(&hash[..], &*bytes)?;
+            Ok(())
+        };
+        self.file.change(add).map_err(failed)?;
         known.insert(hash, device);
         Ok(())
     }
@@ -113,9 +119,11 @@ impl Devices {
         let mut known = self.known();
         let found = known.iter().find(|(_, it)| *it == device).map(|(hash, _)| *hash);
         let hash = found.ok_or_else(|| Error::NoDevice(device.name.clone()))?;
-        let write = self.file.begin_write().map_err(failed)?;
-        write.open_table(DEVICES).map_err(failed)?.remove(&hash[..]).map_err(failed)?;
-        write.commit().map_err(failed)?;
+        let remove = |write: &WriteTransaction| {
+            write.open_table(DEVICES)?.remove(&hash[..])?;
+            Ok(())
+        };
+        self.file.change(remove).map_err(failed)?;
         known.remove(&hash);
         Ok(hash)
     }

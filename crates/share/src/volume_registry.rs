@@ -71,6 +71,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What to say of a file that is whole again.
+fn healed(file: &str) -> String {
+    format!(
+        "{file} was damaged or lost, and is whole again from its second copy. Look at the disk, \
+         and make a backup"
+    )
+}
+
 impl VolumeRegistry {
     /// Opens a folder with all volumes in it, or makes it. Their tables are in it, or where the
     /// caller says.
@@ -152,13 +160,18 @@ impl VolumeRegistry {
         let not_served = |(name, why): (&String, &String)| {
             format!(
                 "{name} is not served, and nothing of it was changed: {why}. Put back what is \
-                 missing, or start the server with --damaged {name}: then what it held is lost"
+                 missing, from a backup of volumes/{name}. If it is a table, the volume is served \
+                 without it with --damaged {name}: then what it held is lost"
             )
         };
         let mut found: Vec<String> = self.damaged.iter().map(not_served).collect();
+        let devices = self.devices.healed().and_then(|path| path.strip_prefix(&self.dir).ok());
+        found.extend(devices.map(|path| healed(&path.display().to_string())));
         for (name, volume) in self.volumes() {
             let lacks = volume.share.lacks().iter();
             found.extend(lacks.map(|what| format!("{name} is served without this: {what}")));
+            let mended = volume.share.mended().iter();
+            found.extend(mended.map(|what| healed(&format!("volumes/{name}/{what}"))));
             found.extend(volume.share.set_aside().map(|path| {
                 let path = path.display();
                 format!(

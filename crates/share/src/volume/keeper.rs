@@ -24,6 +24,8 @@ pub(super) struct Catalog {
     pub tables: BTreeMap<ServerTable, u64>,
     pub applied: Number,
     pub checkpoint: Option<Checkpoint>,
+    /// Its BLAKE3, if there are two copies of it.
+    pub sum: Option<[u8; 32]>,
     /// The first record that is kept.
     pub first: Number,
     /// How often the server was started.
@@ -46,6 +48,7 @@ pub(super) enum Change {
     Checkpoint {
         checkpoint: Checkpoint,
         first: Number,
+        sum: Option<[u8; 32]>,
     },
 }
 
@@ -61,9 +64,10 @@ impl Catalog {
                 self.tables.insert(*table, *len);
                 self.applied = Number(number.0 + 1);
             }
-            Change::Checkpoint { checkpoint, first } => {
+            Change::Checkpoint { checkpoint, first, sum } => {
                 self.checkpoint = Some(*checkpoint);
                 self.first = *first;
+                self.sum = *sum;
             }
         }
     }
@@ -79,8 +83,12 @@ pub(super) trait Keeper: Send + Sync {
     fn record(&self, number: Number) -> Result<Vec<u8>>;
     /// A part of a record, which it has.
     fn part(&self, number: Number, offset: u32, len: u32) -> Result<Vec<u8>>;
-    /// Records before this one are needed no more.
-    fn forget(&self, before: Number) -> Result<()>;
+    /// Records before this one are needed no more, and a second copy of those before `spare`.
+    fn forget(&self, before: Number, spare: Number) -> Result<()>;
+    /// Makes durable what may wait for that.
+    fn settle(&self) -> Result<()> {
+        Ok(())
+    }
     /// Bytes that may still be stored: a forecast.
     fn free_bytes(&self) -> Result<u64> {
         Ok(u64::MAX)
@@ -107,8 +115,17 @@ pub(super) trait Keeper: Send + Sync {
     /// Deletes an object. A missing one is no error.
     fn delete(&self, object: Object) -> Result<()>;
 
-    /// Makes a change of the catalog durable.
-    fn commit(&self, change: &Change) -> Result<()>;
+    /// BLAKE3 of a checkpoint that is finished, if there is a second copy of it.
+    fn sum(&self, _checkpoint: Checkpoint) -> Result<Option<[u8; 32]>> {
+        Ok(None)
+    }
+    /// Makes the newest checkpoint whole, if a copy of it is. Else clients find the damage.
+    fn mend(&self, _checkpoint: Checkpoint, _sum: [u8; 32]) -> Result<()> {
+        Ok(())
+    }
+
+    /// Makes changes of the catalog durable, all of them at once.
+    fn commit(&self, changes: &[Change]) -> Result<()>;
 }
 
 /// What a keeper has when it is opened.

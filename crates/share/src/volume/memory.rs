@@ -87,7 +87,7 @@ impl Keeper for Memory {
         part.map(<[u8]>::to_vec).ok_or(ShareError::Gone(number))
     }
 
-    fn forget(&self, before: Number) -> Result<()> {
+    fn forget(&self, before: Number, _spare: Number) -> Result<()> {
         let mut held = self.held();
         held.records = held.records.split_off(&before);
         held.record_bytes = held.records.values().map(|record| record.len() as u64).sum();
@@ -122,7 +122,7 @@ impl Keeper for Memory {
         Ok(())
     }
 
-    fn commit(&self, _change: &Change) -> Result<()> {
+    fn commit(&self, _changes: &[Change]) -> Result<()> {
         Ok(())
     }
 }

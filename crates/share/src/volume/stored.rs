@@ -48,7 +48,7 @@ impl StoredShare {
         Self::with(dir, clock, folder::SEGMENT_BYTES, tables, lacking)
     }
 
-    fn with(
+    pub(crate) fn with(
         dir: &Path,
         clock: ShareClock,
         segment_bytes: u64,
@@ -62,6 +62,11 @@ impl StoredShare {
     /// What it was opened without, one for each object.
     pub fn lacks(&self) -> &[String] {
         self.0.keeper().lacks()
+    }
+
+    /// What was damaged or lost of it, and this start made again from a second copy.
+    pub fn mended(&self) -> &[String] {
+        self.0.keeper().mended()
     }
 
     /// Whether the tables are in a store somewhere else that was not given: the volume can be

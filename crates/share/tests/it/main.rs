@@ -5,5 +5,6 @@ mod campaign;
 mod kills;
 mod lacking;
 mod server;
+mod small;
 mod volumes;
 mod worst;

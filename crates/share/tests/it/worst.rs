@@ -137,6 +137,8 @@ fn a_damaged_volume_is_named_and_the_others_are_served() {
         let _ = fs::remove_dir_all(dir.path());
         copy(served.dir.path(), dir.path());
         damage(dir.path());
+        // And the second copies are gone.
+        fs::remove_dir_all(dir.path().join("volumes/team/second")).unwrap();
         let before = fs::read(log_of(dir.path(), "team")).unwrap();
         let clock = TestClock::default().clock();
         let server = Server::within(dir.path(), &["team".into(), "other".into()], clock).unwrap();

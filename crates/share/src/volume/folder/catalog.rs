@@ -1,18 +1,11 @@
 //! The catalog: small numbers and names, changed in transactions of redb.
 
 use super::super::keeper::{Catalog, Change};
+use super::paired::PairedDatabase;
 use oblivio_store::StoreError;
 use oblivio_store::share::{Checkpoint, Number, Result, ScribeTerm, ServerTable, ShareParameters};
-use redb::backends::InMemoryBackend;
-use redb::{
-    Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, StorageError,
-    TableDefinition,
-};
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
-use std::fs::{OpenOptions, Permissions};
+use redb::{DatabaseError, ReadableTable, TableDefinition, WriteTransaction};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 const NUMBERS: TableDefinition<&str, u64> = TableDefinition::new("numbers");
@@ -29,9 +22,11 @@ const CHECKPOINT_BYTES: &str = "checkpoint bytes";
 const VERSION: &str = "version";
 const SLOT_BYTES: &str = "slot bytes";
 const HEADER: &str = "header";
+/// BLAKE3 of the newest checkpoint, among the headers: versions with one copy of it have none.
+const SUM: &str = "checkpoint sum";
 
-/// The file, which one process has at a time.
-pub(super) struct CatalogFile(Database);
+/// The file, twice. One process has it at a time.
+pub(super) struct CatalogFile(PairedDatabase);
 
 fn failed(error: impl Into<redb::Error>) -> StoreError {
     let source = match error.into() {
@@ -41,52 +36,10 @@ fn failed(error: impl Into<redb::Error>) -> StoreError {
     StoreError::io("catalog", source)
 }
 
-/// Opens a database of redb, or makes it. Only this user may read the file afterwards. One that is
-/// damaged is left as it is: what redb makes of it is tried on a copy first.
-///
-/// # Errors
-/// Those of redb.
-pub fn private_database(path: &Path) -> std::result::Result<Database, DatabaseError> {
-    let io = |error| DatabaseError::Storage(StorageError::Io(error));
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    let file = options.open(path).map_err(io)?;
-    if file.metadata().map_err(io)?.mode() & 0o077 != 0 {
-        file.set_permissions(Permissions::from_mode(0o600)).map_err(io)?;
-    }
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => return Err(DatabaseError::DatabaseAlreadyOpen),
-        locked => locked.map_err(|error| io(error.into()))?,
-    }
-    let stored = std::fs::read(path).map_err(io)?;
-    if !stored.is_empty() {
-        look(&stored)?;
-    }
-    // redb locks the file itself, by its own handle of it.
-    flock(&file, FlockOperation::Unlock).map_err(|error| io(error.into()))?;
-    Database::builder().create_file(file)
-}
-
-/// Checks a database on a copy in memory. redb panics at some damage.
-fn look(stored: &[u8]) -> std::result::Result<(), DatabaseError> {
-    let damaged = |what: &str| DatabaseError::Storage(StorageError::Corrupted(what.to_owned()));
-    let looked = std::panic::catch_unwind(|| {
-        let copy = InMemoryBackend::new();
-        copy.set_len(stored.len() as u64).and_then(|()| copy.write(0, stored))?;
-        Database::builder().create_with_backend(copy)?.check_integrity()
-    });
-    match looked {
-        Ok(Ok(true)) => Ok(()),
-        Ok(Ok(false)) => Err(damaged("a page is not what was written")),
-        Ok(Err(error)) => Err(error),
-        Err(_) => Err(damaged("it cannot be read")),
-    }
-}
-
 impl CatalogFile {
     /// Opens it, or makes it, and counts a start.
     pub fn open(path: &Path) -> Result<(Self, Catalog)> {
-        let opened = private_database(path).map_err(|error| match error {
+        let opened = PairedDatabase::open(path).map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => StoreError::Busy,
             other => failed(other),
         })?;
@@ -97,19 +50,24 @@ impl CatalogFile {
     }
 
     fn count_start(&self) -> Result<()> {
-        let write = self.0.begin_write().map_err(failed)?;
-        {
-            let mut numbers = write.open_table(NUMBERS).map_err(failed)?;
-            let starts = numbers.get(STARTS).map_err(failed)?.map_or(0, |it| it.value());
-            numbers.insert(STARTS, starts + 1).map_err(failed)?;
-            write.open_table(TABLES).map_err(failed)?;
-            write.open_table(HEADERS).map_err(failed)?;
-        }
-        Ok(write.commit().map_err(failed)?)
+        let change = |write: &WriteTransaction| {
+            let mut numbers = write.open_table(NUMBERS)?;
+            let starts = numbers.get(STARTS)?.map_or(0, |it| it.value());
+            numbers.insert(STARTS, starts + 1)?;
+            write.open_table(TABLES)?;
+            write.open_table(HEADERS)?;
+            Ok(())
+        };
+        Ok(self.0.change(change).map_err(failed)?)
+    }
+
+    /// Which of the files was damaged or lost, if it was made again.
+    pub fn healed(&self) -> Option<&Path> {
+        self.0.healed()
     }
 
     fn read(&self) -> Result<Catalog> {
-        let read = self.0.begin_read().map_err(failed)?;
+        let read = self.0.read().map_err(failed)?;
         let numbers = read.open_table(NUMBERS).map_err(failed)?;
         let find =
             |name| Ok::<_, StoreError>(numbers.get(name).map_err(failed)?.map(|it| it.value()));
@@ -124,6 +82,8 @@ impl CatalogFile {
             }),
             None => None,
         };
+        let sum = headers.get(SUM).map_err(failed)?;
+        let sum = sum.and_then(|sum| sum.value().try_into().ok());
         let checkpoint = match find(CHECKPOINT)? {
             Some(at) => Some(Checkpoint { at: Number(at), len: number(CHECKPOINT_BYTES)? }),
             None => None,
@@ -134,6 +94,7 @@ impl CatalogFile {
             quota: find(QUOTA)?,
             applied: Number(number(APPLIED)?),
             checkpoint,
+            sum,
             first: Number(number(FIRST)?),
             starts: number(STARTS)?,
             ..Catalog::default()
@@ -146,37 +107,43 @@ impl CatalogFile {
         Ok(catalog)
     }
 
-    /// Makes a change, durably.
-    pub fn commit(&self, change: &Change) -> Result<()> {
-        let write = self.0.begin_write().map_err(failed)?;
-        {
-            let mut numbers = write.open_table(NUMBERS).map_err(failed)?;
-            let mut set = |name, value| numbers.insert(name, value).map(drop).map_err(failed);
-            match change {
-                Change::Term(term) => set(TERM, term.0)?,
-                Change::Quota(Some(bytes)) => set(QUOTA, *bytes)?,
-                Change::Quota(None) => drop(numbers.remove(QUOTA).map_err(failed)?),
-                Change::Parameters(parameters) => {
-                    set(VERSION, parameters.version)?;
-                    set(SLOT_BYTES, u64::from(parameters.slot_bytes))?;
-                    let mut headers = write.open_table(HEADERS).map_err(failed)?;
-                    headers.insert(HEADER, &*parameters.header).map_err(failed)?;
-                }
-                Change::Switch { number, table, len, replaced } => {
-                    set(APPLIED, number.0 + 1)?;
-                    let mut tables = write.open_table(TABLES).map_err(failed)?;
-                    for gone in replaced {
-                        tables.remove(gone.0).map_err(failed)?;
-                    }
-                    tables.insert(table.0, *len).map_err(failed)?;
-                }
-                Change::Checkpoint { checkpoint, first } => {
-                    set(CHECKPOINT, checkpoint.at.0)?;
-                    set(CHECKPOINT_BYTES, checkpoint.len)?;
-                    set(FIRST, first.0)?;
-                }
+    /// Makes changes, all of them at once, durably.
+    pub fn commit(&self, changes: &[Change]) -> Result<()> {
+        let all = |write: &WriteTransaction| changes.iter().try_for_each(|it| make(write, it));
+        Ok(self.0.change(all).map_err(failed)?)
+    }
+}
+
+fn make(write: &WriteTransaction, change: &Change) -> std::result::Result<(), redb::Error> {
+    let mut numbers = write.open_table(NUMBERS)?;
+    let mut set = |name, value| numbers.insert(name, value).map(drop);
+    match change {
+        Change::Term(term) => set(TERM, term.0)?,
+        Change::Quota(Some(bytes)) => set(QUOTA, *bytes)?,
+        Change::Quota(None) => drop(numbers.remove(QUOTA)?),
+        Change::Parameters(parameters) => {
+            set(VERSION, parameters.version)?;
+            set(SLOT_BYTES, u64::from(parameters.slot_bytes))?;
+            write.open_table(HEADERS)?.insert(HEADER, &*parameters.header)?;
+        }
+        Change::Switch { number, table, len, replaced } => {
+            set(APPLIED, number.0 + 1)?;
+            let mut tables = write.open_table(TABLES)?;
+            for gone in replaced {
+                tables.remove(gone.0)?;
+            }
+            tables.insert(table.0, *len)?;
+        }
+        Change::Checkpoint { checkpoint, first, sum } => {
+            set(CHECKPOINT, checkpoint.at.0)?;
+            set(CHECKPOINT_BYTES, checkpoint.len)?;
+            set(FIRST, first.0)?;
+            let mut headers = write.open_table(HEADERS)?;
+            match sum {
+                Some(sum) => drop(headers.insert(SUM, &sum[..])?),
+                None => drop(headers.remove(SUM)?),
             }
         }
-        Ok(write.commit().map_err(failed)?)
     }
+    Ok(())
 }

@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most files that stay open, far below the usual limit of a process.
 const OPEN: usize = 256;
+/// Bytes that are copied at once.
+const PIECE: usize = 1 << 20;
 /// The end of the name of a file that is not whole.
 pub(super) const PARTIAL: &str = ".part";
 
@@ -115,8 +117,43 @@ impl Files {
             .and_then(|()| std::fs::rename(self.partial_path(object), &whole))
             .and_then(|()| sync_parent(&whole));
         done.map_err(|error| failed(object, error))?;
-        self.inside().partial.remove(&object);
+        let mut inside = self.inside();
+        inside.partial.remove(&object);
+        // One that it takes the place of.
+        inside.whole.remove(&object);
         Ok(())
+    }
+
+    /// BLAKE3 of a whole object of this length. None if it is not there, or cannot be read.
+    pub fn sum(&self, object: Object, len: u64) -> Option<[u8; 32]> {
+        let file = File::open(self.dir.join(name(object))).ok()?;
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(&file).ok()?;
+        (hasher.count() == len).then(|| *hasher.finalize().as_bytes())
+    }
+
+    /// Makes an object anew from what `read` gives, if that has this sum. Whether it did.
+    pub fn make(
+        &self,
+        object: Object,
+        (len, sum): (u64, [u8; 32]),
+        read: impl Fn(u64, &mut [u8]) -> Result<()>,
+    ) -> Result<bool> {
+        let mut piece = vec![0; PIECE];
+        let mut hasher = blake3::Hasher::new();
+        for at in (0..len).step_by(PIECE) {
+            let piece = &mut piece[..(len - at).min(PIECE as u64) as usize];
+            read(at, piece)?;
+            hasher.update(piece);
+            self.write(object, at, piece)?;
+        }
+        let good = *hasher.finalize().as_bytes() == sum;
+        if good {
+            self.finish(object)?;
+        } else {
+            self.inside().partial.remove(&object);
+        }
+        Ok(good)
     }
 
     pub fn read(&self, object: Object, offset: u64, into: &mut [u8]) -> Result<()> {

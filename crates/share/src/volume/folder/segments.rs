@@ -11,10 +11,11 @@
 //! records that are needed no more.
 
 use super::durable::sync_parent;
-use super::framing::{RECORD_HEAD, checksum};
+use super::framing::{FILE_HEAD, RECORD_HEAD, checksum, file_head};
+use super::log_copy::{LogCopy, record_at};
 use super::torn;
-use oblivio_store::StoreError;
 use oblivio_store::share::{MOST_ENTRY_BYTES, Number, Result, ShareError};
+use oblivio_store::{StoreError, sync_directory};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -23,15 +24,14 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-const MAGIC: &[u8; 8] = b"oblvshr1";
-const FILE_HEAD: u64 = 16;
-
 /// The files.
 pub(super) struct Segments {
     dir: PathBuf,
     most: u64,
     inside: Mutex<Inside>,
     set_aside: Option<PathBuf>,
+    /// Files that were damaged or lost, and that their second copies made whole.
+    mended: Vec<String>,
 }
 
 struct Inside {
@@ -42,6 +42,7 @@ struct Inside {
     first: u64,
     /// A write-out failed: what is on disk is unknown.
     failed: bool,
+    copy: LogCopy,
 }
 
 struct Segment {
@@ -67,23 +68,26 @@ pub(super) fn damaged(what: &str) -> ShareError {
 }
 
 impl Segments {
-    /// Opens the files of a folder, of which records up to `known` are known to be needed, and
+    /// Opens the files of a folder, made whole from the second copies in another one, of which records up to `known` are known to be needed, and
     /// returns the numbers of the first record that it has of these, and after the last one.
-    /// Damage to records before `spare` is passed over: then the first one is the one after it.
+    /// Damage to records before `spare` is passed over: then the first one is the one after it. There
+    /// are second copies of those from there on.
     /// Nothing is changed before all is compared.
     pub fn open(
-        dir: &Path,
+        (dir, copies): (&Path, &Path),
         known: Range<Number>,
         spare: Number,
         most: u64,
     ) -> Result<(Self, Range<Number>)> {
+        let (copy, mended) = LogCopy::open(copies, dir).map_err(failed)?;
         let mut found = segments_in(dir)?;
-        let unborn = unborn(&mut found)?;
+        let unborn = unborn(&mut found, spare.0)?;
         let mut inside = Inside {
             files: VecDeque::new(),
             places: VecDeque::new(),
             first: found.first().map_or(known.start.0, |it| it.first),
             failed: false,
+            copy,
         };
         let mut rest = None;
         for segment in found {
@@ -113,9 +117,12 @@ impl Segments {
         if inside.files.is_empty() {
             inside.files.push_back(create(dir, known.start.0).map_err(failed)?);
         }
-        let segments = Self { dir: dir.into(), most, inside: Mutex::new(inside), set_aside };
+        let mut segments =
+            Self { dir: dir.into(), most, inside: Mutex::new(inside), set_aside, mended };
         // Files that are not needed any more, but for a crash.
-        segments.forget(known.start)?;
+        segments.forget(known.start, spare)?;
+        let others = segments.inside().follow(spare.0);
+        segments.mended.extend(others);
         let next = segments.inside().next();
         Ok((segments, Number(first)..Number(next)))
     }
@@ -132,6 +139,11 @@ impl Segments {
     /// Where the end is that a crash tore.
     pub fn set_aside(&self) -> Option<&Path> {
         self.set_aside.as_deref()
+    }
+
+    /// The files that were damaged or lost, and that their second copies made whole.
+    pub fn mended(&self) -> &[String] {
+        &self.mended
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
@@ -164,6 +176,13 @@ impl Segments {
         })
     }
 
+    /// Makes the second copies durable.
+    pub fn settle(&self) -> Result<()> {
+        let Some((dir, files)) = self.inside().copy.take_unsynced() else { return Ok(()) };
+        let synced = files.iter().try_for_each(|file| file.sync_data());
+        synced.and_then(|()| sync_directory(&File::open(dir)?)).map_err(failed)
+    }
+
     fn place(&self, number: Number) -> Result<Place> {
         let inside = self.inside();
         let at = number.0.checked_sub(inside.first).and_then(|at| inside.places.get(at as usize));
@@ -172,12 +191,11 @@ impl Segments {
 
     pub fn record(&self, number: Number) -> Result<Vec<u8>> {
         let place = self.place(number)?;
-        let mut bytes = vec![0; RECORD_HEAD + place.len as usize];
-        place.file.read_exact_at(&mut bytes, place.offset).map_err(failed)?;
-        let record = bytes.split_off(RECORD_HEAD);
-        match bytes[4..] == checksum(number.0, &record) {
-            true => Ok(record),
-            false => Err(damaged("a record is not what was written")),
+        let found = record_at(&place.file, place.offset, number.0);
+        let found = found.or_else(|| self.inside().copied(number.0, place.offset));
+        match found.filter(|record| record.len() == RECORD_HEAD + place.len as usize) {
+            Some(mut record) => Ok(record.split_off(RECORD_HEAD)),
+            None => Err(damaged("a record is not what was written")),
         }
     }
 
@@ -189,9 +207,11 @@ impl Segments {
         Ok(bytes)
     }
 
-    /// Deletes files all of whose records are before this one.
-    pub fn forget(&self, before: Number) -> Result<()> {
+    /// Deletes files all of whose records are before this one, and second copies of those before
+    /// `copied`.
+    pub fn forget(&self, before: Number, copied: Number) -> Result<()> {
         let mut inside = self.inside();
+        inside.copy.forget(copied.0);
         while inside.files.get(1).is_some_and(|second| second.first <= before.0) {
             let (gone, second) = (&inside.files[0], &inside.files[1]);
             // Of a file before damage, no record is known any more.
@@ -232,6 +252,7 @@ impl Inside {
             self.failed = last.file.set_len(last.len).is_err();
             return Err(failed(error));
         }
+        self.copy.append(last.first, last.len, &record);
         let file = Arc::clone(&last.file);
         self.places.push_back(Place { file, offset: last.len, len: bytes.len() as u32 });
         last.len += record.len() as u64;
@@ -247,6 +268,20 @@ impl Inside {
         }
         self.files.push_back(create(dir, self.next()).map_err(failed)?);
         Ok(())
+    }
+
+    /// Makes the second copies those of the files with this record and later ones.
+    fn follow(&mut self, from: u64) -> Vec<String> {
+        let later = |at: usize| self.files.get(at + 1).is_none_or(|next| next.first > from);
+        let files = (0..self.files.len()).filter(|at| later(*at)).map(|at| &self.files[at]);
+        let files: Vec<_> = files.map(|it| (it.first, &*it.file)).collect();
+        self.copy.follow(&files)
+    }
+
+    /// The record of this number at this place of its file's second copy.
+    fn copied(&self, number: u64, at: u64) -> Option<Vec<u8>> {
+        let file = self.files.iter().rev().find(|file| file.first <= number)?;
+        self.copy.record(file.first, at, number)
     }
 
     /// The error that a record is missing between two files, or cannot be read in one.
@@ -268,18 +303,6 @@ impl Inside {
         self.first = first;
     }
 
-    /// Whether the record of this number is whole at this place.
-    fn is_whole(segment: &Segment, at: u64, number: u64) -> bool {
-        let mut head = [0; RECORD_HEAD];
-        if segment.file.read_exact_at(&mut head, at).is_err() {
-            return false;
-        }
-        let len = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        let mut bytes = vec![0; len.min(MOST_ENTRY_BYTES)];
-        let read = segment.file.read_exact_at(&mut bytes, at + RECORD_HEAD as u64);
-        read.is_ok() && head[4..] == checksum(number, &bytes)
-    }
-
     /// Reads the records of a file, and returns where what cannot be read begins and ends. One
     /// before `spare` is passed over if the next one is where its length says.
     fn read(&mut self, mut segment: Segment, spare: u64) -> Result<Option<Range<u64>>> {
@@ -298,7 +321,8 @@ impl Inside {
             segment.file.read_exact_at(&mut bytes, at).map_err(failed)?;
             let number = self.next();
             if head[4..] != checksum(number, &bytes) {
-                if number >= spare || !Self::is_whole(&segment, end, number + 1) {
+                let is_followed = record_at(&segment.file, end, number + 1).is_some();
+                if number >= spare || !is_followed {
                     break;
                 }
                 self.begin_at(number + 1);
@@ -340,10 +364,7 @@ fn create(dir: &Path, first: u64) -> io::Result<Segment> {
     let mut options = OpenOptions::new();
     let file =
         options.read(true).write(true).create(true).truncate(true).mode(0o600).open(&path)?;
-    let mut head = [0; FILE_HEAD as usize];
-    head[..8].copy_from_slice(MAGIC);
-    head[8..].copy_from_slice(&first.to_le_bytes());
-    let made = file.write_all_at(&head, 0).and_then(|()| file.sync_all());
+    let made = file.write_all_at(&file_head(first), 0).and_then(|()| file.sync_all());
     if let Err(error) = made.and_then(|()| sync_parent(&path)) {
         let _ = std::fs::remove_file(&path);
         return Err(error);
@@ -365,18 +386,19 @@ fn segments_in(dir: &Path) -> Result<Vec<Segment>> {
     Ok(found)
 }
 
-/// Checks the heads. A last file without one was never begun: it is taken out, and may go.
-fn unborn(found: &mut Vec<Segment>) -> Result<Option<PathBuf>> {
+/// Checks the heads, but those of files with records before `spare` only. A last file without one was
+/// never begun: it is taken out, and may go.
+fn unborn(found: &mut Vec<Segment>, spare: u64) -> Result<Option<PathBuf>> {
     let last = found.len().saturating_sub(1);
     for at in 0..found.len() {
         let segment = &found[at];
         let mut head = [0; FILE_HEAD as usize];
         let read = segment.file.read_exact_at(&mut head, 0);
-        let good = read.is_ok() && head[..8] == *MAGIC && head[8..] == segment.first.to_le_bytes();
+        let good = read.is_ok() && head == file_head(segment.first);
         let len = segment.file.metadata().map_err(failed)?.len();
         if !good && at == last && len <= FILE_HEAD {
             return Ok(found.pop().map(|unborn| unborn.path));
-        } else if !good {
+        } else if !good && found.get(at + 1).is_none_or(|next| next.first > spare) {
             return Err(damaged("a file without its head"));
         }
     }

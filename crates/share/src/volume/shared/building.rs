@@ -81,14 +81,29 @@ impl<K: Keeper> Shared<K> {
         if !self.state().index.may_forget(keep_from) {
             return Err(ShareError::invalid("a batch without answers would go"));
         }
-        self.commit(&Change::Checkpoint { checkpoint: Checkpoint { at, len }, first: keep_from })?;
+        let checkpoint = Checkpoint { at, len };
+        let sum = self.keeper.sum(checkpoint)?;
+        self.commit(&[Change::Checkpoint { checkpoint, first: keep_from, sum }])?;
         let others = {
             let mut state = self.state();
             state.index.forget(keep_from);
             state.index.objects.name_checkpoint(at)
         };
         others.into_iter().try_for_each(|object| self.keeper.delete(object))?;
-        self.keeper.forget(keep_from)
+        self.keeper.forget(keep_from, at)
+    }
+
+    /// The newest checkpoint, whole if any copy of it is.
+    pub(super) fn checkpoint(&self) -> Result<Option<Checkpoint>> {
+        let _building = lock(&self.building);
+        let (checkpoint, sum) = {
+            let state = self.state();
+            (state.catalog.checkpoint, state.catalog.sum)
+        };
+        if let (Some(checkpoint), Some(sum)) = (checkpoint, sum) {
+            self.keeper.mend(checkpoint, sum)?;
+        }
+        Ok(checkpoint)
     }
 
     pub(super) fn read_checkpoint(&self, at: Number, offset: u64, len: usize) -> Result<Vec<u8>> {

@@ -27,7 +27,7 @@ impl<K: Keeper> Shared<K> {
         }
         let parameters =
             ShareParameters { version: version + 1, slot_bytes, header: header.to_vec() };
-        self.commit(&Change::Parameters(parameters))?;
+        self.commit(&[Change::Parameters(parameters)])?;
         Ok(version + 1)
     }
 

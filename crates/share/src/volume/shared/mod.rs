@@ -141,7 +141,8 @@ impl<K: Keeper> Shared<K> {
     /// Makes all records so far durable.
     pub fn settle(&self) -> Result<()> {
         let next = self.state().index.next();
-        self.sync_before(next)
+        self.sync_before(next)?;
+        self.keeper.settle()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -170,13 +171,14 @@ impl<K: Keeper> Shared<K> {
 
     /// Sets how many bytes the volume may take.
     pub fn set_quota(&self, quota: Option<u64>) -> Result<()> {
-        self.commit(&Change::Quota(quota))
+        self.commit(&[Change::Quota(quota)])
     }
 
-    /// Makes a change durable, then visible.
-    fn commit(&self, change: &Change) -> Result<()> {
-        self.keeper.commit(change)?;
-        self.state().catalog.apply(change);
+    /// Makes changes durable, then visible.
+    fn commit(&self, changes: &[Change]) -> Result<()> {
+        self.keeper.commit(changes)?;
+        let mut state = self.state();
+        changes.iter().for_each(|change| state.catalog.apply(change));
         Ok(())
     }
 
@@ -202,11 +204,11 @@ impl<K: Keeper> Shared<K> {
                 return Err(error);
             }
         };
-        for change in &switches {
-            if let Err(error) = self.commit(change) {
-                self.state().failed = true;
-                return Err(error);
-            }
+        if !switches.is_empty()
+            && let Err(error) = self.commit(&switches)
+        {
+            self.state().failed = true;
+            return Err(error);
         }
         let gone = {
             let mut state = self.state();
@@ -253,7 +255,7 @@ impl<K: Keeper> Shared<K> {
             ShareCall::Records { from, most_bytes, wait } => {
                 self.records(from, most_bytes, wait).map(ShareReply::Records)
             }
-            ShareCall::Checkpoint => Ok(ShareReply::Checkpoint(self.state().catalog.checkpoint)),
+            ShareCall::Checkpoint => self.checkpoint().map(ShareReply::Checkpoint),
             ShareCall::ReadCheckpoint { at, offset, len } => {
                 self.read_checkpoint(at, offset, len).map(ShareReply::Bytes)
             }

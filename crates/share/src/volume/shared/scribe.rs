@@ -22,7 +22,7 @@ impl<K: Keeper> Shared<K> {
             (state.lease.next(previous, now)?, state.index.next())
         };
         self.sync_before(next)?;
-        self.commit(&Change::Term(term))?;
+        self.commit(&[Change::Term(term)])?;
         let unnamed = {
             let mut state = self.state();
             state.lease.take(term, (self.clock)());
