@@ -13,6 +13,7 @@ use super::merge_buffer::{LeafRead, Origin, Pick};
 use super::placement::Planned;
 use super::read::ReadBatch;
 use super::sealing::{Content, Sealing};
+use super::time_pages::Times;
 use crate::{Data, EngineError, Extent, Job, Lost, Result, Step, WorkPart, Write};
 
 /// A flush under way. It is not part of the engine, so reads can proceed between its steps.
@@ -112,7 +113,7 @@ impl Sequential {
                 Ok(content) => content.unwrap_or_else(none),
                 Err(Lost) => {
                     self.met_damage = true;
-                    self.lost_page()
+                    Times::lost_page(self.config.block_bytes)
                 }
             };
             self.page_cache.forget(page);
@@ -176,12 +177,12 @@ impl Sequential {
                 if !batch.is_done() {
                     return Ok(Phase::Times { batch });
                 }
-                let none = || vec![0; self.config.block_bytes];
+                let (none, bytes) = (|| vec![0; self.config.block_bytes], self.config.block_bytes);
                 for (page, content) in
                     self.placement.pages_wanted().into_iter().zip(batch.into_answers())
                 {
-                    let content =
-                        content.map_or_else(|_| self.lost_page(), |it| it.unwrap_or_else(none));
+                    let content = content
+                        .map_or_else(|_| Times::lost_page(bytes), |it| it.unwrap_or_else(none));
                     self.placement.supply_page(page, content);
                 }
                 self.begin_blocks()
@@ -222,13 +223,15 @@ impl Sequential {
         let extents = self.vault.layout.writes(self.placement.flush());
         let mut sealing = Sealing::new(&self.vault, extents, std::mem::take(&mut self.sealed));
         for Planned { bucket, slots, gaps } in plan {
-            let held = |pick: &Pick<SealedAt>| (pick.block, self.held(pick, &blocks));
+            let moved = Moved { engine: self, blocks: &blocks };
+            let held = |pick: &Pick<SealedAt>| (pick.block, moved.held(pick));
             let contents: Vec<Content> = slots.iter().map(|slot| slot.as_ref().map(held)).collect();
             let lost = |content: &Content| content.is_some_and(|(_, held)| held == Held::Lost);
             self.met_damage |= *gaps || contents.iter().any(lost);
             let data = sealing.add(&mut self.vault, *bucket, (contents, *gaps))?;
             for (slot, out) in slots.iter().zip(data.chunks_mut(self.config.block_bytes)) {
-                match slot.as_ref().and_then(|pick| self.content(pick, &blocks)) {
+                let moved = Moved { engine: self, blocks: &blocks };
+                match slot.as_ref().and_then(|pick| moved.content(pick)) {
                     Some(content) => out.copy_from_slice(content),
                     None => out.fill(0),
                 }
@@ -237,23 +240,32 @@ impl Sequential {
         self.spare = blocks.bytes;
         Ok(Phase::Sealing { sealing, expected: self.expected_reads() })
     }
+}
 
+/// The blocks that a flush moves, where it finds them.
+struct Moved<'a> {
+    engine: &'a Sequential,
+    blocks: &'a OpenBlocks,
+}
+
+impl<'a> Moved<'a> {
     /// The content of a block for a bucket; none for a discarded block.
-    fn content<'a>(&'a self, pick: &Pick<SealedAt>, blocks: &'a OpenBlocks) -> Option<&'a [u8]> {
+    fn content(&self, pick: &Pick<SealedAt>) -> Option<&'a [u8]> {
+        let Self { engine, blocks } = *self;
         match pick.origin {
-            Origin::Queue => self.placement.queue().back(pick.block)?.as_deref(),
-            Origin::Slot(slot, _) => blocks.content(self.vault.layout.slot(slot).offset),
+            Origin::Queue => engine.placement.queue().back(pick.block)?.as_deref(),
+            Origin::Slot(slot, _) => blocks.content(engine.vault.layout.slot(slot).offset),
             Origin::Lost => None,
         }
     }
 
     /// What a bucket lists of a block. One whose content did not open stays, as a lost one: without
     /// it an older copy would be the newest.
-    fn held(&self, pick: &Pick<SealedAt>, blocks: &OpenBlocks) -> Held {
+    fn held(&self, pick: &Pick<SealedAt>) -> Held {
         match (pick.present, pick.origin) {
             (false, _) => Held::Nothing,
             (true, Origin::Queue) => Held::Content,
-            (true, _) if self.content(pick, blocks).is_some() => Held::Content,
+            (true, _) if self.content(pick).is_some() => Held::Content,
             (true, _) => Held::Lost,
         }
     }

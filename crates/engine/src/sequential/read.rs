@@ -134,6 +134,109 @@ impl ReadBatch {
         &self.damage
     }
 
+    /// Takes in pages of access times.
+    fn take_pages(&mut self, engine: &mut Sequential, mut inner: Self) {
+        self.damage.append(&mut inner.damage);
+        let pages = std::mem::take(&mut inner.blocks);
+        for (page, content) in pages.into_iter().zip(inner.into_answers()) {
+            if let Ok(content) = &content {
+                engine.page_cache.insert(page, content.clone().unwrap_or_default());
+            }
+            let lost = || Some(Times::lost_page(engine.config.block_bytes));
+            let content = content.unwrap_or_else(|_| lost());
+            self.pages.insert(page, content.unwrap_or_default());
+        }
+    }
+
+    /// Answers the blocks in memory and finds the ways to the rest. Otherwise returns the pages of
+    /// access times to read first.
+    fn locate(&mut self, engine: &Sequential) -> Vec<BlockId> {
+        self.located = engine.flushes();
+        self.stored.clear();
+        let version = engine.placement.times().version();
+        if std::mem::replace(&mut self.version, version) != version {
+            self.pages.clear();
+        }
+        let mut pages = Vec::new();
+        for (at, &block) in self.blocks.iter().enumerate() {
+            let mut found = engine.placement.find(block);
+            if let Candidates::InPage(page) = found
+                && let Some(content) =
+                    self.pages.get(&page).map(Vec::as_slice).or(engine.page_cache.get(page))
+            {
+                let now = engine.placement.now();
+                let known = engine.placement.times().in_page(content, block, now);
+                found = engine.placement.find_known(block, known);
+            }
+            self.present[at] = matches!(found, Candidates::Queued(Some(_)));
+            match found {
+                Candidates::InPage(page) => pages.push(page),
+                Candidates::Nowhere => self.answers[at] = Answer::Absent,
+                Candidates::Lost => {
+                    (self.present[at], self.answers[at]) = (true, Answer::Lost);
+                }
+                Candidates::Queued(_) if self.only_places => {}
+                Candidates::Queued(content) => {
+                    let content = content.cloned();
+                    self.answers[at] = content.map_or(Answer::Absent, Answer::Queued);
+                }
+                Candidates::Stored(home) => {
+                    self.answers[at] = Answer::Absent;
+                    if let Some((generation, goal)) = engine.way_to(block, home) {
+                        self.stored.push((at, generation, goal));
+                    }
+                }
+            }
+        }
+        pages.sort_unstable();
+        pages.dedup();
+        pages
+    }
+
+    /// The slots of the stored blocks, once all leaves are known: the number in the batch and the
+    /// offset of each, and what opens it.
+    fn slots_of(&mut self, engine: &Sequential, walk: &MapWalk) -> Result<(FoundAt, Wanted)> {
+        let (mut places, mut wanted) = (Vec::new(), Vec::new());
+        for (&(at, generation, _), found) in self.stored.clone().iter().zip(walk.found()) {
+            let block = self.blocks[at];
+            let schedule = engine.placement.schedule();
+            let last = generation.level == schedule.last();
+            let (bucket, leaf) = match found {
+                Found::Leaf(bucket, leaf) => (bucket, leaf),
+                Found::Damaged => {
+                    self.lose(at);
+                    continue;
+                }
+                Found::NotListed => {
+                    engine.expect_damage()?;
+                    self.lose(at);
+                    continue;
+                }
+            };
+            let line =
+                if last { Some(schedule.last_bucket(block).1 as usize) } else { leaf.find(block) };
+            let entry = line.and_then(|line| leaf.entry(line)).filter(|it| it.block == block);
+            let Some((line, entry)) = line.zip(entry) else {
+                // Only the last level may have an empty address.
+                if !last {
+                    engine.expect_damage()?;
+                    self.lose(at);
+                }
+                continue;
+            };
+            self.present[at] = entry.present;
+            if entry.lost {
+                self.lose(at);
+            } else if entry.present {
+                let index = bucket * schedule.bucket_blocks(generation.level) + line as u64;
+                let slot = GenerationSlot { generation, index };
+                places.push((at, engine.vault.layout.slot(slot).offset));
+                wanted.push((slot, entry.sealed));
+            }
+        }
+        Ok((places, wanted))
+    }
+
     /// The current read.
     pub(super) fn as_step(&mut self) -> Step<'_> {
         match &mut self.phase {
@@ -223,12 +326,12 @@ impl Sequential {
                 // A page that had its turn meanwhile is old, and memory has forgotten the later
                 // times.
                 if batch.version == self.placement.times().version() {
-                    self.take_pages(batch, *inner);
+                    batch.take_pages(self, *inner);
                 }
                 self.advance_read(batch, Phase::Locate)
             }
             Phase::Locate => {
-                let pages = self.locate(batch);
+                let pages = batch.locate(self);
                 if !pages.is_empty() {
                     let inner = Box::new(ReadBatch::new(pages));
                     return self.advance_read(batch, Phase::Pages(inner));
@@ -248,69 +351,6 @@ impl Sequential {
                 Ok(Phase::Done)
             }
         }
-    }
-
-    /// Takes in pages of access times.
-    fn take_pages(&mut self, batch: &mut ReadBatch, mut inner: ReadBatch) {
-        batch.damage.append(&mut inner.damage);
-        let pages = std::mem::take(&mut inner.blocks);
-        for (page, content) in pages.into_iter().zip(inner.into_answers()) {
-            if let Ok(content) = &content {
-                self.page_cache.insert(page, content.clone().unwrap_or_default());
-            }
-            let content = content.unwrap_or_else(|_| Some(self.lost_page()));
-            batch.pages.insert(page, content.unwrap_or_default());
-        }
-    }
-
-    /// In place of a page of access times that is lost to damage.
-    pub(super) fn lost_page(&self) -> Vec<u8> {
-        Times::lost_page(self.config.block_bytes)
-    }
-
-    /// Answers the blocks in memory and finds the ways to the rest. Otherwise returns the pages of
-    /// access times to read first.
-    fn locate(&self, batch: &mut ReadBatch) -> Vec<BlockId> {
-        batch.located = self.flushes();
-        batch.stored.clear();
-        let version = self.placement.times().version();
-        if std::mem::replace(&mut batch.version, version) != version {
-            batch.pages.clear();
-        }
-        let mut pages = Vec::new();
-        for (at, &block) in batch.blocks.iter().enumerate() {
-            let mut found = self.placement.find(block);
-            if let Candidates::InPage(page) = found
-                && let Some(content) =
-                    batch.pages.get(&page).map(Vec::as_slice).or(self.page_cache.get(page))
-            {
-                let now = self.placement.now();
-                let known = self.placement.times().in_page(content, block, now);
-                found = self.placement.find_known(block, known);
-            }
-            batch.present[at] = matches!(found, Candidates::Queued(Some(_)));
-            match found {
-                Candidates::InPage(page) => pages.push(page),
-                Candidates::Nowhere => batch.answers[at] = Answer::Absent,
-                Candidates::Lost => {
-                    (batch.present[at], batch.answers[at]) = (true, Answer::Lost);
-                }
-                Candidates::Queued(_) if batch.only_places => {}
-                Candidates::Queued(content) => {
-                    let content = content.cloned();
-                    batch.answers[at] = content.map_or(Answer::Absent, Answer::Queued);
-                }
-                Candidates::Stored(home) => {
-                    batch.answers[at] = Answer::Absent;
-                    if let Some((generation, goal)) = self.way_to(block, home) {
-                        batch.stored.push((at, generation, goal));
-                    }
-                }
-            }
-        }
-        pages.sort_unstable();
-        pages.dedup();
-        pages
     }
 
     /// The way to the leaf that lists a block on the disk; none for a block that never came to the
@@ -340,7 +380,7 @@ impl Sequential {
             bytes.resize(total(&extents), 0);
             return Ok(Phase::Leaves { walk, extents, bytes });
         }
-        let (found, wanted) = self.slots_of(batch, &walk)?;
+        let (found, wanted) = batch.slots_of(self, &walk)?;
         if wanted.is_empty() {
             return Ok(Phase::Done);
         }
@@ -350,50 +390,6 @@ impl Sequential {
         let reads =
             BlockReads::new(&self.vault, wanted.into_iter(), std::mem::take(&mut batch.bytes));
         Ok(Phase::Blocks { found, reads })
-    }
-
-    /// The slots of the stored blocks, once all leaves are known: the number in the batch and the
-    /// offset of each, and what opens it.
-    fn slots_of(&self, batch: &mut ReadBatch, walk: &MapWalk) -> Result<(FoundAt, Wanted)> {
-        let (mut places, mut wanted) = (Vec::new(), Vec::new());
-        for (&(at, generation, _), found) in batch.stored.clone().iter().zip(walk.found()) {
-            let block = batch.blocks[at];
-            let schedule = self.placement.schedule();
-            let last = generation.level == schedule.last();
-            let (bucket, leaf) = match found {
-                Found::Leaf(bucket, leaf) => (bucket, leaf),
-                Found::Damaged => {
-                    batch.lose(at);
-                    continue;
-                }
-                Found::NotListed => {
-                    self.expect_damage()?;
-                    batch.lose(at);
-                    continue;
-                }
-            };
-            let line =
-                if last { Some(schedule.last_bucket(block).1 as usize) } else { leaf.find(block) };
-            let entry = line.and_then(|line| leaf.entry(line)).filter(|it| it.block == block);
-            let Some((line, entry)) = line.zip(entry) else {
-                // Only the last level may have an empty address.
-                if !last {
-                    self.expect_damage()?;
-                    batch.lose(at);
-                }
-                continue;
-            };
-            batch.present[at] = entry.present;
-            if entry.lost {
-                batch.lose(at);
-            } else if entry.present {
-                let index = bucket * schedule.bucket_blocks(generation.level) + line as u64;
-                let slot = GenerationSlot { generation, index };
-                places.push((at, self.vault.layout.slot(slot).offset));
-                wanted.push((slot, entry.sealed));
-            }
-        }
-        Ok((places, wanted))
     }
 
     /// A block that its generation does not list is lost to damage.

@@ -7,6 +7,7 @@ use super::ids::{Generation, GenerationBucket};
 use super::map_walk::{Found, Goal, MapWalk, NOT_LISTED};
 use super::merge_buffer::LeafRead;
 use super::read::ReadBatch;
+use super::time_pages::Times;
 use crate::{BlockId, BlockOutcome, EngineError, Extent, Job, Level, Lost, Result, Step};
 
 /// Leaves per read.
@@ -38,7 +39,7 @@ impl Job for Rebuild {
     type Engine = Sequential;
 
     fn step<'j>(&'j mut self, engine: &mut Sequential) -> Result<Step<'j>> {
-        engine.rebuild_step(self)
+        self.advance(engine)
     }
 }
 
@@ -69,60 +70,62 @@ impl Sequential {
             listed: Listed::default(),
         })
     }
+}
 
-    fn rebuild_step<'r>(&mut self, rebuild: &'r mut Rebuild) -> Result<Step<'r>> {
-        if rebuild.pages.is_some() {
-            return self.read_lost_pages(rebuild);
+impl Rebuild {
+    fn advance<'r>(&'r mut self, engine: &mut Sequential) -> Result<Step<'r>> {
+        if self.pages.is_some() {
+            return self.read_lost_pages(engine);
         }
         loop {
-            if let Some(mut walk) = rebuild.walk.take() {
-                walk.supply(&mut self.vault, &mut rebuild.bytes)?;
-                rebuild.extents = walk.missing(&mut self.vault)?;
-                if !rebuild.extents.is_empty() {
-                    rebuild.bytes.resize(total(&rebuild.extents), 0);
-                    rebuild.walk = Some(walk);
-                    return Ok(read(&rebuild.extents, &mut rebuild.bytes));
+            if let Some(mut walk) = self.walk.take() {
+                walk.supply(&mut engine.vault, &mut self.bytes)?;
+                self.extents = walk.missing(&mut engine.vault)?;
+                if !self.extents.is_empty() {
+                    self.bytes.resize(total(&self.extents), 0);
+                    self.walk = Some(walk);
+                    return Ok(read(&self.extents, &mut self.bytes));
                 }
-                self.take_times(rebuild, &walk)?;
+                self.take_times(engine, &walk)?;
             }
-            let Some(next) = rebuild.left.last_mut() else {
-                let pages = self.placement.lost_pages().into_iter().map(|(page, _)| page);
-                rebuild.pages = Some(ReadBatch::new(pages.collect()));
-                return self.read_lost_pages(rebuild);
+            let Some(next) = self.left.last_mut() else {
+                let pages = engine.placement.lost_pages().into_iter().map(|(page, _)| page);
+                self.pages = Some(ReadBatch::new(pages.collect()));
+                return self.read_lost_pages(engine);
             };
-            let end = self.placement.schedule().generation_buckets(next.generation.level);
+            let end = engine.placement.schedule().generation_buckets(next.generation.level);
             let generation = next.generation;
             let until = end.min(next.index + TOGETHER);
             if next.index == 0 {
-                rebuild.listed = Listed::default();
+                self.listed = Listed::default();
             }
-            rebuild.now =
+            self.now =
                 (next.index..until).map(|index| GenerationBucket { generation, index }).collect();
             next.index = until;
             if until == end {
-                rebuild.left.pop();
+                self.left.pop();
             }
             let goals: Vec<_> =
-                rebuild.now.iter().map(|it| (it.generation, Goal::Leaf(it.index))).collect();
-            rebuild.bytes.clear();
-            rebuild.walk = Some(MapWalk::new(&self.vault, &goals, false)?);
+                self.now.iter().map(|it| (it.generation, Goal::Leaf(it.index))).collect();
+            self.bytes.clear();
+            self.walk = Some(MapWalk::new(&engine.vault, &goals, false)?);
         }
     }
 
     /// Reads the disk's copies of the pages that were in the queue.
-    fn read_lost_pages<'r>(&mut self, rebuild: &'r mut Rebuild) -> Result<Step<'r>> {
-        let batch = rebuild.pages.get_or_insert_with(|| ReadBatch::new(Vec::new()));
-        if self.times_lost {
-            self.advance_batch(batch)?;
+    fn read_lost_pages<'r>(&'r mut self, engine: &mut Sequential) -> Result<Step<'r>> {
+        let batch = self.pages.get_or_insert_with(|| ReadBatch::new(Vec::new()));
+        if engine.times_lost {
+            engine.advance_batch(batch)?;
             if batch.is_done() {
-                self.times_lost = false;
+                engine.times_lost = false;
                 let contents = std::mem::take(batch).into_answers();
-                let lost = self.placement.lost_pages().into_iter().zip(contents);
+                let lost = engine.placement.lost_pages().into_iter().zip(contents);
                 let content = |content: BlockOutcome| match content {
-                    Ok(content) => content.unwrap_or_else(|| vec![0; self.config.block_bytes]),
-                    Err(Lost) => self.lost_page(),
+                    Ok(content) => content.unwrap_or_else(|| vec![0; engine.config.block_bytes]),
+                    Err(Lost) => Times::lost_page(engine.config.block_bytes),
                 };
-                self.lost_pages =
+                engine.lost_pages =
                     lost.map(|((page, turn), found)| (page, turn, content(found))).collect();
                 return Ok(Step::Done);
             }
@@ -133,19 +136,20 @@ impl Sequential {
     /// Takes the times of a generation's blocks from its leaves. What a damaged leaf listed is not
     /// known: all blocks that may have been in it count as written then, unless a newer generation
     /// has them. So they are lost, and no older copy is taken for the newest.
-    fn take_times(&mut self, rebuild: &mut Rebuild, walk: &MapWalk) -> Result<()> {
-        let Some(&GenerationBucket { generation, index }) = rebuild.now.last() else {
+    fn take_times(&mut self, engine: &mut Sequential, walk: &MapWalk) -> Result<()> {
+        let Some(&GenerationBucket { generation, index }) = self.now.last() else {
             return Ok(());
         };
-        let mut ends = index + 1 == self.placement.schedule().generation_buckets(generation.level);
-        let listed = &mut rebuild.listed;
+        let mut ends =
+            index + 1 == engine.placement.schedule().generation_buckets(generation.level);
+        let listed = &mut self.listed;
         for found in walk.found() {
             let leaf = match found {
                 Found::Leaf(_, leaf) => leaf.as_read(),
                 Found::Damaged => LeafRead::damaged(),
                 Found::NotListed => return Err(NOT_LISTED),
             };
-            self.met_damage |= leaf.gaps;
+            engine.met_damage |= leaf.gaps;
             listed.gap |= leaf.gaps;
             for entry in &leaf.entries {
                 // After the first fake, the generation has no more blocks.
@@ -153,26 +157,28 @@ impl Sequential {
                     ends = true;
                     break;
                 };
-                self.take_gap(listed, entry.block.0, generation);
-                self.placement.found_in(entry.block, generation);
+                listed.take_gap(engine, entry.block.0, generation);
+                engine.placement.found_in(entry.block, generation);
                 *listed = Listed { next: entry.block.0 + 1, gap: leaf.gaps };
             }
         }
         if ends {
-            let addresses = self.placement.schedule().addresses();
-            self.take_gap(listed, addresses, generation);
+            let addresses = engine.placement.schedule().addresses();
+            listed.take_gap(engine, addresses, generation);
             listed.gap = false;
-            if rebuild.left.last().is_some_and(|next| next.generation == generation) {
-                rebuild.left.pop();
+            if self.left.last().is_some_and(|next| next.generation == generation) {
+                self.left.pop();
             }
         }
         Ok(())
     }
+}
 
+impl Listed {
     /// Counts all blocks of a gap up to this address as written in this generation.
-    fn take_gap(&mut self, listed: &Listed, end: u64, generation: Generation) {
-        if listed.gap {
-            (listed.next..end).for_each(|at| self.placement.found_in(BlockId(at), generation));
+    fn take_gap(&self, engine: &mut Sequential, end: u64, generation: Generation) {
+        if self.gap {
+            (self.next..end).for_each(|at| engine.placement.found_in(BlockId(at), generation));
         }
     }
 }

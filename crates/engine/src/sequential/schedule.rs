@@ -188,6 +188,13 @@ impl Schedule {
         3 * self.periods[last] + self.delays[last]
     }
 
+    /// The turns after which nothing that is on the disk now is used any more. A generation is used
+    /// for two periods of the level below it, from its first bucket on; a bucket of the last level
+    /// until the next sweep, and the nodes above it until the one after.
+    pub fn turns_of_renewal(&self) -> u64 {
+        2 * self.periods[self.fan_outs.len()]
+    }
+
     /// Bytes of the access time map in memory.
     pub fn access_time_bytes(&self) -> u64 {
         self.timed_in_memory() * AccessTimeMap::code_bytes(self.oldest())
@@ -251,5 +258,55 @@ impl Schedule {
             now >= self.complete(*generation) && !gone
         };
         (oldest..=newest).map(at).filter(live).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schedules() -> impl Iterator<Item = Schedule> {
+        let forms = [(1, 1, 2, 40), (3, 2, 3, 100), (2, 3, 4, 250), (5, 1, 3, 100)];
+        [1, 7, 30, 61].into_iter().flat_map(move |blocks| {
+            forms.map(|(bucket_blocks, queue_buckets, fan_out, last_ratio)| {
+                let config = SequentialConfig {
+                    bucket_blocks,
+                    queue_buckets,
+                    fan_out,
+                    last_ratio,
+                    sector_bytes: 256,
+                    ..SequentialConfig::new(64, blocks)
+                };
+                Schedule::new(&config).expect("sound parameters")
+            })
+        })
+    }
+
+    /// The first flush that wrote anything that is used after `flush` flushes.
+    fn oldest_used(schedule: &Schedule, flush: Flush) -> Option<u64> {
+        let last = schedule.last();
+        let live = (0..last.0).flat_map(|level| schedule.live(Level(level), flush));
+        let swept = (0..schedule.generation_buckets(last))
+            .filter_map(|bucket| schedule.swept(bucket, flush));
+        let begins =
+            |it: Generation| schedule.begin(it.level) + it.number * schedule.flushes_of(it.level);
+        live.chain(swept).map(begins).min()
+    }
+
+    #[test]
+    fn after_a_renewal_nothing_older_is_used_and_sooner_something_is() {
+        let mut just_enough = 0;
+        for schedule in schedules() {
+            let (buckets, turns) = (schedule.queue_buckets(), schedule.turns_of_renewal());
+            for from in 0..4 * turns * buckets {
+                // To the end of this turn, and as many more as it takes.
+                let end = (from / buckets + turns) * buckets;
+                let oldest = oldest_used(&schedule, Flush(end));
+                assert!(oldest.is_none_or(|oldest| oldest >= from), "{schedule:?}, {from}");
+                let sooner = oldest_used(&schedule, Flush(end - buckets));
+                just_enough += u32::from(sooner.is_some_and(|oldest| oldest < from));
+            }
+        }
+        assert!(just_enough > 0, "fewer turns would do");
     }
 }
