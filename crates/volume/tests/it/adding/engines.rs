@@ -80,7 +80,7 @@ fn create(engine: &EngineEntry, store: Arc<dyn Store>) -> Volume {
             let mut own = [0; PARAMETER_BYTES];
             own[0] = 255;
             let parameters = Parameters { flags: 0, block_bytes: BYTES as u32, own };
-            LinearVolume::create(store, &passphrase(), &parameters, options())
+            LinearVolume::create(store, &passphrase(), (&parameters, kdf), options())
         }
     };
     made.expect("an empty store")

@@ -4,7 +4,7 @@
 use oblivio_crypto::{KdfParams, Kind, Passphrase, Place, Sealer, VolumeId};
 use oblivio_engine::linear::Linear;
 use oblivio_engine::memory::Batches;
-use oblivio_engine::{BlockOp, BlockOutcome, Carrier, Read, Write, WritePiece, carry_out};
+use oblivio_engine::{BlockOp, BlockOutcome, Carrier, Extent, Read, Write, WritePiece, carry_out};
 use oblivio_store::{PutMode, ReadAt, Store, WriteAt};
 use oblivio_volume::{
     BlockSpace, ComputerId, DamagedPlace, EngineEntry, EngineVolume, Error, Header, Inspected,
@@ -37,10 +37,9 @@ impl LinearVolume {
     pub fn create(
         store: Arc<dyn Store>,
         passphrase: &Passphrase,
-        parameters: &Parameters,
+        parameters: (&Parameters, KdfParams),
         options: OpenOptions,
     ) -> Result<Volume> {
-        let parameters = (parameters, KdfParams::TEST);
         let made = make(&LINEAR, store, passphrase, parameters, options, |opening| {
             let mut volume = Self::assemble(opening.over()?);
             volume.commit().map(|()| volume)
@@ -82,9 +81,8 @@ impl Carrier for Copies<'_> {
     type Error = Error;
 
     fn read(&mut self, mut read: Read<'_>) -> Result<()> {
-        let (object, reads) = (self.1[0], read.parts());
-        let reads =
-            reads.map(|(it, buf)| ReadAt { object, offset: (it.offset - 1) * it.bytes, buf });
+        let (object, at) = (self.1[0], |it: Extent| (it.offset - 1) * it.bytes);
+        let reads = read.parts().map(|(it, buf)| ReadAt { object, offset: at(it), buf });
         Ok(self.0.read(&mut reads.collect::<Vec<_>>())?)
     }
 
@@ -105,8 +103,7 @@ impl BlockSpace for LinearVolume {
         self.engine.blocks()
     }
     fn reserve(&mut self, blocks: u64) -> Result<()> {
-        let fits = blocks <= self.engine.blocks();
-        if fits { Ok(()) } else { Err(Error::Full("every block is in use".into())) }
+        if blocks <= self.engine.blocks() { Ok(()) } else { Err(Error::Full("all in use".into())) }
     }
     fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         let mut batch = self.engine.begin(ops)?;
@@ -136,15 +133,13 @@ impl BlockSpace for LinearVolume {
     }
 }
 
+type OnDamage<'a> = &'a mut dyn FnMut(DamagedPlace);
+
 impl EngineVolume for LinearVolume {
     fn known(&self) -> Known {
         Known::nothing(self.header.volume(), ComputerId::default())
     }
-    fn inspect(
-        &mut self,
-        _: &mut dyn FnMut(u64, u64),
-        _: &mut dyn FnMut(DamagedPlace),
-    ) -> Result<Inspected> {
+    fn inspect(&mut self, _: &mut dyn FnMut(u64, u64), _: OnDamage<'_>) -> Result<Inspected> {
         self.access(Vec::new())?;
         Ok(Inspected { count: self.engine.blocks(), ..Inspected::default() })
     }
