@@ -83,6 +83,11 @@ impl MasterKey {
         Prf::new(self.derive(labels::LABEL_PRF, volume))
     }
 
+    /// The PRF that makes the pads over the parity of a sequential volume's log.
+    pub fn parity_prf(&self, volume: VolumeId) -> Prf {
+        Prf::new(self.derive(labels::PARITY_PRF, volume))
+    }
+
     /// The MAC over the volume header.
     pub fn header_mac(&self, volume: VolumeId) -> Mac {
         Mac::new(self.derive(labels::HEADER_MAC, volume))
@@ -113,6 +118,7 @@ mod tests {
         ];
         let mut keys: Vec<_> = roots.iter().map(|root| *root.expose()).collect();
         keys.push(*master.label_prf(volume).key());
+        keys.push(*master.parity_prf(volume).key());
         keys.push(*master.header_mac(volume).key());
         keys
     }
@@ -128,7 +134,7 @@ mod tests {
             }
             seen.insert(*master.expose());
         }
-        assert_eq!(seen.len(), 2 * (2 * 11 + 1));
+        assert_eq!(seen.len(), 2 * (2 * 12 + 1));
     }
 
     #[test]

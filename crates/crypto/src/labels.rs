@@ -33,6 +33,8 @@ pub const RECORD_ROOT: &str = "oblivio v1 2026 records of a shared volume";
 pub const ENTRY_ROOT: &str = "oblivio v1 2026 sessions of an online volume";
 /// Key of the PRF that draws block labels.
 pub const LABEL_PRF: &str = "oblivio v1 2026 block labels";
+/// Key of the PRF that makes the pads over the parity of a sequential volume's log.
+pub const PARITY_PRF: &str = "oblivio v1 2026 parity of a log";
 /// Key of the MAC over the volume header.
 pub const HEADER_MAC: &str = "oblivio v1 2026 header authentication";
 /// From a stretched passphrase to a slot's key and commitment.
@@ -43,7 +45,7 @@ pub const TEST_ENTROPY: &str = "oblivio v1 2026 TEST ONLY entropy";
 pub const TEST_KEY: &str = "oblivio v1 2026 TEST ONLY key";
 
 /// All labels above, for the distinctness test and for auditors.
-pub const ALL: [&str; 19] = [
+pub const ALL: [&str; 20] = [
     BUCKET_ROOT,
     STATE_ROOT,
     COMMIT_ROOT,
@@ -59,6 +61,7 @@ pub const ALL: [&str; 19] = [
     RECORD_ROOT,
     ENTRY_ROOT,
     LABEL_PRF,
+    PARITY_PRF,
     HEADER_MAC,
     SLOT_KEY,
     TEST_ENTROPY,

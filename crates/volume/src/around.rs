@@ -4,35 +4,77 @@
 //! outage: there it would repeat for ever. So a read that damage may stop is done without repeats
 //! first.
 
-use crate::Result;
 use crate::damage::may_be_damage;
+use crate::{Error, Result};
 use oblivio_store::{Guard, Hint, ReadAt, Slots, StoreError};
 use std::slice;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
-/// Whether the layer below may repeat reads that fail.
+/// Whether the layer below may repeat reads that fail: not those of these threads. Others may wait
+/// for the end of an outage meanwhile.
 #[derive(Clone, Default)]
-pub struct Repeats(Arc<AtomicBool>);
+pub struct Repeats(Arc<Mutex<Vec<ThreadId>>>);
 
 impl Repeats {
     /// Tells the store to ask before it repeats a read.
     pub fn tell(&self, store: &dyn Slots) {
-        let forbidden = Arc::clone(&self.0);
+        let repeats = self.clone();
         store.hint(Hint::BeforeRepeat(&Guard::new(move |_| {
-            match forbidden.load(Ordering::Relaxed) {
+            match repeats.forbidden_to().contains(&thread::current().id()) {
                 true => Err(StoreError::refused("", "the disk cannot read it")),
                 false => Ok(()),
             }
         })));
     }
 
-    /// Does `work`, in which each read fails at most once.
+    /// Does `work`, in which each read of this thread fails at most once.
     pub fn forbidden<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.0.store(true, Ordering::Relaxed);
+        let this = thread::current().id();
+        self.forbidden_to().push(this);
         let done = work();
-        self.0.store(false, Ordering::Relaxed);
+        let mut forbidden = self.forbidden_to();
+        if let Some(at) = forbidden.iter().position(|thread| *thread == this) {
+            forbidden.swap_remove(at);
+        }
         done
+    }
+
+    /// Does `work`, which reads what has a second copy: a place that cannot be read is no outage,
+    /// unless none can.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    pub fn at_first<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+        match self.forbidden(&mut work) {
+            Err(Error::Store(_)) => work(),
+            done => done,
+        }
+    }
+
+    fn forbidden_to(&self) -> MutexGuard<'_, Vec<ThreadId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads, around what cannot be read: see [`read_around`]. If it is an outage, it is outlasted.
+///
+/// # Errors
+/// Those of the store.
+pub fn read(
+    store: &dyn Slots,
+    reads: &mut [ReadAt<'_>],
+    (repeats, piece): (&Repeats, usize),
+    other: impl Fn() -> bool,
+) -> Result<()> {
+    match repeats.forbidden(|| store.read(reads)) {
+        Err(error) if may_be_damage(&error) => {
+            match read_around(store, reads, (repeats, piece), other)? {
+                true => Ok(()),
+                false => Ok(store.read(reads)?),
+            }
+        }
+        read => Ok(read?),
     }
 }
 
@@ -45,7 +87,7 @@ const TRIES: usize = 3;
 ///
 /// # Errors
 /// Those of the store that no place can be blamed for. False if it is an outage.
-pub fn read_around(
+fn read_around(
     store: &dyn Slots,
     reads: &mut [ReadAt<'_>],
     (repeats, piece): (&Repeats, usize),

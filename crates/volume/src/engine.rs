@@ -23,6 +23,8 @@ pub struct EngineEntry {
     pub hides_reads: bool,
     /// Whether a volume may get another capacity.
     pub resizes: bool,
+    /// Whether a damaged volume can be made whole in place ([`EngineVolume::repair`]).
+    pub repairs: bool,
     /// Refuses parameters that it does not know or that cannot work.
     pub check: fn(&Parameters) -> Result<()>,
     /// The declared capacity, in blocks.

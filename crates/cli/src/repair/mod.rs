@@ -13,9 +13,10 @@ use crate::recorder::Recorder;
 use crate::unobserved::refuse_changes;
 use anyhow::{Context, Result};
 use backup::Backup;
+use oblivio_store::AnyStore;
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::CheckReport;
-use oblivio_volume::{BlockSpace, LostBytes, Volume};
+use oblivio_volume::{BlockSpace, LostBytes, Volume, read_header};
 use serde_json::json;
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -30,7 +31,9 @@ pub fn run(args: &RepairArgs) -> Result<()> {
 }
 
 fn repair(args: &RepairArgs, recorder: Option<&Recorder>) -> Result<()> {
-    let store = Recorder::under(open::store(&args.volume)?, recorder);
+    let store = open::store(&args.volume)?;
+    refuse_other_engines(&store, args)?;
+    let store = Recorder::under(store, recorder);
     let backup = match args.from.as_deref() {
         Some(folder) => Some((folder, open::store(folder)?)),
         None => None,
@@ -43,6 +46,7 @@ fn repair(args: &RepairArgs, recorder: Option<&Recorder>) -> Result<()> {
         let lost = check::of_disk(&volume, &lost)?;
         return repair_disk(args, volume, &parts, lost);
     }
+    let hides_reads = volume.info()?.engine.hides_reads;
     let session = open::file_system((volume, publisher), 0)?;
     let mut progress = Progress::steps(args.open.quiet, "blocks");
     let found = session.fs.check_with(true, &mut |done, all| progress.at(done, all))?;
@@ -71,9 +75,27 @@ fn repair(args: &RepairArgs, recorder: Option<&Recorder>) -> Result<()> {
         None => backup::FromBackup::default(),
     };
     session.fs.repair(args.zeros, &mut |_, _| {})?;
+    if !hides_reads {
+        // Elsewhere the end of the session does it.
+        session.fs.heal_metadata()?;
+    }
     session.fs.commit()?;
     rewrite(args, volume_in(session.fs.into_blocks()?)?)?;
     summary(args, &parts, &found, &taken)
+}
+
+/// Refuses, before it asks or changes anything, what the engine cannot do.
+fn refuse_other_engines(store: &AnyStore, args: &RepairArgs) -> Result<()> {
+    let header = read_header(store).with_context(|| args.volume.display().to_string())?;
+    if header.engine.repairs {
+        return Ok(());
+    }
+    Err(fault(
+        Code::General,
+        "a volume in a synced folder is not repaired in place",
+        "A computer that holds what is damaged puts it back: run `oblivio check` there. Otherwise bring \
+         out what is whole with `oblivio get -r --incomplete`, and make a new volume of that.",
+    ))
 }
 
 /// A disk has no names: its lost bytes are read as errors until they are written.

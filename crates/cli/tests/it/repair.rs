@@ -11,20 +11,21 @@ const FILES: u64 = 40;
 /// A volume of files, an older copy of it, and damage to a few buckets that is of use: files of
 /// `wanted` kinds are lost, and no metadata.
 fn damaged(wanted: fn(&BTreeSet<String>) -> bool) -> Scratch {
+    damaged_of(&["--seen-by", "storage"], flip, wanted)
+}
+
+/// The same of a volume made with these options, with this harm.
+fn damaged_of(
+    made: &[&str],
+    harm: fn(&Scratch, &mut Dice),
+    wanted: fn(&BTreeSet<String>) -> bool,
+) -> Scratch {
     let scratch = Scratch::new();
     for file in 0..FILES {
         scratch.write(&format!("src/f{file}"), noise(40_000 + 1_000 * file as usize, file));
     }
-    scratch.good([
-        "init",
-        "whole",
-        "--seen-by",
-        "storage",
-        "--kdf-memory",
-        "32K",
-        "--kdf-passes",
-        "1",
-    ]);
+    let kdf = ["init", "whole", "--kdf-memory", "32K", "--kdf-passes", "1"];
+    scratch.good([&kdf, made].concat());
     scratch.good(["put", "-r", "whole", "src", "/"]);
     copy_dir(&scratch.path("whole"), &scratch.path("old"));
     // Every fourth file changes after the copy.
@@ -35,7 +36,7 @@ fn damaged(wanted: fn(&BTreeSet<String>) -> bool) -> Scratch {
     let mut dice = Dice::new(49);
     for _ in 0..50 {
         copy_dir(&scratch.path("whole"), &scratch.path("v"));
-        flip(&scratch, &mut dice);
+        harm(&scratch, &mut dice);
         let look = ["repair", "--dry-run", "--unobserved", "--json", "v"];
         let shown = json(&String::from_utf8_lossy(&scratch.run(look).stdout));
         if shown["lost"].is_array() && wanted(&lost_in(&shown)) {
@@ -57,6 +58,17 @@ fn flip(scratch: &Scratch, dice: &mut Dice) {
         }
         fs::write(path, bytes).expect("it can be written");
     }
+}
+
+/// Flips a few bits of a sequential volume's disk.
+fn flip_disk(scratch: &Scratch, dice: &mut Dice) {
+    let path = scratch.path("v/disk");
+    let mut bytes = fs::read(&path).expect("the disk");
+    for _ in 0..12 {
+        let at = dice.below(bytes.len() as u64) as usize;
+        bytes[at] ^= 1 << dice.below(8);
+    }
+    fs::write(path, bytes).expect("it can be written");
 }
 
 fn changed(path: &str) -> bool {
@@ -156,4 +168,40 @@ fn zeros_can_be_read() {
         assert!(differs.map(|(now, _)| *now).all(|now| now == 0), "{path}");
     }
     scratch.good(["check", "v"]);
+}
+
+/// Nobody sees its reads, so what is lost is not in the way of what is read.
+#[test]
+fn a_sequential_volume_is_made_whole() {
+    let made = ["--seen-by", "snapshots", "--size", "8M"];
+    let scratch = damaged_of(&made, flip_disk, |lost| !lost.is_empty());
+    let done = json(&scratch.good(["repair", "--yes", "--json", "v"]));
+    let lost = lost_in(&done);
+    assert!(!lost.is_empty() && done["repaired"] == true, "{done}");
+    expect(&scratch, &lost);
+    let check = json(&scratch.good(["check", "--json", "v"]));
+    assert_eq!(check["clean"], true, "{check}");
+    assert!(scratch.good(["repair", "v"]).contains("Nothing to repair"));
+    for path in &lost {
+        scratch.good(["put", "v", &path[1..], path]);
+    }
+    expect(&scratch, &BTreeSet::new());
+    scratch.good(["check", "v"]);
+}
+
+#[test]
+fn what_cannot_be_repaired_is_not_begun() {
+    let scratch = Scratch::new();
+    scratch.write("a", noise(5_000, 1));
+    scratch.good(["init", "v", "--sync-folder", "--size", "4M", "--kdf-memory", "32K"]);
+    scratch.good(["put", "v", "a", "/a"]);
+    let names = || {
+        let entries = fs::read_dir(scratch.path("v")).expect("the folder");
+        entries.map(|entry| entry.expect("an entry").file_name()).collect::<BTreeSet<_>>()
+    };
+    let before = names();
+    let refused = scratch.bad(1, ["repair", "--yes", "v"]);
+    assert!(refused.contains("oblivio check") && refused.contains("--incomplete"), "{refused}");
+    assert_eq!(names(), before);
+    scratch.good(["get", "-r", "--incomplete", "v", "/", "out"]);
 }

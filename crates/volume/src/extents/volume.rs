@@ -34,6 +34,7 @@ pub static ENGINE: EngineEntry = EngineEntry {
     name: "extents",
     hides_reads: false,
     resizes: false,
+    repairs: false,
     check,
     capacity_blocks: |parameters| (sequential::ENGINE.capacity_blocks)(&of_engine(parameters)),
     open: |opening| Ok(Box::new(ExtentVolume::of(opening.objects())?)),

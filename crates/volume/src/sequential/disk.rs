@@ -1,10 +1,7 @@
 //! The engine's steps on the object that is its disk.
 
-use super::log::LOG_OBJECT;
-use super::state_places::STATE_OBJECTS;
-use super::{DISK_OBJECT, PAGE};
-use crate::around::{Repeats, answers, read_around};
-use crate::damage::may_be_damage;
+use super::DISK_OBJECT;
+use super::reads::Reads;
 use crate::{Error, Result};
 use oblivio_engine::{Carrier, Extent, Read, WorkPart, Write};
 use oblivio_store::{Hint, ReadAt, Slots, WriteAt};
@@ -14,24 +11,14 @@ use std::thread;
 /// The disk in its store, and threads to open and seal blocks with.
 pub(super) struct Disk<'a> {
     store: &'a dyn Slots,
+    reads: &'a Reads,
     hands: usize,
 }
 
 impl<'a> Disk<'a> {
     /// With this many threads.
-    pub fn new(store: &'a dyn Slots, hands: usize) -> Self {
-        Self { store, hands }
-    }
-}
-
-impl Disk<'_> {
-    /// Whether the store reads any other place.
-    fn reads_elsewhere(&self) -> bool {
-        let mut page = vec![0; PAGE as usize];
-        let others = STATE_OBJECTS.into_iter().chain([LOG_OBJECT, DISK_OBJECT]);
-        let mut reads =
-            |object| answers(&self.store.read(&mut [ReadAt { object, offset: 0, buf: &mut page }]));
-        others.into_iter().any(&mut reads)
+    pub fn new(store: &'a dyn Slots, reads: &'a Reads, hands: usize) -> Self {
+        Self { store, reads, hands }
     }
 }
 
@@ -43,17 +30,7 @@ impl Carrier for Disk<'_> {
         for (extent, buf) in read.parts() {
             reads.push(ReadAt { object, offset: extent.offset, buf });
         }
-        match self.store.read(&mut reads) {
-            Err(error) if may_be_damage(&error) => {
-                let pages = (&Repeats::default(), PAGE as usize);
-                let other = || self.reads_elsewhere();
-                match read_around(self.store, &mut reads, pages, other)? {
-                    true => Ok(()),
-                    false => Ok(self.store.read(&mut reads)?),
-                }
-            }
-            read => Ok(read?),
-        }
+        self.reads.read(self.store, &mut reads)
     }
 
     fn write(&mut self, write: Write<'_>) -> Result<()> {

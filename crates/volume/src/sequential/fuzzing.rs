@@ -5,21 +5,23 @@
 
 use super::header::layout as layout_of;
 use super::log::{LOG_OBJECT, LogPosition, LogReader, RingLog};
+use super::parity::Parity;
 use super::quantum::{Filling, Quantum, QuantumEntry, QuantumForm};
+use super::reads::Reads;
 use super::state_places::{StateForm, StatePlaces};
 use super::times;
 use crate::fuzzing::Key;
 use crate::header::HeaderCopies;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
-use oblivio_crypto::{OsEntropy, Passphrase, SEAL_HEADER, Sealer, TAG_BYTES, Tag, VolumeId};
+use oblivio_crypto::{OsEntropy, Passphrase, Prf, SEAL_HEADER, Sealer, TAG_BYTES, Tag, VolumeId};
 use oblivio_engine::BlockId;
 use oblivio_engine::sequential::Layout;
 use oblivio_store::{Held, Log, MemoryStore, ReadAt, Slots, WriteAt};
 
 const VOLUME: VolumeId = VolumeId([7; 16]);
 /// The form of the quanta here.
-const FORM: QuantumForm = QuantumForm { block_bytes: BLOCK_BYTES, writes: QUANTUM_WRITES };
+const FORM: QuantumForm = QuantumForm::new(BLOCK_BYTES, QUANTUM_WRITES).with_parity();
 /// Bytes of a block of the quanta here.
 pub const BLOCK_BYTES: usize = 64;
 /// Writes that fit in one of them.
@@ -81,7 +83,7 @@ fn all(quantum: &Quantum<'_>) -> All {
 
 /// Bytes of a quantum's plaintext.
 pub fn quantum_bytes() -> usize {
-    FORM.bytes() - SEAL_HEADER - TAG_BYTES
+    FORM.sealed_bytes() - SEAL_HEADER - TAG_BYTES
 }
 
 /// Parses an opened quantum.
@@ -94,12 +96,13 @@ pub fn quantum_of(all: &All) -> Vec<u8> {
     let mut filling = Filling::new(FORM, all.first_write);
     all.entries.iter().for_each(|said| filling.add(said.entry()));
     all.root.iter().for_each(|root| filling.set_root(root));
-    let buf = filling.finish(Tag::default(), all.durable);
-    buf[SEAL_HEADER..buf.len() - TAG_BYTES].to_vec()
+    let (buf, form) = filling.finish(Tag::default(), all.durable);
+    buf[SEAL_HEADER..form.sealed_bytes() - TAG_BYTES].to_vec()
 }
 
 fn ring(key: Key, entropy: u64) -> RingLog {
-    RingLog::new(VOLUME, key.sealer(entropy), FORM, QUANTA)
+    let parity = Parity::new(Prf::from_seed(key.0));
+    RingLog::new(VOLUME, (key.sealer(entropy), parity), Reads::default(), (FORM, QUANTA))
 }
 
 /// A log of these quanta, each synced, and what each then says; another `entropy` makes it another

@@ -10,6 +10,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmut
 const WHOLE_TABLE: u32 = 1;
 /// A flag: two objects have the states.
 const TWO_STATES: u32 = 2;
+/// A flag: each quantum of the log ends with a page of parity.
+const LOG_PARITY: u32 = 4;
 
 /// The parameters of a sequential volume. All of them are public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +27,9 @@ pub struct SequentialHeader {
     pub whole_table: bool,
     /// Whether two objects have the states; in older volumes there is one.
     pub two_states: bool,
+    /// Whether each quantum of the log has a page of parity behind its writes. In older volumes the
+    /// state says so.
+    pub log_parity: bool,
 }
 
 impl SequentialHeader {
@@ -45,9 +50,9 @@ impl SequentialHeader {
         if !(least..=1 << 32).contains(&self.log_quanta) {
             return Err(Error::Invalid(format!("the log needs {least} quanta or more")));
         }
-        // A quantum has its blocks, an entry for each, and a page or two.
+        // A quantum has its blocks, an entry for each, and up to three pages.
         let blocks = self.quantum_writes * (self.engine.block_bytes as u64 + 16);
-        if self.log_quanta.saturating_mul(blocks + (8 << 10)) > MOST_BYTES {
+        if self.log_quanta.saturating_mul(blocks + (12 << 10)) > MOST_BYTES {
             return Err(Error::Invalid("the log has at most 2^62 bytes".into()));
         }
         Ok(())
@@ -75,7 +80,7 @@ const _: () = assert!(size_of::<Own>() == PARAMETER_BYTES);
 /// The parameters of a new volume.
 pub(super) fn parameters_of(layout: &SequentialHeader) -> Result<Parameters> {
     layout.check()?;
-    let SequentialHeader { engine, quantum_writes, log_quanta, whole_table, two_states } = layout;
+    let SequentialHeader { engine, quantum_writes, log_quanta, .. } = layout;
     let own = Own {
         blocks: U64::new(engine.blocks),
         bucket_blocks: U32::new(engine.bucket_blocks as u32),
@@ -90,14 +95,16 @@ pub(super) fn parameters_of(layout: &SequentialHeader) -> Result<Parameters> {
     };
     let block_bytes = engine.block_bytes as u32;
     let flag = |set: bool, flag| if set { flag } else { 0 };
-    let flags = flag(*whole_table, WHOLE_TABLE) | flag(*two_states, TWO_STATES);
+    let flags = flag(layout.whole_table, WHOLE_TABLE)
+        | flag(layout.two_states, TWO_STATES)
+        | flag(layout.log_parity, LOG_PARITY);
     Ok(Parameters { flags, block_bytes, own: transmute!(own) })
 }
 
 /// Refuses parameters unknown to this version.
 pub(super) fn check(parameters: &Parameters) -> Result<()> {
     let own: Own = transmute!(parameters.own);
-    if parameters.flags & !(WHOLE_TABLE | TWO_STATES) != 0 || own.reserved.get() != 0 {
+    if parameters.flags & !(WHOLE_TABLE | TWO_STATES | LOG_PARITY) != 0 || own.reserved.get() != 0 {
         return Err(Parameters::unknown());
     }
     layout(parameters).check().map_err(|error| Error::Unsupported(error.to_string()))
@@ -124,5 +131,6 @@ pub(super) fn layout(parameters: &Parameters) -> SequentialHeader {
         log_quanta: own.log_quanta.get(),
         whole_table: parameters.flags & WHOLE_TABLE != 0,
         two_states: parameters.flags & TWO_STATES != 0,
+        log_parity: parameters.flags & LOG_PARITY != 0,
     }
 }

@@ -3,14 +3,18 @@
 //! Quantum `n` is at place `n` modulo their number. It opens only there and as number `n`, and
 //! names the tag of its predecessor, so nobody can splice two logs. Each records how many were
 //! durable when it was written. A missing quantum that was durable is therefore damage, and no torn
-//! end.
+//! end. If one page of it is damaged, its parity has that, and the next write to the log heals it.
 
+use super::PAGE;
+use super::parity::{Parity, repair};
 use super::quantum::{Filling, Quantum, QuantumEntry, QuantumForm};
+use super::reads::Reads;
 use crate::damage::DamagedPlace;
 use crate::trust::LogMark;
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, Tag, VolumeId, tag_of};
 use oblivio_store::{ReadAt, Slots, WriteAt};
+use std::collections::BTreeMap;
 
 /// The object that holds the log.
 pub const LOG_OBJECT: &str = "log";
@@ -38,7 +42,12 @@ impl From<LogPosition> for LogMark {
 pub struct RingLog {
     volume: VolumeId,
     sealer: Sealer,
+    parity: Parity,
+    reads: Reads,
+    /// The form of new quanta.
     form: QuantumForm,
+    /// That of others, in a volume that was made without parity.
+    old: Option<QuantumForm>,
     /// Quanta that fit.
     quanta: u64,
     /// The next quantum.
@@ -48,20 +57,53 @@ pub struct RingLog {
     filling: Option<Filling>,
     /// Sealed quanta not yet in the store.
     sealed: Vec<u8>,
+    /// Pages that were damaged: by quantum, the number of the page, and what must stand there.
+    damaged: BTreeMap<u64, (usize, Vec<u8>)>,
+    /// Those that this session met, healed or not.
+    met: Vec<DamagedPlace>,
 }
 
 impl RingLog {
     /// An empty log.
-    pub fn new(volume: VolumeId, sealer: Sealer, form: QuantumForm, quanta: u64) -> Self {
+    pub fn new(
+        volume: VolumeId,
+        (sealer, parity): (Sealer, Parity),
+        reads: Reads,
+        (form, quanta): (QuantumForm, u64),
+    ) -> Self {
         Self {
             volume,
             sealer,
+            parity,
+            reads,
             form,
+            old: None,
             quanta,
             next: LogPosition::default(),
             durable: 0,
             filling: None,
             sealed: Vec::new(),
+            damaged: BTreeMap::new(),
+            met: Vec::new(),
+        }
+    }
+
+    /// Whether a log that was made without parity can have it.
+    pub fn lacks_parity(&self) -> bool {
+        self.form.with_parity_inside().is_some()
+    }
+
+    /// Whether quanta may have parity in a log that was made without.
+    pub fn took_parity(&self) -> bool {
+        self.old.is_some()
+    }
+
+    /// From now on, quanta have parity, if they have room for it. A state must say so before.
+    pub fn take_parity(&mut self) {
+        let Some(form) = self.form.with_parity_inside() else { return };
+        self.old = Some(std::mem::replace(&mut self.form, form));
+        if let Some(filling) = &mut self.filling {
+            filling.take_form(form);
         }
     }
 
@@ -79,11 +121,6 @@ impl RingLog {
     pub fn place_of(&self, number: u64) -> (u64, usize) {
         let bytes = self.form.bytes();
         (number % self.quanta * bytes as u64, bytes)
-    }
-
-    /// The log's end, as this computer notes it.
-    pub fn mark(&self) -> LogMark {
-        self.next.into()
     }
 
     /// Whether anything is not durable yet.
@@ -136,10 +173,13 @@ impl RingLog {
     /// Those of the sealer.
     pub fn close(&mut self) -> Result<()> {
         let Some(filling) = self.filling.take() else { return Ok(()) };
-        let mut quantum = filling.finish(self.next.before, self.durable);
+        let (mut quantum, form) = filling.finish(self.next.before, self.durable);
         let place = self.place(self.next.number);
-        let sealed = self.sealer.seal(&place, &mut quantum);
+        let sealed = self.sealer.seal(&place, &mut quantum[..form.sealed_bytes()]);
         let before = sealed.map_err(|error| Error::Closed(error.to_string()))?;
+        if form.has_parity() {
+            self.parity.close(self.next.number, &mut quantum);
+        }
         self.next = LogPosition { number: self.next.number + 1, before };
         self.sealed.extend_from_slice(&quantum);
         Ok(())
@@ -197,6 +237,38 @@ impl RingLog {
         Place { volume: self.volume, kind: Kind::Journal, index, version: number }
     }
 
+    /// Opens what was read as quantum `number`, if it is that one. Its parity may be damaged.
+    fn open(&mut self, number: u64, stored: &[u8]) -> Option<Opened> {
+        let place = self.place(number);
+        [Some(self.form), self.old].into_iter().flatten().find_map(|form| {
+            let mut sealed = stored[..form.sealed_bytes()].to_vec();
+            let before = tag_of(&sealed)?;
+            self.sealer.open(&place, &mut sealed).ok()?;
+            Some(Opened { opened: OpenedQuantum { form, sealed }, before, damaged: None })
+        })
+    }
+
+    /// The same, also if one page is damaged.
+    fn restore(&mut self, number: u64, stored: &[u8]) -> Option<Opened> {
+        let (found, form) = (self.open(number, stored), self.form);
+        if !found.as_ref().map_or(form, |found| found.opened.form).has_parity() {
+            return found;
+        }
+        let difference = self.parity.difference(number, stored);
+        if difference.iter().all(|&byte| byte == 0) {
+            return found;
+        }
+        let last = form.sealed_bytes() / PAGE as usize;
+        let pages = if found.is_some() { last..last + 1 } else { 0..last };
+        pages.into_iter().find_map(|page| {
+            let mut stored = stored.to_vec();
+            repair(&mut stored, page, &difference);
+            let found = self.open(number, &stored)?;
+            let bytes = stored[page * PAGE as usize..][..PAGE as usize].to_vec();
+            Some(Opened { damaged: Some((page, bytes)), ..found })
+        })
+    }
+
     /// The quanta in the store, from a mark on, that are not what was written.
     ///
     /// # Errors
@@ -206,14 +278,58 @@ impl RingLog {
         let stored = self.next.number - self.sealed.len() as u64 / bytes;
         let mut damaged = Vec::new();
         for number in from.number..stored {
-            let mut sealed = window.get(store, self.form, self.quanta, number)?;
-            if self.sealer.open(&self.place(number), &mut sealed).is_err() {
-                let (object, at) = (LOG_OBJECT.to_owned(), number % self.quanta * bytes);
-                let why = format!("quantum {number} is not what was written");
-                damaged.push(DamagedPlace { object, bytes: at..at + bytes, why });
+            let sealed = window.get(self, store, number)?;
+            match self.restore(number, &sealed) {
+                Some(Opened { damaged: Some(page), .. }) => {
+                    damaged.push(self.meet(number, page));
+                }
+                Some(_) => {}
+                None => {
+                    let (object, at) = (LOG_OBJECT.to_owned(), number % self.quanta * bytes);
+                    let why = format!("quantum {number} is not what was written");
+                    damaged.push(DamagedPlace { object, bytes: at..at + bytes, why });
+                }
             }
         }
         Ok(damaged)
+    }
+
+    /// Notes a page that is to be healed.
+    fn meet(&mut self, number: u64, page: (usize, Vec<u8>)) -> DamagedPlace {
+        let at = self.place_of(number).0 + page.0 as u64 * PAGE;
+        let why = format!("a page of quantum {number} is not what was written");
+        let place = DamagedPlace { object: LOG_OBJECT.to_owned(), bytes: at..at + PAGE, why };
+        if self.damaged.insert(number, page).is_none() {
+            self.met.push(place.clone());
+        }
+        place
+    }
+
+    /// The pages that this session met damaged. The next write to the log heals them.
+    pub fn damaged(&self) -> &[DamagedPlace] {
+        &self.met
+    }
+
+    /// Whether no page is known to be damaged.
+    pub fn is_whole(&self) -> bool {
+        self.damaged.is_empty()
+    }
+
+    /// Writes damaged pages anew, durably. Nothing was written in their place since.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn heal(&mut self, store: &dyn Slots) -> Result<()> {
+        if self.is_whole() {
+            return Ok(());
+        }
+        let writes = self.damaged.iter().map(|(number, (page, bytes))| {
+            WriteAt::new(LOG_OBJECT, self.place_of(*number).0 + *page as u64 * PAGE, bytes)
+        });
+        store.write(&writes.collect::<Vec<_>>())?;
+        store.sync(&[LOG_OBJECT])?;
+        self.damaged.clear();
+        Ok(())
     }
 
     /// Ensures that the log ends at `end`: a later quantum may know that it went on.
@@ -229,11 +345,9 @@ impl RingLog {
         let mut window = Window::default();
         let most = (from.number + self.quanta).min(end.number + self.quanta / 2);
         for number in end.number + 1..most {
-            let mut sealed = window.get(store, self.form, self.quanta, number)?;
-            let place = self.place(number);
-            let Ok(plain) = self.sealer.open(&place, &mut sealed) else { continue };
-            let later = Quantum::parse(self.form, plain);
-            if later.is_some_and(|later| later.durable > end.number) {
+            let stored = window.get(self, store, number)?;
+            let Some(later) = self.open(number, &stored) else { continue };
+            if later.opened.quantum().is_some_and(|later| later.durable > end.number) {
                 let why = format!("{LOG_OBJECT}: quantum {} is not what was synced", end.number);
                 return Err(Error::Tampered(why));
             }
@@ -270,19 +384,25 @@ impl LogReader {
         if number - self.from.number == log.quanta {
             return Ok(None);
         }
-        let mut sealed = self.window.get(store, log.form, log.quanta, number)?;
-        let tag = tag_of(&sealed);
-        let whole = log.sealer.open(&log.place(number), &mut sealed).is_ok();
-        let opened = OpenedQuantum { form: log.form, sealed };
-        let follows = opened.quantum().is_some_and(|it| it.before == self.at.before);
-        match tag.filter(|_| whole && follows) {
-            Some(before) => {
-                self.at = LogPosition { number: number + 1, before };
-                Ok(Some(opened))
-            }
-            None => Ok(None),
+        let stored = self.window.get(log, store, number)?;
+        let follows =
+            |it: &Opened| it.opened.quantum().is_some_and(|it| it.before == self.at.before);
+        let Some(found) = log.restore(number, &stored).filter(follows) else { return Ok(None) };
+        if let Some(page) = found.damaged {
+            log.meet(number, page);
         }
+        self.at = LogPosition { number: number + 1, before: found.before };
+        Ok(Some(found.opened))
     }
+}
+
+/// A quantum that was read, with what was wrong with it.
+struct Opened {
+    opened: OpenedQuantum,
+    /// Its tag.
+    before: Tag,
+    /// The page that was not what was written, and what it must be.
+    damaged: Option<(usize, Vec<u8>)>,
 }
 
 /// A quantum that was read.
@@ -308,22 +428,17 @@ struct Window {
 }
 
 impl Window {
-    /// A sealed copy of the quantum with this number.
-    fn get(
-        &mut self,
-        store: &dyn Slots,
-        form: QuantumForm,
-        quanta: u64,
-        number: u64,
-    ) -> Result<Vec<u8>> {
-        let size = form.bytes();
+    /// A copy of what is stored of the quantum with this number.
+    fn get(&mut self, log: &RingLog, store: &dyn Slots, number: u64) -> Result<Vec<u8>> {
+        let (size, quanta) = (log.form.bytes(), log.quanta);
         let held = (self.bytes.len() / size) as u64;
         if number < self.first || number >= self.first + held {
             let until_end = quanta - number % quanta;
             let count = until_end.min((WINDOW / size).max(1) as u64);
             self.bytes.resize(count as usize * size, 0);
             let offset = number % quanta * size as u64;
-            store.read(&mut [ReadAt { object: LOG_OBJECT, offset, buf: &mut self.bytes }])?;
+            let read = ReadAt { object: LOG_OBJECT, offset, buf: &mut self.bytes };
+            log.reads.read(store, &mut [read])?;
             self.first = number;
         }
         let at = (number - self.first) as usize * size;

@@ -34,8 +34,11 @@ impl SequentialVolume {
         let mut volume = Self::assemble(opening)?;
         volume.make_durable()?;
         let FoundState { state, identity, newer_may_be_damaged, damaged } =
-            volume.states.read(&*volume.store)?;
+            volume.shared.reads.of_copies(|| volume.states.read(&*volume.store))?;
         volume.session.damaged = damaged;
+        if state.log_parity {
+            volume.log.take_parity();
+        }
         (volume.newest.current, volume.newest.state_end) = ((state.epoch, identity), state.end);
         volume.session.writer = state.computers.as_ref().map(|computers| computers.writer);
         let table = state.computers.as_ref().map(|computers| computers.table.clone());
@@ -96,7 +99,9 @@ impl SequentialVolume {
             Some(identity) if config.time_pages == 0 => {
                 let bytes = self.engine().layout().schedule().access_time_bytes() as usize;
                 let of = (self.volume, state.epoch);
-                times::read(&*self.store, &mut self.times_sealer, of, identity, bytes)?
+                let sealer = &mut self.times_sealer;
+                let mut read = || times::read(&*self.store, sealer, of, identity, bytes);
+                self.shared.reads.of_copies(&mut read)?
             }
             _ => None,
         };

@@ -1,12 +1,12 @@
 //! The options of a new volume: its parameters, and the objects that these make.
 
-use super::DISK_OBJECT;
 use super::header::{SequentialHeader, layout, parameters_of};
 use super::log::{LOG_OBJECT, RingLog};
 use super::quantum::QuantumForm;
 use super::state::STATE_OBJECT;
-use super::state_places::{STATE_OBJECTS, StateForm};
+use super::state_places::StateForm;
 use super::times::{self, TIMES_OBJECT};
+use super::{DISK_OBJECT, PAGE};
 use crate::creation::{Cost, NewOptions};
 use crate::header::Parameters;
 use crate::{Error, Result};
@@ -43,8 +43,9 @@ impl SequentialOptions {
 
     /// The defaults for an engine.
     pub fn of(engine: SequentialConfig) -> Self {
-        let quantum_writes = (QUANTUM_BYTES / engine.block_bytes.max(1)).saturating_sub(1).max(1);
-        let quantum_writes = quantum_writes as u64;
+        // Of 16 pages one is parity, and less than one has the heads and the root.
+        let room = QUANTUM_BYTES - 2 * PAGE as usize;
+        let quantum_writes = (room / engine.block_bytes.max(1)).max(1) as u64;
         let turn = engine.queue_blocks().div_ceil(quantum_writes) + 2;
         Self { engine, quantum_writes, log_quanta: LOG_TURNS * turn, fill: false }
     }
@@ -104,7 +105,8 @@ impl SequentialOptions {
 
     pub(super) fn header(&self) -> SequentialHeader {
         let Self { engine, quantum_writes, log_quanta, .. } = *self;
-        SequentialHeader { engine, quantum_writes, log_quanta, whole_table: true, two_states: true }
+        let (whole_table, two_states, log_parity) = (true, true, true);
+        SequentialHeader { engine, quantum_writes, log_quanta, whole_table, two_states, log_parity }
     }
 }
 
@@ -139,17 +141,16 @@ pub(super) fn objects(header: &SequentialHeader) -> Result<Vec<(&'static str, u6
     Ok(objects)
 }
 
-/// Refuses a volume with an object that is too short, but for those that it can do without: what a
-/// disk lacks is lost, states may have a second copy, and access times can be restored.
+/// Refuses a volume with an object that is too short, but for those that it can do without: what
+/// the disk or the log lacks is damaged, states may have a second copy, and access times can be
+/// restored.
 pub(super) fn expect_objects(store: &dyn Held, header: &SequentialHeader) -> Result<()> {
     let there = store.list()?;
     for (object, bytes) in objects(header)? {
         let found = there.iter().find(|(name, _)| name == object).map(|(_, len)| *len);
         let least = match object {
-            DISK_OBJECT => 1,
-            TIMES_OBJECT => continue,
-            _ if STATE_OBJECTS.contains(&object) => continue,
-            _ => bytes,
+            DISK_OBJECT | LOG_OBJECT => 1,
+            _ => continue,
         };
         if found.is_none_or(|found| found < least) {
             let found = found.unwrap_or(0);

@@ -1,7 +1,7 @@
 //! One quantum of the log: a fixed number of writes, padded and sealed.
 //!
 //! Plaintext: the fixed part, heads of all entries, their contents, with room for as many as fit.
-//! Zeros follow, up to a whole number of pages with the seal.
+//! Zeros follow, up to a whole number of pages with the seal. A page of parity may come behind.
 
 use super::PAGE;
 use super::header::SequentialHeader;
@@ -50,18 +50,53 @@ pub struct QuantumForm {
     pub block_bytes: usize,
     /// Writes that fit in a quantum.
     pub writes: usize,
+    /// Bytes that are sealed.
+    sealed: usize,
+    /// Whether a page of parity follows.
+    parity: bool,
 }
 
 impl QuantumForm {
-    /// That of a volume.
+    /// With room for this many writes, and without parity.
+    pub const fn new(block_bytes: usize, writes: usize) -> Self {
+        let plain = FIXED + writes * (HEAD + block_bytes);
+        let sealed = (plain + SEAL_OVERHEAD).next_multiple_of(PAGE as usize);
+        Self { block_bytes, writes, sealed, parity: false }
+    }
+
+    /// The same with a page of parity behind it.
+    pub const fn with_parity(self) -> Self {
+        Self { parity: true, ..self }
+    }
+
+    /// That of a volume, as its header says.
     pub fn of(header: &SequentialHeader) -> Self {
-        Self { block_bytes: header.engine.block_bytes, writes: header.quantum_writes as usize }
+        let form = Self::new(header.engine.block_bytes, header.quantum_writes as usize);
+        if header.log_parity { form.with_parity() } else { form }
+    }
+
+    /// With parity in as many bytes, if anything else has room then.
+    pub fn with_parity_inside(self) -> Option<Self> {
+        let sealed = self.sealed - PAGE as usize;
+        let room = sealed.checked_sub(FIXED + SEAL_OVERHEAD)?;
+        let writes = room / (HEAD + self.block_bytes);
+        let fits = writes > 0 && !self.parity;
+        fits.then_some(Self { writes, sealed, parity: true, ..self })
     }
 
     /// Bytes of a quantum in the store.
     pub fn bytes(&self) -> usize {
-        let plain = FIXED + self.writes * (HEAD + self.block_bytes);
-        (plain + SEAL_OVERHEAD).next_multiple_of(PAGE as usize)
+        self.sealed + if self.parity { PAGE as usize } else { 0 }
+    }
+
+    /// Whether it has parity.
+    pub fn has_parity(&self) -> bool {
+        self.parity
+    }
+
+    /// Those of them that are sealed.
+    pub fn sealed_bytes(&self) -> usize {
+        self.sealed
     }
 
     fn head_at(&self, at: usize) -> usize {
@@ -132,18 +167,24 @@ impl Filling {
         self.fixed.root[..root.len()].copy_from_slice(root);
     }
 
+    /// Takes another form of as many bytes; there is no entry yet.
+    pub fn take_form(&mut self, form: QuantumForm) {
+        debug_assert!(self.entries == 0 && form.bytes() == self.form.bytes());
+        self.form = form;
+    }
+
     /// Whether it is full.
     pub fn is_full(&self) -> bool {
         self.entries == self.form.writes
     }
 
-    /// The buffer to seal: its quantum follows the one with the tag `before`, and those below
-    /// `durable` are durable.
-    pub fn finish(mut self, before: Tag, durable: u64) -> Vec<u8> {
+    /// The buffer to seal, and its form: its quantum follows the one with the tag `before`, and
+    /// those below `durable` are durable.
+    pub fn finish(mut self, before: Tag, durable: u64) -> (Vec<u8>, QuantumForm) {
         let (durable, entries) = (U64::new(durable), U32::new(self.entries as u32));
         self.fixed = Fixed { before: before.0, durable, entries, ..self.fixed };
         self.buf[SEAL_HEADER..][..FIXED].copy_from_slice(self.fixed.as_bytes());
-        self.buf
+        (self.buf, self.form)
     }
 }
 
@@ -165,7 +206,7 @@ pub struct Quantum<'a> {
 impl<'a> Quantum<'a> {
     /// Parses an opened quantum; `None` for nonsense.
     pub fn parse(form: QuantumForm, plain: &'a [u8]) -> Option<Self> {
-        if plain.len() != form.bytes() - SEAL_OVERHEAD {
+        if plain.len() != form.sealed - SEAL_OVERHEAD {
             return None;
         }
         let (fixed, rest) = Fixed::ref_from_prefix(plain).ok()?;
@@ -202,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_quantum_says_what_was_put_into_it() {
-        let form = QuantumForm { block_bytes: 64, writes: 5 };
+        let form = QuantumForm::new(64, 5);
         let mut filling = Filling::new(form, 77);
         let content = [9; 64];
         let entries = [
@@ -214,7 +255,7 @@ mod tests {
         entries.iter().for_each(|entry| filling.add(*entry));
         assert!(!filling.is_full());
         filling.set_root(b"root");
-        let buf = filling.finish(Tag([5; TAG_BYTES]), 12);
+        let (buf, _) = filling.finish(Tag([5; TAG_BYTES]), 12);
         assert!(buf.len().is_multiple_of(PAGE as usize));
         let plain = &buf[SEAL_HEADER..buf.len() - TAG_BYTES];
         let quantum = Quantum::parse(form, plain).expect("it parses");
@@ -234,10 +275,26 @@ mod tests {
 
     #[test]
     fn without_a_root_there_is_none() {
-        let form = QuantumForm { block_bytes: 4096, writes: 15 };
+        let form = QuantumForm::new(4096, 15);
         assert_eq!(form.bytes(), 64 << 10);
-        let buf = Filling::new(form, 0).finish(Tag::default(), 0);
+        let (buf, _) = Filling::new(form, 0).finish(Tag::default(), 0);
         let quantum = Quantum::parse(form, &buf[SEAL_HEADER..buf.len() - TAG_BYTES]);
         assert_eq!(quantum.expect("it parses").root, None);
+    }
+
+    #[test]
+    fn parity_takes_a_page() {
+        let new = QuantumForm::new(4096, 14).with_parity();
+        let old = QuantumForm::new(4096, 15);
+        assert_eq!((new.bytes(), new.sealed_bytes()), (64 << 10, 60 << 10));
+        assert_eq!(old.with_parity_inside(), Some(new));
+        assert_eq!(new.with_parity_inside(), None, "it has one");
+        assert_eq!(QuantumForm::new(32 << 10, 1).with_parity_inside(), None, "no room");
+        for (block, writes) in [(512, 9), (16 << 10, 3), (64, 200)] {
+            let old = QuantumForm::new(block, writes);
+            let new = old.with_parity_inside().expect("there is room");
+            assert_eq!(new.bytes(), old.bytes());
+            assert!(new.content_at(new.writes) + SEAL_OVERHEAD <= new.sealed_bytes());
+        }
     }
 }

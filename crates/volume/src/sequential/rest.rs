@@ -24,12 +24,10 @@ impl SequentialVolume {
 
     /// Writes the next state, durably, with everything that it names.
     pub(super) fn write_state(&mut self, times: Option<[u8; 32]>) -> Result<()> {
+        self.log.heal(&*self.store)?;
         self.begin_healing()?;
         self.write_one_state(times)?;
-        if !self.states.is_whole() {
-            self.states.healed();
-            self.session.damaged.clear();
-        }
+        self.states.healed();
         Ok(())
     }
 
@@ -54,6 +52,7 @@ impl SequentialVolume {
             root: self.root.clone(),
             engine,
             met_damage,
+            log_parity: self.log.took_parity(),
             computers,
         };
         self.trust.refuse_overtaken()?;
@@ -76,19 +75,41 @@ impl SequentialVolume {
         if keep == Keep::Durable {
             self.session.noted = Some(now);
         }
-        self.trust.committed(epoch, digest, self.log.mark(), keep)
+        self.trust.committed(epoch, digest, self.log.end().into(), keep)
     }
 
-    /// Leaves as little as possible to the next opening. A session that only read writes nothing.
-    pub(super) fn rest(&mut self) -> Result<()> {
-        if self.session.clean && !self.session.writing && !self.log.waits() {
-            return self.leave();
+    /// Makes copies of states and pages of the log whole that were found damaged.
+    pub(super) fn heal(&mut self) -> Result<()> {
+        if self.states.is_whole() && self.log.is_whole() {
+            return Ok(());
         }
         self.sync()?;
         self.store.sync(&[DISK_OBJECT])?;
-        if !self.states.is_whole() {
-            self.write_state(None)?;
+        self.write_state(None)
+    }
+
+    /// Makes empty writes until the schedule has written everything anew: what can be read goes on,
+    /// and what is lost is listed as such. How many follows from the schedule. Each turn leaves a
+    /// state, so a crash leaves a volume as any other does.
+    pub(super) fn renew(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        let turns = self.engine().layout().schedule().turns_of_renewal();
+        for done in 0..turns {
+            self.pad_turn()?;
+            progress(done + 1, turns);
         }
+        Ok(())
+    }
+
+    /// Leaves as little as possible to the next opening. A session that only read writes nothing,
+    /// unless it found damage that it can heal.
+    pub(super) fn rest(&mut self) -> Result<()> {
+        let whole = self.states.is_whole() && self.log.is_whole();
+        if self.session.clean && whole && !self.session.writing && !self.log.waits() {
+            return self.leave();
+        }
+        self.heal()?;
+        self.sync()?;
+        self.store.sync(&[DISK_OBJECT])?;
         let epoch = self.newest.current.0 + 1;
         let times = self.engine().access_times().map(|times| times.to_bytes());
         let times = match times {

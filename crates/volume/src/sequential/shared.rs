@@ -6,6 +6,7 @@
 
 use super::ahead::Ahead;
 use super::disk::{Disk, ranges};
+use super::reads::Reads;
 use crate::block::{BlockReader, TakeBlock};
 use crate::latch::Latch;
 use crate::{Error, Result};
@@ -29,6 +30,7 @@ const PATIENCE: usize = 100;
 /// The engine, its store, and whether they are still usable.
 pub(super) struct Shared {
     pub store: Arc<dyn Slots>,
+    pub reads: Reads,
     blocks: u64,
     block_bytes: usize,
     /// Whether the engine's map is on the disk.
@@ -41,12 +43,12 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub fn new(store: Arc<dyn Slots>, engine: Sequential) -> Self {
+    pub fn new(store: Arc<dyn Slots>, reads: Reads, engine: Sequential) -> Self {
         let SequentialConfig { blocks, block_bytes, time_pages, .. } = *engine.config();
         let (latch, buffers) = (Latch::default(), Mutex::default());
         let saves_memory = time_pages > 0;
         let (engine, ahead) = (Mutex::new(engine), Ahead::new(blocks, block_bytes));
-        Self { store, blocks, block_bytes, saves_memory, engine, latch, buffers, ahead }
+        Self { store, reads, blocks, block_bytes, saves_memory, engine, latch, buffers, ahead }
     }
 
     /// The engine, briefly: never over a read, a write or a decryption.
@@ -56,13 +58,13 @@ impl Shared {
 
     /// The engine's disk, for jobs on one thread.
     pub fn disk(&self) -> Disk<'_> {
-        Disk::new(&*self.store, 1)
+        Disk::new(&*self.store, &self.reads, 1)
     }
 
     /// Carries out a job on this many threads. The engine is free for readers while the store is at
     /// work, and while the threads are.
     pub fn carry_out(&self, job: &mut impl Job<Engine = Sequential>, hands: usize) -> Result<()> {
-        let mut disk = Disk::new(&*self.store, hands);
+        let mut disk = Disk::new(&*self.store, &self.reads, hands);
         while advance(job, &self.engine, &mut disk)? {}
         Ok(())
     }

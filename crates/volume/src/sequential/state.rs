@@ -16,6 +16,9 @@ const VERSION: u64 = 2;
 const WITHOUT_TABLE: u64 = 1;
 /// Added once blocks were lost: versions before that do not know how to go on from there.
 const MET_DAMAGE: u64 = 1 << 8;
+/// Added where quanta of the log may have parity and the header does not say so: versions before
+/// that cannot read them.
+const LOG_PARITY: u64 = 1 << 9;
 /// Beyond any real count: a larger number could overflow in additions.
 const MOST_COUNT: u64 = 1 << 56;
 /// Bytes of the writer of the log's end, and of the tag there.
@@ -56,6 +59,8 @@ pub struct State {
     pub computers: Option<Computers>,
     /// Whether the engine's part may list lost blocks.
     pub met_damage: bool,
+    /// Whether quanta of the log may have parity, though the header does not say so.
+    pub log_parity: bool,
 }
 
 /// The computers that led to a state.
@@ -81,7 +86,9 @@ impl Computers {
 impl State {
     pub(super) fn to_bytes(&self, rows: usize) -> Vec<u8> {
         let version = if self.computers.is_some() { VERSION } else { WITHOUT_TABLE };
-        let version = version | if self.met_damage { MET_DAMAGE } else { 0 };
+        let flag = |set: bool, flag| if set { flag } else { 0 };
+        let version =
+            version | flag(self.met_damage, MET_DAMAGE) | flag(self.log_parity, LOG_PARITY);
         let fixed = Fixed {
             version: U64::new(version),
             epoch: U64::new(self.epoch),
@@ -105,7 +112,8 @@ impl State {
         let broken = || Error::Tampered(format!("{STATE_OBJECT} does not parse"));
         let (fixed, rest) = Fixed::ref_from_prefix(plain).map_err(|_| broken())?;
         let (version, epoch, end) = (fixed.version.get(), fixed.epoch.get(), fixed.log_end.get());
-        let (met_damage, version) = (version & MET_DAMAGE != 0, version & !MET_DAMAGE);
+        let (met_damage, log_parity) = (version & MET_DAMAGE != 0, version & LOG_PARITY != 0);
+        let version = version & !(MET_DAMAGE | LOG_PARITY);
         if ![VERSION, WITHOUT_TABLE].contains(&version) {
             return Err(Error::Unsupported("the state has an unknown version".into()));
         }
@@ -128,6 +136,7 @@ impl State {
             engine: engine.to_vec(),
             computers,
             met_damage,
+            log_parity,
         })
     }
 }

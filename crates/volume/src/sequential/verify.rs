@@ -8,12 +8,13 @@ use oblivio_engine::BlockId;
 use std::collections::BTreeSet;
 
 impl SequentialVolume {
-    /// Reads all blocks, whatever is damaged.
+    /// Reads all blocks, whatever is damaged. What has a second copy is made whole first.
     pub(super) fn read_all(
         &mut self,
         progress: &mut dyn FnMut(u64, u64),
         damaged: &mut dyn FnMut(DamagedPlace),
     ) -> Result<Inspected> {
+        self.guarded(Self::heal)?;
         let (blocks, together) = (self.header.engine.blocks, self.shared.together());
         let mut inspected = Inspected { count: blocks, ..Inspected::default() };
         // A node of a map is met as often as a block below it is read.
@@ -30,7 +31,8 @@ impl SequentialVolume {
             }
             progress(end, blocks);
         }
-        let states = self.states.inspect(&*self.store, self.newest.current.0)?;
+        let (store, newest) = (&*self.store, self.newest.current.0);
+        let states = self.shared.reads.of_copies(|| self.states.inspect(store, newest))?;
         let log = self.log.inspect(&*self.store, self.newest.turns[0])?;
         for place in states.into_iter().chain(log) {
             inspected.damaged += 1;

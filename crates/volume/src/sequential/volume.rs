@@ -6,7 +6,9 @@ use super::header::{SequentialHeader, check, layout};
 use super::info::SequentialInfo;
 use super::log::{LOG_OBJECT, LogPosition, RingLog};
 use super::options::SequentialOptions;
+use super::parity::Parity;
 use super::quantum::{QuantumEntry, QuantumForm};
+use super::reads::Reads;
 use super::shared::Shared;
 use super::state_places::{StateForm, StatePlaces};
 use crate::damage::{DamagedPlace, Inspected};
@@ -34,6 +36,7 @@ pub static ENGINE: EngineEntry = EngineEntry {
     name: "sequential",
     hides_reads: false,
     resizes: false,
+    repairs: true,
     check,
     capacity_blocks: |parameters| layout(parameters).engine.blocks,
     open: |opening| Ok(Box::new(SequentialVolume::of(opening.slots()?)?)),
@@ -124,13 +127,15 @@ impl SequentialVolume {
         let sealer = |root| Sealer::new(root, Box::new(randomness.clone())).hiding();
         let (log, state) = (sealer(master.intent_root(volume)), sealer(master.state_root(volume)));
         let states = StatePlaces::new(volume, state, StateForm::of(&layout, engine.layout()));
+        let (reads, parity) = (Reads::of(&*store), Parity::new(master.parity_prf(volume)));
+        let form = (QuantumForm::of(&layout), layout.log_quanta);
         let mut trust = Trust::take(volume, &mut options)?;
         trust.limit_rows(states.rows());
         Ok(Self {
-            log: RingLog::new(volume, log, QuantumForm::of(&layout), layout.log_quanta),
+            log: RingLog::new(volume, (log, parity), reads.clone(), form),
             states,
             times_sealer: sealer(master.times_root(volume)),
-            shared: Arc::new(Shared::new(Arc::clone(&store), engine)),
+            shared: Arc::new(Shared::new(Arc::clone(&store), reads, engine)),
             store,
             volume,
             stored_header: header.clone(),
@@ -233,6 +238,11 @@ impl SequentialVolume {
         if self.log.since(self.newest.turns[1]) + 2 < self.header.log_quanta / 2 {
             return Ok(());
         }
+        self.pad_turn()
+    }
+
+    /// Pads the turn to its end.
+    pub(super) fn pad_turn(&mut self) -> Result<()> {
         let (writes, turn) = {
             let engine = self.engine();
             let schedule = engine.layout().schedule();
@@ -259,9 +269,10 @@ impl SequentialVolume {
             return Ok(());
         }
         self.begin_writing()?;
+        self.log.heal(&*self.store)?;
         self.log.close()?;
         self.log.sync(&*self.store)?;
-        self.trust.logged(self.log.mark(), self.newest_act())?;
+        self.trust.logged(self.log.end().into(), self.newest_act())?;
         self.pad_if_long()
     }
 
@@ -285,16 +296,17 @@ impl SequentialVolume {
             return Ok(());
         }
         self.session.writing = true;
-        if self.states.rows() == 0 {
-            return Ok(());
-        }
-        let computer = self.trust.go_on()?;
-        if self.session.writer.is_none() {
-            // The first version that does so begins with a state of its own version.
-            self.session.writer = Some(computer);
+        let lacks_parity = self.log.lacks_parity();
+        self.log.take_parity();
+        let names = self.states.rows() > 0;
+        let computer = if names { Some(self.trust.go_on()?) } else { None };
+        if lacks_parity || names && self.session.writer.is_none() {
+            // What older versions cannot read begins with a state of its own version.
+            self.session.writer = self.session.writer.or(computer);
             self.store.sync(&[DISK_OBJECT])?;
             self.write_state(None)?;
         }
+        let Some(computer) = computer else { return Ok(()) };
         self.hand_over(computer, self.log.end().number);
         let number = self.engine().writes();
         self.log.add(&*self.store, number, QuantumEntry::Session(computer))
@@ -348,8 +360,12 @@ impl EngineVolume for SequentialVolume {
         self.read_all(progress, damaged)
     }
 
+    fn repair(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        self.guarded(|volume| volume.renew(progress))
+    }
+
     fn damaged(&self) -> Vec<DamagedPlace> {
-        self.session.damaged.clone()
+        [&self.session.damaged[..], self.log.damaged()].concat()
     }
 
     fn info(&self) -> Result<VolumeInfo> {

@@ -18,7 +18,7 @@ use crate::tree::header::{config, slot_align, with_limit};
 use crate::tree::slab::{Slab, SlotTable};
 use crate::tree::state::{ChangedSlots, Parts, begin};
 use crate::trust::{Act, Keep, LogMark, MOST_ROWS, Trust, beside_damage};
-use crate::{Error, Opening, Result};
+use crate::{Opening, Result};
 use oblivio_crypto::Sealer;
 use oblivio_engine::tree::{Intent, TreeOram, buckets_in};
 use oblivio_store::Store;
@@ -98,10 +98,7 @@ impl TreeLedger {
     /// there is a second copy of it, so a layer that repeats what fails is to repeat nothing yet.
     fn read_newest(&mut self) -> Result<(FoundCommit, LoadedState)> {
         let repeats = self.slab.repeats().clone();
-        match repeats.forbidden(|| self.try_to_read()) {
-            Err(Error::Store(_)) => self.try_to_read(),
-            read => read,
-        }
+        repeats.at_first(|| self.try_to_read())
     }
 
     fn try_to_read(&mut self) -> Result<(FoundCommit, LoadedState)> {

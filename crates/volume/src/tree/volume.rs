@@ -33,6 +33,7 @@ pub static ENGINE: EngineEntry = EngineEntry {
     name: "tree",
     hides_reads: true,
     resizes: true,
+    repairs: true,
     check,
     capacity_blocks: |parameters| config(parameters).capacity,
     open: |opening| Ok(Box::new(TreeVolume::of(opening.over()?)?)),

@@ -27,6 +27,7 @@ pub static ENGINE: EngineEntry = EngineEntry {
     name: "windows",
     hides_reads: true,
     resizes: true,
+    repairs: true,
     check,
     capacity_blocks: |parameters| config(parameters).capacity,
     open: |opening| Ok(Box::new(WindowVolume::of(opening.objects(), false)?)),

@@ -34,12 +34,16 @@ fn copied(name: &str) -> (tempfile::TempDir, PathBuf) {
         fs::copy(&from, &to).expect("copied");
         return (dir, to);
     }
-    fs::create_dir(&to).expect("a folder");
-    for entry in from.read_dir().expect("the fixture") {
+    copy_all(&from, &to);
+    (dir, to)
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    fs::create_dir(to).expect("a folder");
+    for entry in from.read_dir().expect("a folder") {
         let from = entry.expect("an entry").path();
         fs::copy(&from, to.join(from.file_name().expect("a name"))).expect("copied");
     }
-    (dir, to)
 }
 
 fn passphrase() -> Passphrase {
@@ -168,6 +172,49 @@ fn volumes_with_tables() {
         assert!(replayed > 0 || journal > 0, "{name}: nothing to replay");
         assert!(volume.known().newest.is_some(), "{name}: a table leads on from it");
         disk_opens(name, flags);
+    }
+}
+
+/// Two objects have the states; then, each quantum of the log has parity.
+#[test]
+fn sequential_volumes_with_two_of_what_is_small() {
+    for (name, flags) in [("sequential-two-states", 3), ("sequential-parity", 7)] {
+        disk_opens(name, flags);
+        let interrupted = format!("{name}-interrupted");
+        let (_dir, path) = copied(&interrupted);
+        assert!(open(&path).info().expect("it can be told").replayed > 0, "nothing to replay");
+        disk_opens(&interrupted, flags);
+    }
+}
+
+/// An older volume has parity in its log with its next write: then any one page of it may be
+/// damaged.
+#[test]
+fn older_volumes_take_parity() {
+    for name in ["sequential-disk", "sequential-map-on-disk-interrupted", "sequential-two-states"] {
+        let (_dir, path) = copied(name);
+        let mut disk = Disk::open(Box::new(open(&path))).expect("a disk");
+        for offset in (0..DISK).step_by(4 << 10) {
+            disk.write(offset, &pattern(offset, 4 << 10)).expect("written");
+            disk.flush().expect("flushed");
+        }
+        // No clean end: the newest writes are in the log only.
+        drop(disk);
+        let log = fs::read(path.join("log")).expect("the log");
+        let mut met = 0;
+        for page in (0..log.len()).step_by(4096) {
+            let damaged = path.with_extension(page.to_string());
+            copy_all(&path, &damaged);
+            let mut bytes = log.clone();
+            bytes[page + page / 99 % 4096] ^= 4;
+            fs::write(damaged.join("log"), bytes).expect("written");
+            let volume = open(&damaged);
+            met += usize::from(!volume.damaged().is_empty());
+            let mut disk = Disk::open(Box::new(volume)).expect("a disk");
+            let found = disk.read_many(&[(0, DISK as usize)]).expect("it reads");
+            assert!(found[0] == pattern(0, DISK as usize), "{name}, page at {page}");
+        }
+        assert!(met > 3, "{name}: {met} pages are in use");
     }
 }
 
@@ -319,7 +366,7 @@ fn long_new_fixtures() {
         let tree = CreateOptions { block_bytes: BLOCK, capacity_bytes: DISK, kdf: KdfParams::TEST };
         let tree = Volume::create(folder(name), &passphrase(), tree, OpenOptions::default());
         make_disk(tree.expect("a volume"), clean);
-        let sequential = format!("sequential-{name}");
+        let sequential = name.replace("tables", "sequential-parity");
         make_disk(create(folder(&sequential), small(blocks)), clean);
     }
 

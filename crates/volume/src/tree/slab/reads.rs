@@ -1,8 +1,7 @@
 //! Reads of buckets, around places that the disk cannot read.
 
 use super::{SECTOR, Slab};
-use crate::around::{answers, read_around};
-use crate::damage::may_be_damage;
+use crate::around::{answers, read as read_around};
 use crate::{Error, Result};
 use oblivio_engine::{BucketId, Extent, Read};
 use oblivio_store::{ReadAt, Slots};
@@ -23,16 +22,7 @@ impl Slab {
             let (shelf, slot) = self.find(BucketId(extent.offset)).ok_or_else(missing)?;
             reads.push(ReadAt { object: shelf.object, offset: shelf.offset(slot), buf });
         }
-        match self.repeats.forbidden(|| store.read(&mut reads)) {
-            Err(error) if may_be_damage(&error) => {
-                let each = (&self.repeats, usize::MAX);
-                match read_around(store, &mut reads, each, || self.reads_any(store))? {
-                    true => Ok(()),
-                    false => Ok(store.read(&mut reads)?),
-                }
-            }
-            read => Ok(read?),
-        }
+        read_around(store, &mut reads, (&self.repeats, usize::MAX), || self.reads_any(store))
     }
 
     /// Whether any of some buckets can be read.

@@ -17,6 +17,7 @@ pub static LINEAR: EngineEntry = EngineEntry {
     name: "linear",
     hides_reads: true,
     resizes: false,
+    repairs: false,
     check: |it| if it.flags == 0 { Ok(()) } else { Err(Parameters::unknown()) },
     capacity_blocks: |parameters| u64::from(parameters.own[0]),
     open: |opening| Ok(Box::new(LinearVolume::open(opening)?)),

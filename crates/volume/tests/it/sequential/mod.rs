@@ -13,6 +13,7 @@ mod holes;
 mod interrupted;
 mod lost;
 mod model;
+mod repair;
 mod stored;
 mod traces;
 
