@@ -164,6 +164,35 @@ pub trait EngineVolume: BlockSpace {
         Err(Error::Unsupported("volumes on this engine cannot be repaired in place".into()))
     }
 
+    /// The lost blocks that an older copy of this volume, which was just opened, has in the version
+    /// that is lost. Nothing of it is proved by the copy's place or age.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    fn found_in(
+        &mut self,
+        copy: &mut dyn EngineVolume,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Vec<u64>> {
+        let _ = (copy, progress);
+        Ok(Vec::new())
+    }
+
+    /// As [`Self::repair`], and puts these blocks of [`Self::found_in`] back; gives those that the
+    /// copy could read. The store of the copy sees which paths of it they are on.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    fn restore_from(
+        &mut self,
+        copy: &mut dyn EngineVolume,
+        ids: &[u64],
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Vec<u64>> {
+        let _ = (copy, ids, progress);
+        Ok(Vec::new())
+    }
+
     /// The damaged places that this session met and that have a second copy: a commit makes them
     /// whole.
     fn damaged(&self) -> Vec<DamagedPlace> {

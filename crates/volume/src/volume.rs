@@ -97,6 +97,32 @@ impl Volume {
         self.engine.repair(progress)
     }
 
+    /// As [`EngineVolume::found_in`].
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub fn found_in(
+        &mut self,
+        copy: &mut Volume,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Vec<u64>> {
+        self.engine.found_in(&mut *copy.engine, progress)
+    }
+
+    /// As [`EngineVolume::restore_from`].
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub fn restore_from(
+        &mut self,
+        copy: &mut Volume,
+        ids: &[u64],
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Vec<u64>> {
+        self.heal();
+        self.engine.restore_from(&mut *copy.engine, ids, progress)
+    }
+
     /// The damaged places that this session met and that have a second copy: a commit makes them
     /// whole.
     pub fn damaged(&self) -> Vec<DamagedPlace> {

@@ -57,7 +57,8 @@ Examples:
   oblivio repair --yes --zeros ~/vault         with zeros where bytes were lost
 
 What is lost reads as an error afterwards, until it is written or the file is removed. All else is
-stored anew. A file that an older copy has unchanged is whole again; another version of it is put
+stored anew. An older copy gives each block that nobody accessed since, of a disk as well. Of other
+blocks the files are compared: one that is unchanged there is whole again, another version is put
 beside it as NAME.older. Nothing is taken from a copy unseen: it opens by its own passphrase.")]
 pub struct RepairArgs {
     /// The volume's folder

@@ -1,14 +1,16 @@
-//! Files of an older copy of the same volume, in place of what is lost.
+//! Blocks and files of an older copy of the same volume, in place of what is lost.
 
 use crate::args::OpenArgs;
 use crate::human::{self, say};
 use crate::inside;
 use crate::open::{self, OpenSession};
+use crate::progress::Progress;
 use anyhow::Result;
 use oblivio_crypto::Passphrase;
+use oblivio_serve::watch::Publisher;
 use oblivio_store::AnyStore;
 use oblivio_volume::fs::{Attr, FileKind, FileSystem, Handle, Ino, NewNode, SetAttr};
-use oblivio_volume::{Error, LostBytes};
+use oblivio_volume::{Error, LostBytes, Volume};
 use std::ops::Range;
 use std::path::Path;
 
@@ -18,6 +20,10 @@ const PIECE: u64 = 1 << 20;
 /// What came from a backup.
 #[derive(Default)]
 pub struct FromBackup {
+    /// Whether the volume was written anew already, with its blocks.
+    pub is_rewritten: bool,
+    /// Blocks that were the same there.
+    pub blocks: Vec<u64>,
     /// Files that are the same there, by size and times: their lost bytes are back.
     pub restored: Vec<String>,
     /// The older versions that lie beside the others now, by their new names.
@@ -27,6 +33,10 @@ pub struct FromBackup {
 impl FromBackup {
     /// Says it.
     pub fn tell(&self) -> Result<()> {
+        if !self.blocks.is_empty() {
+            let blocks = human::count(self.blocks.len() as u64, "block");
+            say(format!("restored from the backup: {blocks}"))?;
+        }
         for path in &self.restored {
             say(format!("restored from the backup: {}", human::plain(path)))?;
         }
@@ -38,7 +48,10 @@ impl FromBackup {
 }
 
 /// An older copy of the volume, which is only read.
-pub struct Backup(OpenSession);
+pub struct Backup {
+    volume: Volume,
+    publisher: Publisher,
+}
 
 impl Backup {
     /// Opens it with the passphrase of the volume.
@@ -49,13 +62,40 @@ impl Backup {
     ) -> Result<Self> {
         let args = OpenArgs { unobserved: true, accept_rollback: true, ..args.clone() };
         let opened = open::volume_by(store, folder, (&args, Some(passphrase)), None, false)?;
-        Ok(Self(open::file_system(opened, 0)?))
+        Ok(Self { volume: opened.0, publisher: opened.1 })
     }
 
+    /// The lost blocks of a volume that are the same here.
+    pub fn same_blocks(&mut self, volume: &mut Volume, quiet: bool) -> Result<Vec<u64>> {
+        let mut progress = Progress::steps(quiet, "buckets");
+        Ok(volume.found_in(&mut self.volume, &mut |done, all| progress.at(done, all))?)
+    }
+
+    /// Writes the volume anew, with these blocks; gives those that could be read here.
+    pub fn put_back(&mut self, volume: &mut Volume, ids: &[u64], quiet: bool) -> Result<Vec<u64>> {
+        let mut progress = Progress::steps(quiet, "steps");
+        let at = &mut |done, all| progress.at(done, all);
+        Ok(volume.restore_from(&mut self.volume, ids, at)?)
+    }
+
+    /// Its files.
+    pub fn files(self) -> Result<BackupFiles> {
+        Ok(BackupFiles(open::file_system((self.volume, self.publisher), 0)?))
+    }
+}
+
+/// The files of an older copy.
+pub struct BackupFiles(OpenSession);
+
+impl BackupFiles {
     /// Brings back what is lost, where it has the same file. Where it has another version of it,
     /// that one is put beside it, as `NAME.older`.
-    pub fn restore(self, fs: &FileSystem, lost: &[LostBytes]) -> Result<FromBackup> {
-        let mut taken = FromBackup::default();
+    pub fn restore(
+        self,
+        fs: &FileSystem,
+        lost: &[LostBytes],
+        taken: &mut FromBackup,
+    ) -> Result<()> {
         for lost in lost {
             let Ok(path) = inside::parse(std::ffi::OsStr::new(&lost.what)) else { continue };
             let (Some(now), Some(then)) =
@@ -81,7 +121,7 @@ impl Backup {
             taken.older.push(format!("{}.older", lost.what));
         }
         self.0.fs.into_blocks()?;
-        Ok(taken)
+        Ok(())
     }
 
     /// Copies ranges of a file; false if the backup has lost some of them as well.

@@ -12,13 +12,14 @@ use crate::progress::Progress;
 use crate::recorder::Recorder;
 use crate::unobserved::refuse_changes;
 use anyhow::{Context, Result};
-use backup::Backup;
+use backup::{Backup, FromBackup};
 use oblivio_store::AnyStore;
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::CheckReport;
 use oblivio_volume::{BlockSpace, LostBytes, Volume, read_header};
 use serde_json::json;
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::ops::Range;
 
 /// Runs the command.
 pub fn run(args: &RepairArgs) -> Result<()> {
@@ -41,10 +42,19 @@ fn repair(args: &RepairArgs, recorder: Option<&Recorder>) -> Result<()> {
     let passphrase = passphrase::known(&args.open.passphrase)?;
     let by = (&args.open, Some(&passphrase));
     let (mut volume, publisher) = open::volume_by(store, &args.volume, by, recorder, false)?;
-    let (parts, lost) = check::inspect(&mut volume, None, args.open.quiet)?;
+    let (parts, mut lost) = check::inspect(&mut volume, None, args.open.quiet)?;
+    let mut taken = FromBackup::default();
+    let mut backup = match backup {
+        Some(place) => Some(Backup::open(place, &args.open, &passphrase)?),
+        None => None,
+    };
+    if let Some(backup) = backup.as_mut().filter(|_| parts.damaged > 0 || !lost.is_empty()) {
+        take_blocks(args, &mut volume, backup, &mut taken)?;
+        lost = without(lost, &taken.blocks);
+    }
     if disk::size_in(volume.root())?.is_some() {
         let lost = check::of_disk(&volume, &lost)?;
-        return repair_disk(args, volume, &parts, lost);
+        return repair_disk(args, volume, &parts, (lost, taken));
     }
     let hides_reads = volume.info()?.engine.hides_reads;
     let session = open::file_system((volume, publisher), 0)?;
@@ -52,7 +62,7 @@ fn repair(args: &RepairArgs, recorder: Option<&Recorder>) -> Result<()> {
     let found = session.fs.check_with(true, &mut |done, all| progress.at(done, all))?;
     drop(progress);
     show(args, &parts, &found.lost)?;
-    if parts.damaged == 0 && found.is_clean() {
+    if parts.damaged == 0 && found.is_clean() && !taken.is_rewritten {
         session.fs.into_blocks()?;
         return nothing(args, &parts);
     }
@@ -68,19 +78,16 @@ fn repair(args: &RepairArgs, recorder: Option<&Recorder>) -> Result<()> {
         session.fs.into_blocks()?;
         return not_done(args, &parts, &found.lost);
     }
-    let taken = match backup {
-        Some(place) => {
-            Backup::open(place, &args.open, &passphrase)?.restore(&session.fs, &found.lost)?
-        }
-        None => backup::FromBackup::default(),
-    };
+    if let Some(backup) = backup.filter(|_| !found.lost.is_empty()) {
+        backup.files()?.restore(&session.fs, &found.lost, &mut taken)?;
+    }
     session.fs.repair(args.zeros, &mut |_, _| {})?;
     if !hides_reads {
         // Elsewhere the end of the session does it.
         session.fs.heal_metadata()?;
     }
     session.fs.commit()?;
-    rewrite(args, volume_in(session.fs.into_blocks()?)?)?;
+    rewrite(args, volume_in(session.fs.into_blocks()?)?, &taken)?;
     summary(args, &parts, &found, &taken)
 }
 
@@ -98,18 +105,51 @@ fn refuse_other_engines(store: &AnyStore, args: &RepairArgs) -> Result<()> {
     ))
 }
 
+/// Puts lost blocks back that the older copy has in the version that is lost.
+fn take_blocks(
+    args: &RepairArgs,
+    volume: &mut Volume,
+    backup: &mut Backup,
+    taken: &mut FromBackup,
+) -> Result<()> {
+    let same = backup.same_blocks(volume, args.open.quiet)?;
+    if args.dry_run {
+        if !args.json && !args.open.quiet {
+            let blocks = human::count(same.len() as u64, "lost block");
+            say(format!("The backup has {blocks} in the same version."))?;
+        }
+    } else {
+        // Also without any: the store does not see what the copy has.
+        taken.blocks = backup.put_back(volume, &same, args.open.quiet)?;
+        taken.is_rewritten = volume.tree().is_some();
+    }
+    Ok(())
+}
+
+/// What is left of ranges without these numbers, which are ascending.
+fn without(ranges: Vec<Range<u64>>, ids: &[u64]) -> Vec<Range<u64>> {
+    let mut left = Vec::new();
+    let mut ids = ids.iter().copied().peekable();
+    for Range { mut start, end } in ranges {
+        while let Some(id) = ids.next_if(|id| *id < end) {
+            left.extend((start < id).then_some(start..id));
+            start = start.max(id + 1);
+        }
+        left.extend((start < end).then_some(start..end));
+    }
+    left
+}
+
 /// A disk has no names: its lost bytes are read as errors until they are written.
 fn repair_disk(
     args: &RepairArgs,
     volume: Volume,
     parts: &PartsRead,
-    lost: Vec<LostBytes>,
+    (lost, taken): (Vec<LostBytes>, FromBackup),
 ) -> Result<()> {
-    if args.from.is_some() {
-        return Err(usage("--from takes files, and this is a disk", "Leave it out."));
-    }
     show(args, parts, &lost)?;
-    if parts.damaged == 0 && (lost.is_empty() || !args.zeros) {
+    let nothing_done = parts.damaged == 0 && !taken.is_rewritten;
+    if nothing_done && (lost.is_empty() || !args.zeros) {
         drop(volume);
         return nothing(args, parts);
     }
@@ -121,17 +161,20 @@ fn repair_disk(
     for range in lost.iter().filter(|_| args.zeros).flat_map(|lost| &lost.ranges) {
         disk.write_zeroes(range.start, range.end - range.start, true)?;
     }
-    rewrite(args, volume_in(disk.into_blocks()?)?)?;
+    rewrite(args, volume_in(disk.into_blocks()?)?, &taken)?;
     let found = CheckReport { lost, ..CheckReport::default() };
-    summary(args, parts, &found, &backup::FromBackup::default())
+    summary(args, parts, &found, &taken)
 }
 
 fn volume_in(blocks: Box<dyn BlockSpace>) -> Result<Box<Volume>> {
     Volume::in_blocks(blocks).context("the volume below the files")
 }
 
-/// Stores anew all that can be read.
-fn rewrite(args: &RepairArgs, mut volume: Box<Volume>) -> Result<()> {
+/// Stores anew all that can be read, unless that was done with the blocks of a backup.
+fn rewrite(args: &RepairArgs, mut volume: Box<Volume>, taken: &FromBackup) -> Result<()> {
+    if taken.is_rewritten {
+        return Ok(volume.finish()?);
+    }
     let mut progress = Progress::steps(args.open.quiet, "steps");
     volume.repair(&mut |done, all| progress.at(done, all))?;
     Ok(volume.finish()?)
@@ -199,7 +242,7 @@ fn summary(
     args: &RepairArgs,
     parts: &PartsRead,
     found: &CheckReport,
-    taken: &backup::FromBackup,
+    taken: &FromBackup,
 ) -> Result<()> {
     let (damaged, healed) = (parts.damaged, parts.healed.len());
     if args.json {
@@ -208,6 +251,7 @@ fn summary(
             "damaged": damaged,
             "healed": healed,
             "lost": tell::files(&found.lost),
+            "blocks": taken.blocks.len(),
             "restored": taken.restored,
             "older": taken.older,
             "zeros": args.zeros,

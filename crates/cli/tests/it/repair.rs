@@ -8,15 +8,16 @@ use std::fs;
 
 const FILES: u64 = 40;
 
-/// A volume of files, an older copy of it, and damage to a few buckets that is of use: files of
-/// `wanted` kinds are lost, and no metadata.
+/// A tree with damage, see [`damaged_of`].
 fn damaged(wanted: fn(&BTreeSet<String>) -> bool) -> Scratch {
-    damaged_of(&["--seen-by", "storage"], flip, wanted)
+    damaged_of(&["--seen-by", "storage"], |_| {}, flip, wanted)
 }
 
-/// The same of a volume made with these options, with this harm.
+/// A volume of files, made with these options, an older copy of it, and harm to a few places that
+/// is of use: files of `wanted` kinds are lost, and no metadata. `between` is done after the copy.
 fn damaged_of(
     made: &[&str],
+    between: fn(&Scratch),
     harm: fn(&Scratch, &mut Dice),
     wanted: fn(&BTreeSet<String>) -> bool,
 ) -> Scratch {
@@ -33,6 +34,7 @@ fn damaged_of(
         scratch.write(&format!("src/f{file}"), noise(50_000, 1_000 + file));
         scratch.good(["put", "whole", &format!("src/f{file}"), &format!("/src/f{file}")]);
     }
+    between(&scratch);
     let mut dice = Dice::new(49);
     for _ in 0..50 {
         copy_dir(&scratch.path("whole"), &scratch.path("v"));
@@ -128,12 +130,32 @@ fn what_is_lost_is_shown_before_and_known_after() {
     scratch.good(["check", "v"]);
 }
 
+/// Blocks that nobody asked for after the copy come from it, also once the damage was met.
+#[test]
+fn an_older_copy_gives_the_blocks_that_are_the_same() {
+    let scratch = damaged(|lost| lost.iter().any(|path| !changed(path)));
+    // It reads all that is lost.
+    scratch.bad(5, ["check", "v"]);
+    let from = ["repair", "--yes", "--from", "old", "--json", "v"];
+    let shown = scratch.run([&from[..], &["--dry-run"]].concat());
+    assert_eq!(shown.status.code(), Some(5), "nothing is done yet");
+    let done = json(&scratch.good(from));
+    assert!(done["blocks"].as_u64() > Some(0), "{done}");
+    let lost = lost_in(&done);
+    assert!(lost.iter().all(|path| changed(path)), "the others were not touched: {done}");
+    expect(&scratch, &lost);
+    scratch.good(["check", "v"]);
+}
+
+/// Blocks that were read after the copy have no proof there. The files are compared.
 #[test]
 fn an_older_copy_gives_what_is_the_same_and_names_the_rest() {
-    let scratch = damaged(|lost| {
+    let read_all = |scratch: &Scratch| drop(scratch.good(["get", "-r", "whole", "/", "out"]));
+    let scratch = damaged_of(&["--seen-by", "storage"], read_all, flip, |lost| {
         lost.iter().any(|path| changed(path)) && lost.iter().any(|path| !changed(path))
     });
     let done = json(&scratch.good(["repair", "--yes", "--from", "old", "--json", "v"]));
+    assert_eq!(done["blocks"], 0, "{done}");
     let lost = lost_in(&done);
     let names = |of: &str| -> BTreeSet<String> {
         let list = done[of].as_array().expect("a list");
@@ -174,7 +196,7 @@ fn zeros_can_be_read() {
 #[test]
 fn a_sequential_volume_is_made_whole() {
     let made = ["--seen-by", "snapshots", "--size", "8M"];
-    let scratch = damaged_of(&made, flip_disk, |lost| !lost.is_empty());
+    let scratch = damaged_of(&made, |_| {}, flip_disk, |lost| !lost.is_empty());
     let done = json(&scratch.good(["repair", "--yes", "--json", "v"]));
     let lost = lost_in(&done);
     assert!(!lost.is_empty() && done["repaired"] == true, "{done}");

@@ -267,11 +267,10 @@ impl Backend {
         }
     }
 
-    /// Gives the wanted block its new label and PMMAC tag.
-    pub fn relabel(&mut self, index: usize, label: Label, mac: Tag) {
+    /// Gives the wanted block its new label and PMMAC tag, and says whether it is lost.
+    pub fn relabel(&mut self, index: usize, label: Label, mac: Tag, lost: bool) {
         let header = &mut self.round.candidates[self.round.found[index] as usize].header;
-        header.label = label;
-        header.mac = mac;
+        *header = SlotHeader { id: header.id, label, mac, lost };
     }
 
     /// Adds the wanted block, which did not exist, with zeros as content.

@@ -62,6 +62,8 @@ pub struct Intent {
 pub struct Batch {
     pub ops: Vec<BlockOp>,
     pub intent: Intent,
+    /// Lost blocks that a round of maintenance puts back, with their content.
+    pub back: Vec<(BlockId, Vec<u8>)>,
     /// Scheduled paths beyond the due ones.
     pub extra: u64,
     /// Draws made so far from the intent's seed.
@@ -85,6 +87,7 @@ impl Batch {
             outcomes: Vec::with_capacity(ops.len()),
             ops,
             intent: Intent { seed, ids },
+            back: Vec::new(),
             extra: 0,
             draws: 0,
             plan: Vec::new(),

@@ -8,11 +8,15 @@
 //! should hold and does not is lost.
 //!
 //! The tree looks at labels once it met damage; before that no block can be an old one.
+//!
+//! An access that finds its block lost counts like any other. So what stands in the place of the
+//! block from then on says which version was lost: an older copy of the volume may have it.
 
+use super::frontend::TreeOram;
 use super::geometry::SlotHeader;
 use super::position_map::{CountChange, MapFormat};
-use crate::{Address, Label};
-use oblivio_crypto::Prf;
+use crate::{Address, BlockId, Label, Leaf, Level};
+use oblivio_crypto::{Prf, Tag};
 use std::collections::BTreeMap;
 
 /// How far a stored bucket is proved.
@@ -60,8 +64,14 @@ pub struct CurrentLabels<'a> {
 }
 
 impl<'a> CurrentLabels<'a> {
+    /// Those of the blocks of a tree.
+    pub fn of(engine: &'a TreeOram) -> Self {
+        let map = (&engine.on_chip[..], &engine.pending);
+        Self::new((&engine.prf, engine.config.map_format), map, engine.levels)
+    }
+
     /// Those of a map in this memory, with `levels` levels of recursion.
-    pub fn new(
+    pub(super) fn new(
         (prf, format): (&'a Prf, MapFormat),
         (on_chip, pending): (&'a [u8], &'a BTreeMap<Address, CountChange>),
         levels: usize,
@@ -70,18 +80,38 @@ impl<'a> CurrentLabels<'a> {
     }
 
     /// Whether a block is not the newest version of itself; false where that is not known.
-    pub fn refute(&self, header: &SlotHeader) -> bool {
+    pub(super) fn refute(&self, header: &SlotHeader) -> bool {
         let id = header.id;
         if id.level() != self.level {
             return false;
         }
+        Label(self.prf.label(id.0, self.count(id))) != header.label
+    }
+
+    /// The version of a data block that is the newest: the count of its accesses. `None` if the map
+    /// of data blocks is not in memory.
+    pub fn version(&self, id: BlockId) -> Option<u64> {
+        self.judge_data().then(|| self.count(id.into()))
+    }
+
+    /// The header that a data block must have.
+    pub(super) fn header(&self, id: BlockId) -> Option<SlotHeader> {
+        let label = Label(self.prf.label(id.0, self.version(id)?));
+        Some(SlotHeader::of(id.0, label, Tag::default()))
+    }
+
+    /// The leaf whose path has a data block, in a tree of this depth.
+    pub fn leaf(&self, id: BlockId, depth: Level) -> Option<Leaf> {
+        self.header(id).map(|header| header.label.leaf(depth))
+    }
+
+    fn count(&self, id: Address) -> u64 {
         let entry = || self.format.get(self.on_chip, id.index() as usize);
-        let count = self.pending.get(&id).map_or_else(entry, |counts| counts.old);
-        Label(self.prf.label(id.0, count)) != header.label
+        self.pending.get(&id).map_or_else(entry, |counts| counts.old)
     }
 
     /// Whether all data blocks can be judged.
-    pub fn judge_data(&self) -> bool {
+    pub(super) fn judge_data(&self) -> bool {
         self.level == 0
     }
 }

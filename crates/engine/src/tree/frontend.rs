@@ -249,19 +249,25 @@ impl TreeOram {
         let moved = self.tree.meters.bytes_moved;
         let (format, map) = (self.config.map_format, (&self.on_chip[..], &self.pending));
         let labels = CurrentLabels::new((&self.prf, format), map, self.levels);
-        self.tree.absorb(Some(&labels))?;
+        self.tree.absorb(Some(&labels), &std::mem::take(&mut batch.back))?;
         for index in 0..batch.targets.len() {
-            match batch.targets[index] {
+            let (id, counts) = match batch.targets[index] {
                 PathReason::MapFetch { id, counts } => {
                     self.fetch_map_block(batch, index, id, counts)?;
+                    continue;
                 }
-                PathReason::Data { id, counts, .. } => {
-                    let presence = self.check_data(index, id, counts)?;
-                    batch.targets[index] = PathReason::Data { id, counts, presence };
-                }
-                PathReason::Remap { id, counts } => self.check_remapped(index, id, counts)?,
-                PathReason::Idle => {}
-            }
+                PathReason::Data { id, counts, .. } => (id, counts),
+                PathReason::Remap { id, counts } => match id.data() {
+                    Some(id) => (id, counts),
+                    None => {
+                        self.check_remapped(index, id, counts)?;
+                        continue;
+                    }
+                },
+                PathReason::Idle => continue,
+            };
+            let presence = self.check_data(index, id, counts)?;
+            batch.targets[index] = PathReason::Data { id, counts, presence };
         }
         if level == 0 {
             self.serve_operations(batch);

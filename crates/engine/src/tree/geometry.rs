@@ -117,14 +117,13 @@ impl Geometry {
         if self.pmmac {
             mac.0.copy_from_slice(&header[16..32]);
         }
-        let (id, label) = (Address(read_u64(header, 0)), Label(read_u64(header, 8)));
-        SlotHeader { id, label, mac }
+        SlotHeader::of(read_u64(header, 0), Label(read_u64(header, 8)), mac)
     }
 
     /// Writes one slot's header.
     pub fn set_slot(&self, bucket: &mut [u8], slot: usize, header: &SlotHeader) {
         let at = self.header_at(slot);
-        bucket[at..at + 8].copy_from_slice(&header.id.0.to_le_bytes());
+        bucket[at..at + 8].copy_from_slice(&header.stored_id().to_le_bytes());
         bucket[at + 8..at + 16].copy_from_slice(&header.label.0.to_le_bytes());
         if self.pmmac {
             bucket[at + 16..at + 32].copy_from_slice(&header.mac.0);
@@ -151,12 +150,29 @@ pub struct SlotHeader {
     pub label: Label,
     /// Its PMMAC tag.
     pub mac: Tag,
+    /// Whether it only stands in the place of a lost block, and says which version was lost.
+    pub lost: bool,
 }
+
+/// In a stored id: see [`SlotHeader::lost`].
+const LOST: u64 = 1 << 55;
 
 impl SlotHeader {
     /// The header of an empty slot.
     pub const VACANT: SlotHeader =
-        SlotHeader { id: Address::NONE, label: Label(0), mac: Tag([0; TAG_BYTES]) };
+        SlotHeader { id: Address::NONE, label: Label(0), mac: Tag([0; TAG_BYTES]), lost: false };
+
+    /// Of an id as stored.
+    pub fn of(stored: u64, label: Label, mac: Tag) -> Self {
+        let lost = stored != Address::NONE.0 && stored & LOST != 0;
+        let id = Address(if lost { stored & !LOST } else { stored });
+        Self { id, label, mac, lost }
+    }
+
+    /// The id as stored.
+    pub fn stored_id(&self) -> u64 {
+        self.id.0 | if self.lost { LOST } else { 0 }
+    }
 }
 
 /// The number of buckets of a tree with leaves at `depth`. Heap indices run from 1 to this number.

@@ -145,7 +145,7 @@ impl TreeOram {
             if let Some(PlbEntry { id, count, payload, .. }) = self.plb.insert(entry) {
                 let label = self.label(id, count);
                 let mac = self.pmmac.tag(id, count, self.tree.pool.get(payload));
-                let header = SlotHeader { id, label, mac };
+                let header = SlotHeader::of(id.0, label, mac);
                 self.tree.append(Resident { header, payload, slot: 0 });
             }
         }

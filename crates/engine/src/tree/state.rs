@@ -197,7 +197,7 @@ fn write_stash(tree: &Backend, out: &mut Writer<'_>) {
     let slots = padded(tree.stash.len(), STASH_BOUND);
     out.u64(slots as u64);
     for block in &tree.stash {
-        out.words(&[block.header.id.0, block.header.label.0]);
+        out.words(&[block.header.stored_id(), block.header.label.0]);
         out.bytes(&block.header.mac.0);
         out.bytes(tree.pool.get(block.payload));
     }
@@ -210,11 +210,11 @@ fn write_stash(tree: &Backend, out: &mut Writer<'_>) {
 
 fn read_stash(tree: &mut Backend, input: &mut Reader<'_>) -> Result<()> {
     for _ in 0..input.u64()? {
-        let (id, label, mac) = (Address(input.u64()?), Label(input.u64()?), input.tag()?);
+        let (id, label, mac) = (input.u64()?, Label(input.u64()?), input.tag()?);
         let content = input.bytes(tree.geometry.block_bytes)?;
-        if id != Address::NONE {
+        if id != EMPTY {
             let payload = tree.pool.store(content);
-            let header = SlotHeader { id, label, mac };
+            let header = SlotHeader::of(id, label, mac);
             tree.stash.push(Resident { header, payload, slot: 0 });
         }
     }

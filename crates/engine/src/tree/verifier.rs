@@ -16,6 +16,8 @@ pub struct Verifier<'a> {
     expected: BTreeMap<BucketId, Tag>,
     /// The data blocks that were found.
     found: BitSet<BlockId>,
+    /// As [`Lacking::versions`].
+    versions: BTreeMap<u64, u64>,
 }
 
 /// What the checked buckets lack.
@@ -25,6 +27,8 @@ pub struct Lacking {
     pub buckets: Vec<BucketId>,
     /// Blocks that exist, and are in no bucket.
     pub blocks: Vec<Range<u64>>,
+    /// Of those that were asked for since they are lost: the version that is.
+    pub versions: BTreeMap<u64, u64>,
 }
 
 impl<'a> Verifier<'a> {
@@ -38,10 +42,15 @@ impl<'a> Verifier<'a> {
         let mut found = BitSet::default();
         let pool = (1..=if tree.has_pool { tree.cache.limit() } else { 0 }).map(BucketId);
         let cached = pool.flat_map(|bucket| tree.cache.blocks_if_touched(bucket));
-        for id in tree.stash.iter().chain(cached).filter_map(|block| block.header.id.data()) {
-            found.set(id, true);
+        let mut versions = BTreeMap::new();
+        for block in tree.stash.iter().chain(cached) {
+            let Some(id) = block.header.id.data() else { continue };
+            match block.header.lost {
+                true => drop(versions.insert(id.0, lost_version(tree.pool.get(block.payload)))),
+                false => found.set(id, true),
+            }
         }
-        Self { engine, expected, found }
+        Self { engine, expected, found, versions }
     }
 
     /// Whether these bytes are those of a bucket that were written last. It does not count as
@@ -75,13 +84,13 @@ impl<'a> Verifier<'a> {
     /// Notes the blocks of an opened bucket that are the newest versions of themselves.
     fn find_blocks(&mut self, bucket: BucketId, proof: BucketProof, bytes: &[u8]) {
         let engine = &*self.engine;
-        let (format, map) = (engine.config.map_format, (&engine.on_chip[..], &engine.pending));
-        let labels = CurrentLabels::new((&engine.prf, format), map, engine.levels);
+        let labels = CurrentLabels::of(engine);
         let tree = &engine.tree;
         if !proof.is_useful(Some(&labels)) {
             return;
         }
-        for slot in 0..tree.stored_slots(bucket) {
+        let slots = tree.stored_slots(bucket);
+        for slot in 0..slots {
             let header = tree.geometry.slot(bytes, slot);
             let removed = tree.marks.removed.get(tree.geometry.slot_id(bucket, slot));
             let removed = removed && proof != BucketProof::Old;
@@ -89,7 +98,13 @@ impl<'a> Verifier<'a> {
                 && !removed
                 && !labels.refute(&header)
             {
-                self.found.set(id, true);
+                match header.lost {
+                    true => {
+                        let version = lost_version(&bytes[tree.geometry.payload_at(slots, slot)..]);
+                        self.versions.insert(id.0, version);
+                    }
+                    false => self.found.set(id, true),
+                }
             }
         }
     }
@@ -109,6 +124,11 @@ impl<'a> Verifier<'a> {
                 _ => blocks.push(id..id + 1),
             }
         }
-        Lacking { buckets, blocks }
+        Lacking { buckets, blocks, versions: self.versions }
     }
+}
+
+/// The version in what stands in the place of a lost block.
+fn lost_version(content: &[u8]) -> u64 {
+    content.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }

@@ -18,7 +18,7 @@ use super::state::{EMPTY, padded};
 use super::window_records::Record;
 use super::windows::{Shapes, Windows};
 use crate::wire::{Reader, Writer};
-use crate::{Address, BucketId, EngineError, Label, Level, Result};
+use crate::{BucketId, EngineError, Label, Level, Result};
 use oblivio_crypto::TAG_BYTES;
 use std::collections::BTreeMap;
 
@@ -141,9 +141,9 @@ impl TreeOram {
         let listed = padded(residents.len(), room);
         out.u64(listed as u64);
         for (bucket, block) in &residents {
-            let (id, label) = (block.header.id, block.header.label);
-            let record = self.windows.records[&id];
-            out.words(&[id.0, label.0, *bucket, record.commit, record.slot]);
+            let (header, record) = (block.header, self.windows.records[&block.header.id]);
+            let (id, label) = (header.stored_id(), header.label.0);
+            out.words(&[id, label, *bucket, record.commit, record.slot]);
         }
         for _ in residents.len()..listed {
             out.words(&[EMPTY, 0, 0, 0, 0]);
@@ -397,13 +397,9 @@ fn read_list(input: &mut Reader<'_>) -> Result<Vec<Listed>> {
         let [id, label] = [input.u64()?, input.u64()?];
         let [bucket, commit, slot] = [input.u64()?, input.u64()?, input.u64()?];
         if id != EMPTY {
-            let (id, label) = (Address(id), Label(label));
-            let record = Record { label, commit, slot };
-            list.push(Listed {
-                header: SlotHeader { id, label, ..SlotHeader::VACANT },
-                bucket,
-                record,
-            });
+            let header = SlotHeader::of(id, Label(label), SlotHeader::VACANT.mac);
+            let record = Record { label: header.label, commit, slot };
+            list.push(Listed { header, bucket, record });
         }
     }
     Ok(list)

@@ -4,8 +4,12 @@
 use crate::cases;
 use crate::plain::{BYTES, Plain, any_op, read};
 use oblivio_engine::memory::{Batches, MemoryBuckets};
-use oblivio_engine::tree::{Eviction, MapFormat, TreeConfig, TreeKeys, TreeOram, Verifier};
-use oblivio_engine::{Action, BlockOp, BlockOutcome, BucketId, EngineError, Lost, carry_out};
+use oblivio_engine::tree::{
+    CurrentLabels, Eviction, Lacking, MapFormat, TreeConfig, TreeKeys, TreeOram, Verifier,
+};
+use oblivio_engine::{
+    Action, BlockId, BlockOp, BlockOutcome, BucketId, EngineError, Lost, carry_out,
+};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -81,8 +85,15 @@ impl Run {
         Ok(batch.into_outcomes())
     }
 
-    /// Commits, and opens what is stored.
-    fn reopen(&mut self) {
+    /// Another one, at the same state.
+    fn copy(&mut self) -> Self {
+        let mut engine = tree(self.config);
+        engine.restore(&self.reopen()).expect("what was written");
+        Self { config: self.config, engine, store: self.store.clone() }
+    }
+
+    /// Commits, and opens what is stored; gives the state.
+    fn reopen(&mut self) -> Vec<u8> {
         let mut flush = self.engine.begin_flush().expect("idle");
         carry_out(&mut flush, &mut self.engine, &mut self.store).expect("the store is there");
         for bucket in self.engine.dropped() {
@@ -92,17 +103,29 @@ impl Run {
         self.engine.checkpoint(&mut state);
         self.engine = tree(self.config);
         self.engine.restore(&state).expect("what was written");
+        state
     }
 
     /// The blocks that the stored buckets lack.
     fn lost(&mut self) -> BTreeSet<u64> {
+        self.lacking().blocks.into_iter().flatten().collect()
+    }
+
+    fn lacking(&mut self) -> Lacking {
         let mut verifier = Verifier::new(&mut self.engine);
         for (bucket, bytes) in &self.store.buckets {
             verifier.check(*bucket, &mut bytes.clone()).expect("it goes on");
         }
         let lacking = verifier.finish();
         assert_eq!(lacking.buckets, []);
-        lacking.blocks.into_iter().flatten().collect()
+        lacking
+    }
+
+    /// A whole period of the schedule, which puts these blocks back.
+    fn evict_all(&mut self, back: Vec<(BlockId, Vec<u8>)>) -> Result<(), EngineError> {
+        let leaves = 1 << self.engine.depth().0;
+        let mut round = self.engine.begin_maintenance(leaves).expect("idle").putting_back(back);
+        carry_out(&mut round, &mut self.engine, &mut self.store)
     }
 
     fn harm(&mut self, harms: &[(prop::sample::Index, Harm)], before: &MemoryBuckets) -> usize {
@@ -207,9 +230,7 @@ proptest! {
             }
         }
         // A whole period of the schedule writes every bucket anew.
-        let leaves = 1 << run.engine.depth().0;
-        let mut round = run.engine.begin_maintenance(leaves).expect("idle");
-        match carry_out(&mut round, &mut run.engine, &mut run.store) {
+        match run.evict_all(Vec::new()) {
             Err(EngineError::TamperedBlock(_)) if recurses => return Ok(()),
             done => done.expect("it goes on"),
         }
@@ -220,6 +241,71 @@ proptest! {
         }
         let lacking = verifier.finish();
         prop_assert!(recurses || lacking.blocks.into_iter().flatten().eq(lost));
+    }
+
+    /// An older copy gives back the lost blocks that nobody had asked for between it and the loss,
+    /// however often somebody did after it. It never gives an older version of a block.
+    #[test]
+    fn an_older_copy_gives_back_what_is_the_same_there(
+        config in any_config(),
+        (before, between, after) in (any_batches(40), any_batches(12), any_batches(12)),
+        (harms, harms_of_copy) in (any_harms(), any_harms()),
+        copy_is_damaged in any::<bool>(),
+    ) {
+        let config = TreeConfig { on_chip_bytes: usize::MAX, ..config };
+        let mut run = Run::new(config);
+        let mut model = Plain::default();
+        let serve = |run: &mut Run, model: &mut Plain, ops: &[BlockOp]| {
+            run.serve(ops).expect("sound");
+            ops.iter().for_each(|op| drop(model.serve(op)));
+        };
+        before.iter().for_each(|ops| serve(&mut run, &mut model, ops));
+        let mut copy = run.copy();
+        between.iter().for_each(|ops| serve(&mut run, &mut model, ops));
+        run.reopen();
+        run.harm(&harms, &copy.store.clone());
+        let mut lost = run.lost();
+        for ops in &after {
+            let outcomes = run.serve(ops).expect("it goes on");
+            for (op, outcome) in ops.iter().zip(outcomes) {
+                prop_assert_eq!(outcome, expected(&mut model, &mut lost, op));
+            }
+        }
+        run.reopen();
+        if copy_is_damaged {
+            let old = run.store.clone();
+            copy.harm(&harms_of_copy, &old);
+        }
+
+        let lacking = run.lacking();
+        let still: BTreeSet<u64> = lacking.blocks.iter().cloned().flatten().collect();
+        prop_assert_eq!(&still, &lost);
+        let (now, then) = (CurrentLabels::of(&run.engine), CurrentLabels::of(&copy.engine));
+        let version = |id| lacking.versions.get(&id).copied().or(now.version(BlockId(id)));
+        let same = |id: &u64| then.version(BlockId(*id)) == version(*id);
+        let same: BTreeSet<u64> = lost.iter().copied().filter(same).collect();
+        let asked: BTreeSet<u64> = between.iter().flatten().map(|op| op.id.0).collect();
+        if matches!(config.map_format, MapFormat::Flat { .. }) {
+            prop_assert!(lost.difference(&asked).all(|id| same.contains(id)), "{lost:?} {same:?}");
+        }
+        let ops: Vec<BlockOp> = same.iter().copied().map(read).collect();
+        let mut back = Vec::new();
+        for (id, outcome) in same.iter().zip(copy.serve(&ops).expect("it goes on")) {
+            match outcome {
+                Ok(content) => back.push((BlockId(*id), content.expect("it exists there"))),
+                Err(Lost) => prop_assert!(copy_is_damaged),
+            }
+        }
+        for (id, _) in &back {
+            lost.remove(&id.0);
+        }
+        run.evict_all(back).expect("it goes on");
+        run.reopen();
+        prop_assert_eq!(&run.lost(), &lost);
+        for id in 0..BLOCKS {
+            let outcome = run.serve(&[read(id)]).expect("it goes on").remove(0);
+            prop_assert_eq!(outcome, expected(&mut model, &mut lost, &read(id)));
+        }
     }
 
     /// The store cannot tell by what follows whether a bucket that it damaged carried anything.

@@ -10,6 +10,7 @@ pub(crate) mod header;
 mod idle;
 mod info;
 mod ledger;
+mod older_copy;
 mod pacer;
 mod pacing;
 pub(crate) mod padding;

@@ -5,29 +5,40 @@ use crate::core::Policy;
 use crate::options::ShownKind;
 use crate::tree::tuning::{FEW_HOLES, MOST_HOLES, SWEEP_IDLE, SWEEP_LAST};
 use crate::tree::volume::TreeVolume;
+use oblivio_engine::BlockId;
+use oblivio_engine::tree::TreeOram;
+
+/// A block with its content.
+type Block = (BlockId, Vec<u8>);
 
 impl TreeVolume {
     /// Removes the tree's old leaves, or slots of theirs, along `paths` paths at most.
     pub(crate) fn sweep(&mut self, paths: u64) -> Result<()> {
         let paths = paths.min(self.ledger.engine.shrink_left());
-        if paths == 0 { Ok(()) } else { self.maintain(paths, ShownKind::Maintenance) }
+        if paths == 0 { Ok(()) } else { self.maintain(paths, ShownKind::Maintenance, Vec::new()) }
     }
 
-    /// A round of scheduled paths ahead of their turn.
-    fn maintain(&mut self, paths: u64, kind: ShownKind) -> Result<()> {
-        let mut round = self.ledger.engine.begin_maintenance(paths)?;
+    /// A round of scheduled paths ahead of their turn, which puts lost blocks back.
+    fn maintain(&mut self, paths: u64, kind: ShownKind, back: Vec<Block>) -> Result<()> {
+        let mut round = self.ledger.engine.begin_maintenance(paths)?.putting_back(back);
         self.ledger.record_intent(round.intent())?;
         self.run(&mut round, kind)
     }
 
-    /// Evicts as many scheduled paths as there are leaves: each bucket is written anew.
-    pub(crate) fn evict_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    /// Evicts as many scheduled paths as there are leaves: each bucket is written anew. `back` gives
+    /// lost blocks that belong on the next paths.
+    pub(crate) fn evict_all(
+        &mut self,
+        back: &mut dyn FnMut(&TreeOram, u64) -> Result<Vec<Block>>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
         self.checkpoint()?;
         let all = 1 << self.ledger.engine.depth().0;
         let (mut done, some) = (0, self.batch_limit() as u64);
         while done < all {
             let paths = some.min(all - done);
-            self.maintain(paths, ShownKind::Repair)?;
+            let back = back(&self.ledger.engine, paths)?;
+            self.maintain(paths, ShownKind::Repair, back)?;
             self.commit_if_due()?;
             done += paths;
             progress(done, all);

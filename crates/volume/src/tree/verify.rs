@@ -7,9 +7,10 @@ use crate::tree::tuning::VERIFIED_AT_ONCE;
 use oblivio_engine::BucketId;
 use oblivio_engine::tree::{TreeOram, Verifier};
 use oblivio_store::Slots;
+use std::collections::BTreeMap;
 
 /// Checks every stored bucket against the tag tree, whatever is damaged; `damaged` gets each bucket
-/// that differs from its last write.
+/// that differs from its last write. Gives also the versions of lost blocks that were asked for.
 ///
 /// # Errors
 /// Those of the store.
@@ -19,7 +20,7 @@ pub fn verify(
     engine: &mut TreeOram,
     progress: &mut dyn FnMut(u64, u64),
     damaged: &mut dyn FnMut(DamagedPlace),
-) -> Result<Inspected> {
+) -> Result<(Inspected, BTreeMap<u64, u64>)> {
     let stored: Vec<BucketId> = slab.stored().collect();
     let bucket_bytes = engine.bucket_bytes();
     let mut verifier = Verifier::new(engine);
@@ -40,5 +41,5 @@ pub fn verify(
         damaged(slab.damaged_place(bucket, "it is missing"));
     }
     found.lost = lacking.blocks;
-    Ok(found)
+    Ok((found, lacking.versions))
 }

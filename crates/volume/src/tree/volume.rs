@@ -12,10 +12,12 @@ use crate::tree::buckets::Buckets;
 use crate::tree::header::{check, config, parameters_of};
 use crate::tree::info::TreeInfo;
 use crate::tree::ledger::TreeLedger;
+use crate::tree::older_copy::{OlderCopy, found_in};
 use crate::tree::pacer::Pacer;
 use crate::tree::policy;
 use crate::tree::slab::{Interval, Slab};
 use crate::tree::tuning::most_kept;
+use crate::tree::verify::verify;
 use crate::trust::{Known, LogMark, Trust};
 use crate::volume::Volume;
 use crate::{Error, Result};
@@ -25,6 +27,7 @@ use oblivio_engine::tree::{
 };
 use oblivio_engine::{Level, advance};
 use oblivio_store::{Hint, Store};
+use std::any::Any;
 use std::sync::Arc;
 
 /// The entry of the tree engine.
@@ -264,7 +267,7 @@ impl EngineVolume for TreeVolume {
     ) -> Result<Inspected> {
         self.checkpoint()?;
         let TreeLedger { store, slab, engine, .. } = &mut self.ledger;
-        let mut found = crate::tree::verify::verify(&**store, slab, engine, progress, damaged)?;
+        let (mut found, _) = verify(&**store, slab, engine, progress, damaged)?;
         for place in self.ledger.inspect()? {
             found.damaged += 1;
             damaged(place);
@@ -274,7 +277,35 @@ impl EngineVolume for TreeVolume {
 
     /// Each bucket has its turn in a whole period of the schedule.
     fn repair(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
-        self.guarded(|volume| volume.evict_all(progress))
+        self.guarded(|volume| volume.evict_all(&mut |_, _| Ok(Vec::new()), progress))
+    }
+
+    fn found_in(
+        &mut self,
+        copy: &mut dyn EngineVolume,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Vec<u64>> {
+        let copy: &mut dyn Any = copy;
+        match copy.downcast_ref() {
+            Some(copy) => self.guarded(|volume| found_in(volume, copy, progress)),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn restore_from(
+        &mut self,
+        copy: &mut dyn EngineVolume,
+        ids: &[u64],
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Vec<u64>> {
+        let copy: &mut dyn Any = copy;
+        let mut older = copy.downcast_mut().map(|copy| OlderCopy::new(copy, ids));
+        let mut back = |engine: &TreeOram, paths| match &mut older {
+            Some(older) => older.blocks(engine, paths),
+            None => Ok(Vec::new()),
+        };
+        self.guarded(|volume| volume.evict_all(&mut back, progress))?;
+        Ok(older.map(OlderCopy::into_given).unwrap_or_default())
     }
 
     fn damaged(&self) -> Vec<DamagedPlace> {

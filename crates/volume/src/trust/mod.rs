@@ -121,6 +121,13 @@ impl Trust {
         Ok(())
     }
 
+    /// Whether this state is that of another session's judged commit, or leads on from it.
+    pub fn leads_on_from(&self, other: &Self) -> bool {
+        let maker = other.table.newest();
+        let same_volume = self.noted.volume == other.noted.volume;
+        same_volume && maker.number > 0 && self.table.has(maker)
+    }
+
     /// The check of the log on the judged commit.
     pub fn log_check(&self) -> LogCheck {
         let same = |before: &&Known| {

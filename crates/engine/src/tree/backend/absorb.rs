@@ -3,11 +3,12 @@
 
 use super::{Backend, Candidate, Held, Round, resident};
 use crate::tree::bitset::SlotId;
+use crate::tree::block_pool::BlockPool;
 use crate::tree::bucket_cache::Resident;
 use crate::tree::doubt::{BucketProof, CurrentLabels};
 use crate::tree::geometry::SlotHeader;
 use crate::tree::paths::NONE;
-use crate::{Address, BucketId, EngineError, Label, Result};
+use crate::{Address, BlockId, BucketId, EngineError, Label, Result};
 use oblivio_crypto::{Tag, tag_of};
 use std::ops::Range;
 
@@ -25,17 +26,48 @@ impl Round {
             None => !met_damage || !labels.is_some_and(|labels| labels.refute(header)),
         }
     }
+
+    /// Adds a block that was lost, in the place of what stands for it.
+    fn put_back(&mut self, header: SlotHeader, content: &[u8], pool: &mut BlockPool) {
+        let there = self.candidates.iter_mut().find(|it| it.header.id == header.id);
+        match there {
+            Some(there) if there.header.lost => {
+                there.header.lost = false;
+                match there.held {
+                    Held::Read(at) => {
+                        self.read_buf[at..at + content.len()].copy_from_slice(content);
+                    }
+                    Held::Pool(payload) => pool.get_mut(payload).copy_from_slice(content),
+                }
+            }
+            Some(_) => {}
+            None => {
+                let held = Held::Pool(pool.store(content));
+                self.candidates.push(Candidate { header, held, next: NONE });
+            }
+        }
+    }
 }
 
 impl Backend {
     /// Checks and opens the read buckets and gathers their blocks. What is damaged gives nothing.
-    /// `labels` are those that blocks must have, if anybody knows.
+    /// `labels` are those that blocks must have, if anybody knows. With them, the blocks of `back`
+    /// are put back.
     ///
     /// # Errors
     /// In a strict tree, `Tampered` names the first bucket that differs from the last one written.
-    pub fn absorb(&mut self, labels: Option<&CurrentLabels<'_>>) -> Result<()> {
+    pub fn absorb(
+        &mut self,
+        labels: Option<&CurrentLabels<'_>>,
+        back: &[(BlockId, Vec<u8>)],
+    ) -> Result<()> {
         let mut round = std::mem::take(&mut self.round);
         let result = self.absorb_round(&mut round, labels);
+        for (id, content) in back.iter().filter(|(id, _)| self.marks.live.get(*id)) {
+            if let Some(header) = labels.and_then(|labels| labels.header(*id)) {
+                round.put_back(header, content, &mut self.pool);
+            }
+        }
         self.round = round;
         result
     }

@@ -98,7 +98,8 @@ impl TreeOram {
     ) -> Result<Presence> {
         if self.check_present(index, id.into(), counts)? {
             self.set_live(id, true);
-            return Ok(Presence::Found);
+            let lost = self.tree.target(index).is_some_and(|header| header.lost);
+            return Ok(if lost { Presence::Lost } else { Presence::Found });
         }
         let live = self.tree.marks.live.get(id);
         self.pmmac.check_missing(id.into(), || !live)?;
@@ -109,16 +110,13 @@ impl TreeOram {
         Ok(Presence::Absent)
     }
 
-    /// Checks a block that moves with its group.
+    /// Checks a map block that moves with its group.
     pub(super) fn check_remapped(
         &mut self,
         index: usize,
         id: Address,
         counts: CountChange,
     ) -> Result<()> {
-        if let Some(id) = id.data() {
-            return self.check_data(index, id, counts).map(drop);
-        }
         // With PMMAC, an unused map block is created now: its count would no longer mark it as
         // fresh.
         if self.is_absent(index, id, counts)? && self.pmmac.is_on() {
@@ -179,18 +177,27 @@ impl TreeOram {
         (Ok(None), Presence::Found)
     }
 
-    /// Gives every block of the round its new label and tag.
+    /// Gives every block of the round its new label and tag. In the place of a lost one comes what
+    /// says which version of it that was.
     pub(super) fn settle_targets(&mut self, batch: &Batch) {
         for (index, target) in batch.targets.iter().enumerate() {
-            let (id, counts) = match *target {
-                PathReason::Data { id, counts, .. } => (id.into(), counts),
-                PathReason::Remap { id, counts } => (id, counts),
+            let (id, counts, lost) = match *target {
+                PathReason::Data { id, counts, presence } => {
+                    (Address::from(id), counts, presence == Presence::Lost)
+                }
+                PathReason::Remap { id, counts } => (id, counts, false),
                 PathReason::MapFetch { .. } | PathReason::Idle => continue,
             };
+            if lost && self.tree.target(index).is_none() {
+                self.tree.insert(index, id);
+                let content = self.tree.content_mut(index);
+                content.fill(0);
+                content[..8].copy_from_slice(&counts.old.to_le_bytes());
+            }
             if self.tree.target(index).is_some() {
                 let label = self.label(id, counts.new);
                 let mac = self.pmmac.tag(id, counts.new, self.tree.content(index));
-                self.tree.relabel(index, label, mac);
+                self.tree.relabel(index, label, mac, lost);
             }
         }
     }

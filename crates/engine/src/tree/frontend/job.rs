@@ -5,7 +5,9 @@ use super::{Condition, TreeOram};
 use crate::memory::Batches;
 use crate::tree::backend::Round;
 use crate::tree::batch::{Batch, Intent};
-use crate::{Action, BlockAnswer, BlockOp, BlockOutcome, BucketId, EngineError, Job, Result, Step};
+use crate::{
+    Action, BlockAnswer, BlockId, BlockOp, BlockOutcome, BucketId, EngineError, Job, Result, Step,
+};
 
 /// Bytes of buckets sealed in one step of a flush.
 const FLUSH_BYTES: usize = 8 << 20;
@@ -46,6 +48,14 @@ enum Due {
 impl TreeJob {
     fn new(batch: Batch, phase: Phase) -> Self {
         Self { batch, phase, round: None }
+    }
+
+    /// A round of maintenance that also puts these lost blocks back, with this content. Each must be
+    /// on one of its paths. A replay does not.
+    #[must_use]
+    pub fn putting_back(mut self, blocks: Vec<(BlockId, Vec<u8>)>) -> Self {
+        self.batch.back = blocks;
+        self
     }
 
     /// The intent of a batch or a round of maintenance. Make it durable before the first step.

@@ -14,20 +14,24 @@ use std::sync::Arc;
 const KINDS: [Harm; 4] = [Harm::Noise, Harm::Zeros, Harm::Cut, Harm::Unreadable];
 
 /// A damaged volume, and what is known of it.
-struct Damaged {
-    what: String,
-    disk: Arc<MemoryStore>,
+pub struct Damaged {
+    pub what: String,
+    pub disk: Arc<MemoryStore>,
     /// With a sector that cannot be read, if there is one.
-    store: AnyStore,
+    pub store: AnyStore,
 }
 
 impl Damaged {
     /// Up to `most` harms to the slabs. A flipped bit is the usual one.
-    fn any(world: &World, dice: &mut Dice, most: u64) -> Self {
-        let slabs: Vec<(String, u64)> = world.objects();
+    pub fn any(world: &World, dice: &mut Dice, most: u64) -> Self {
+        Self::of(&world.disk, dice, most)
+    }
+
+    pub fn of(whole: &MemoryStore, dice: &mut Dice, most: u64) -> Self {
+        let slabs: Vec<(String, u64)> = whole.list().expect("memory");
         let is_slab = |(name, len): &(String, u64)| World::is_slab(name).is_some() && *len > 0;
         let slabs: Vec<_> = slabs.into_iter().filter(is_slab).collect();
-        let disk = Arc::new(world.disk.snapshot());
+        let disk = Arc::new(whole.snapshot());
         let (mut what, mut store) = (String::new(), AnyStore::from(Arc::clone(&disk)));
         for _ in 0..1 + dice.below(most) {
             let (object, _) = &slabs[dice.below(slabs.len() as u64) as usize];
@@ -53,13 +57,13 @@ impl Damaged {
         Self { what, disk, store }
     }
 
-    fn open(&self, world: &World) -> Volume {
+    pub fn open(&self, world: &World) -> Volume {
         world.open(self.store.clone()).unwrap_or_else(|error| panic!("{}: {error}", self.what))
     }
 }
 
 /// The damaged places that an inspection names, and the lost blocks.
-fn inspected(volume: &mut Volume) -> (Vec<String>, BTreeSet<u64>) {
+pub fn inspected(volume: &mut Volume) -> (Vec<String>, BTreeSet<u64>) {
     let mut named = Vec::new();
     let mut name = |place: DamagedPlace| named.push(place.to_string());
     let found = volume.inspect(&mut |_, _| {}, &mut name).expect("it goes on");
@@ -69,7 +73,7 @@ fn inspected(volume: &mut Volume) -> (Vec<String>, BTreeSet<u64>) {
 }
 
 /// Every block is right, or one of these, which are lost.
-fn expect(world: &World, volume: &mut Volume, lost: &BTreeSet<u64>, what: &str) {
+pub fn expect(world: &World, volume: &mut Volume, lost: &BTreeSet<u64>, what: &str) {
     let ids: Vec<u64> = (0..world.scale.blocks).collect();
     let outcomes = volume.access_each(ids.iter().map(|id| read(*id)).collect()).expect("it reads");
     for (id, outcome) in ids.iter().zip(outcomes) {
@@ -79,7 +83,7 @@ fn expect(world: &World, volume: &mut Volume, lost: &BTreeSet<u64>, what: &str) 
     }
 }
 
-fn reopened(world: &World, store: AnyStore, known: oblivio_volume::Known) -> Volume {
+pub fn reopened(world: &World, store: AnyStore, known: oblivio_volume::Known) -> Volume {
     let options = OpenOptions {
         memory_bytes: world.scale.memory_bytes,
         keeper: Some(Box::new(MemoryKeeper::knowing(known))),

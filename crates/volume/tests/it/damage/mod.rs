@@ -5,6 +5,7 @@
 //! and prints the table of docs/damage-evidence.md.
 
 mod around;
+mod older_copy;
 mod outcome;
 mod sectors;
 mod world;
