@@ -11,6 +11,7 @@ use crate::records::commit::{CommitRecord, StatePair};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, Sealer, TAG_BYTES, VolumeId, digest};
 use oblivio_store::{Held, ReadAt, Slots, StoreError, WriteAt};
+use std::ops::Range;
 use zerocopy::FromBytes;
 use zerocopy::little_endian::U64;
 
@@ -48,6 +49,27 @@ pub struct LoadedState {
     pub plains: Vec<Plain>,
     /// A pair that is damaged. If it is the first, the other one had to do.
     pub damaged: Option<DamagedPlace>,
+}
+
+/// The deltas of a log that was read whole, with their digests. The other log has the same bytes for
+/// the same commits: to compare them costs far less than another digest.
+#[derive(Default)]
+struct KnownDeltas {
+    log: Vec<u8>,
+    /// The commit before the first.
+    base_epoch: u64,
+    deltas: Vec<(Range<usize>, [u8; 32])>,
+}
+
+impl KnownDeltas {
+    /// The digest of the delta of a commit.
+    fn digest(&self, epoch: u64, delta: &[u8]) -> [u8; 32] {
+        let at = epoch.checked_sub(self.base_epoch + 1);
+        match at.and_then(|at| self.deltas.get(at as usize)) {
+            Some((range, known)) if self.log[range.clone()] == *delta => *known,
+            _ => digest(delta),
+        }
+    }
 }
 
 /// A pair that is not what was written.
@@ -147,10 +169,11 @@ impl StateLog {
         if let Some(delta) = delta {
             let sealed = self.seal(Kind::Delta, epoch, delta)?;
             let data = [&(sealed.len() as u64).to_le_bytes()[..], &sealed].concat();
+            let of_data = digest(&data);
             for pair in kept.into_iter().flatten() {
                 let [_, log] = PAIRS[index(pair.generation())];
                 store.write(&[WriteAt::new(log, pair.log_bytes(), &data)])?;
-                let pair = pair.with_delta(data.len() as u64, chain(&pair.digest(), &data));
+                let pair = pair.with_delta(data.len() as u64, chain(&pair.digest(), &of_data));
                 self.wrote(index(pair.generation()), 1, pair.log_bytes());
                 objects.push(log);
                 going_on.push(pair);
@@ -206,18 +229,18 @@ impl StateLog {
         let first = self.read_pair(store, record.first(), record.epoch());
         self.damaged = [false; 2];
         let (plains, damaged) = match (first, record.second()) {
-            (Ok(plains), None) => (plains, None),
-            (Ok(plains), Some(second)) => {
+            (Ok((plains, _)), None) => (plains, None),
+            (Ok((plains, known)), Some(second)) => {
                 let small = second.state_bytes() + second.log_bytes() <= CHECKED_AT_OPENING;
                 let wrong = match small {
-                    true => self.wrong_pair(store, second, record.epoch()),
+                    true => self.wrong_pair(store, second, record.epoch(), &known),
                     false => self.unwritable_pair(store, second),
                 };
                 (plains, wrong.map(|wrong| wrong.place))
             }
             (Err(wrong), None) => return Err(failure(wrong, None)),
             (Err(wrong), Some(second)) => match self.read_pair(store, second, record.epoch()) {
-                Ok(plains) => {
+                Ok((plains, _)) => {
                     self.damaged[index(record.first().generation())] = true;
                     (plains, Some(wrong.place))
                 }
@@ -243,7 +266,7 @@ impl StateLog {
         let pairs = [Some(record.first()), record.second()].into_iter().flatten();
         let mut wrong = Vec::new();
         for pair in pairs {
-            wrong.extend(self.wrong_pair(store, pair, record.epoch()));
+            wrong.extend(self.wrong_pair(store, pair, record.epoch(), &KnownDeltas::default()));
         }
         if wrong.len() == 2 && wrong.iter().all(|wrong| wrong.error.is_some()) {
             return Err(failure(wrong.remove(0), None));
@@ -267,11 +290,20 @@ impl StateLog {
 
     /// Notes and gives a pair that is not what was written. Its digest tells, so that one that is
     /// whole need not be opened.
-    fn wrong_pair(&mut self, store: &dyn Held, pair: StatePair, newest: u64) -> Option<WrongPair> {
+    fn wrong_pair(
+        &mut self,
+        store: &dyn Held,
+        pair: StatePair,
+        newest: u64,
+        known: &KnownDeltas,
+    ) -> Option<WrongPair> {
         let same = self.read_sealed(store, pair).is_ok_and(|(sealed, deltas)| {
-            let chained = deltas_of(&deltas)
-                .try_fold(digest(&sealed), |now, delta| Some(chain(&now, delta?.0)));
-            chained == Some(pair.digest())
+            let mut now = digest(&sealed);
+            for (epoch, delta) in (pair.base_epoch() + 1..).zip(deltas_of(&deltas)) {
+                let Some((whole, _)) = delta else { return false };
+                now = chain(&now, &known.digest(epoch, whole));
+            }
+            now == pair.digest()
         });
         if same {
             return None;
@@ -287,24 +319,28 @@ impl StateLog {
         store: &dyn Held,
         pair: StatePair,
         newest: u64,
-    ) -> std::result::Result<Vec<Plain>, WrongPair> {
+    ) -> std::result::Result<(Vec<Plain>, KnownDeltas), WrongPair> {
         let [state, log] = PAIRS[index(pair.generation())];
         let (sealed, deltas) = self.read_sealed(store, pair)?;
         let (mut now, mut epoch) = (digest(&sealed), pair.base_epoch());
+        let (mut known, mut at) = (Vec::new(), 0);
         let wrong = WrongPair::new;
         let first = self.open(Kind::State, epoch, &sealed);
         let mut plain = vec![first.ok_or_else(|| wrong(state, "does not open"))?];
         for delta in deltas_of(&deltas) {
             epoch += 1;
             let (whole, body) = delta.ok_or_else(|| wrong(log, "does not parse"))?;
-            now = chain(&now, whole);
+            let of_delta = digest(whole);
+            known.push((at..at + whole.len(), of_delta));
+            at += whole.len();
+            now = chain(&now, &of_delta);
             let opened = self.open(Kind::Delta, epoch, body);
             plain.push(opened.ok_or_else(|| wrong(log, "does not open"))?);
         }
         if now != pair.digest() || epoch != newest {
             return Err(wrong(state, "and its log are not the committed ones"));
         }
-        Ok(plain)
+        Ok((plain, KnownDeltas { log: deltas, base_epoch: pair.base_epoch(), deltas: known }))
     }
 
     /// Reads a checkpoint and its log.
@@ -395,9 +431,7 @@ fn failure(first: WrongPair, second: Option<DamagedPlace>) -> Error {
     }
 }
 
-/// The digest of everything up to and including a delta.
-fn chain(before: &[u8; 32], delta: &[u8]) -> [u8; 32] {
-    let mut both = before.to_vec();
-    both.extend_from_slice(&digest(delta));
-    digest(&both)
+/// The digest of everything up to and including a delta with this digest.
+fn chain(before: &[u8; 32], delta: &[u8; 32]) -> [u8; 32] {
+    digest(&[*before, *delta].concat())
 }
