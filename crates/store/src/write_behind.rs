@@ -169,10 +169,10 @@ impl<M: Medium> WriteBehind<M> {
     /// As [`Self::sync`], but what the thread has made durable already waits for nothing. All other
     /// changes of the medium must be noted.
     pub(crate) fn sync_changes(&self) -> io::Result<()> {
-        match self.shared.state() {
-            state if state.synced && state.is_settled() => Ok(()),
-            _ => self.sync(),
-        }
+        let state = self.shared.state();
+        let is_durable = state.synced && state.is_settled();
+        drop(state);
+        if is_durable { Ok(()) } else { self.sync() }
     }
 
     /// Makes everything durable.
