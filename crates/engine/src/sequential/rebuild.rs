@@ -143,7 +143,7 @@ impl Rebuild {
         let mut ends =
             index + 1 == engine.placement.schedule().generation_buckets(generation.level);
         let listed = &mut self.listed;
-        for found in walk.found() {
+        'leaves: for found in walk.found() {
             let leaf = match found {
                 Found::Leaf(_, leaf) => leaf.as_read(),
                 Found::Damaged => LeafRead::damaged(),
@@ -152,10 +152,10 @@ impl Rebuild {
             engine.met_damage |= leaf.gaps;
             listed.gap |= leaf.gaps;
             for entry in &leaf.entries {
-                // After the first fake, the generation has no more blocks.
+                // After the first fake, the generation has no more blocks, whatever is damaged.
                 let Some(entry) = entry else {
                     ends = true;
-                    break;
+                    break 'leaves;
                 };
                 listed.take_gap(engine, entry.block.0, generation);
                 engine.placement.found_in(entry.block, generation);
