@@ -1,5 +1,5 @@
-//! All that is small in the folder of a volume is there twice: whatever becomes of one copy, the volume
-//! opens with all that was acknowledged, says what it was, and is whole again afterwards.
+//! All that is small in the folder of a volume is there twice: whatever becomes of one copy, the
+//! volume opens with all that was acknowledged, says what it was, and is whole again afterwards.
 
 use super::campaign::in_memory;
 use oblivio_share::{MissingParts, StoredShare, Tables};
@@ -62,7 +62,7 @@ fn known(share: &StoredShare) -> Known {
     Known { parameters: share.parameters().unwrap(), state, bytes, records, tables }
 }
 
-/// A volume with tables, two states, and a history of several files before and after the newest one.
+/// A volume with tables, two states, and a history of several files before and after the newest.
 fn fill(dir: &Path, elsewhere: &Elsewhere, dice: &mut Dice) {
     let share = open(dir, elsewhere).unwrap();
     let mut rig = Rig::new(&share).unwrap();

@@ -1,5 +1,5 @@
-//! A second copy of the newest files of a history: those with records that the clients' newest state
-//! lacks. It has the same bytes under the same names, and is durable a little later: the first copy
+//! A second copy of the newest files of a history: those with records that the clients' newest
+//! state lacks. It has the same bytes under the same names, and is durable a little later: the first copy
 //! alone says what is acknowledged, unless a place in it cannot be read.
 
 use super::durable::sync_parent;
@@ -117,8 +117,8 @@ fn mend(file: &File, copy: &File, first: u64) -> io::Result<bool> {
 }
 
 impl LogCopy {
-    /// Opens the copies in `dir`, and makes the files in `log` whole with them. Returns the names of
-    /// those that were not.
+    /// Opens the copies in `dir`, and makes the files in `log` whole with them. Returns the names
+    /// of those that were not.
     pub fn open(dir: &Path, log: &Path) -> io::Result<(Self, Vec<String>)> {
         let files = found_in(dir)?;
         let mut mended = Vec::new();

@@ -102,8 +102,8 @@ impl Folder {
         }
         // Last: it may set the end of the history aside.
         let needed = known.checkpoint.map_or(known.applied, |it| it.at.max(known.applied));
-        // Nobody needs the records before a state, but for answers that were not fetched. So there is
-        // one copy of those, and damage to them keeps nobody out.
+        // Nobody needs the records before a state, but for answers that were not fetched. So there
+        // is one copy of those, and damage to them keeps nobody out.
         let spare = known.checkpoint.map_or(known.first, |it| it.at.max(known.first));
         let (dirs, known_records) = ((&*log, &*copies), known.first..needed);
         let (segments, has) = Segments::open(dirs, known_records, spare, segment_bytes)?;

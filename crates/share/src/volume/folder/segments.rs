@@ -68,11 +68,11 @@ pub(super) fn damaged(what: &str) -> ShareError {
 }
 
 impl Segments {
-    /// Opens the files of a folder, made whole from the second copies in another one, of which records up to `known` are known to be needed, and
-    /// returns the numbers of the first record that it has of these, and after the last one.
-    /// Damage to records before `spare` is passed over: then the first one is the one after it. There
-    /// are second copies of those from there on.
-    /// Nothing is changed before all is compared.
+    /// Opens the files of a folder, which the second copies in another one make whole. Records up
+    /// to `known` are needed. Returns the numbers of the first record that it has of these, and
+    /// after the last one. Damage to records before `spare` is passed over: then the first one is
+    /// the one after it. There are second copies of those from there on. But for what these mend,
+    /// nothing is changed before all is compared.
     pub fn open(
         (dir, copies): (&Path, &Path),
         known: Range<Number>,
@@ -386,8 +386,8 @@ fn segments_in(dir: &Path) -> Result<Vec<Segment>> {
     Ok(found)
 }
 
-/// Checks the heads, but those of files with records before `spare` only. A last file without one was
-/// never begun: it is taken out, and may go.
+/// Checks the heads, but those of files with records before `spare` only. A last file without one
+/// was never begun: it is taken out, and may go.
 fn unborn(found: &mut Vec<Segment>, spare: u64) -> Result<Option<PathBuf>> {
     let last = found.len().saturating_sub(1);
     for at in 0..found.len() {

@@ -1,5 +1,5 @@
-//! The second copy of the clients' newest state: a file in the server's folder, also if the first one
-//! is in a store somewhere else. The catalog has the sum of both.
+//! The second copy of the clients' newest state: a file in the server's folder, also if the first
+//! one is in a store somewhere else. The catalog has the sum of both.
 
 use super::files::Files;
 use super::paired::SECOND;
@@ -51,8 +51,8 @@ impl States {
         self.0.sum(Object::Checkpoint(state.at), state.len)
     }
 
-    /// Makes both copies of a state whole, if one of them is. A first copy that is somewhere else is
-    /// read only if the second one is not whole.
+    /// Makes both copies of a state whole, if one of them is. A first copy that is somewhere else
+    /// is read only if the second one is not whole.
     pub fn mend(&self, first: &Stored, state: Checkpoint, sum: [u8; 32]) -> Result<Whole> {
         let (object, of) = (Object::Checkpoint(state.at), (state.len, sum));
         let is_whole = self.sum(state) == Some(sum);
