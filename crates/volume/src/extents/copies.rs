@@ -1,7 +1,8 @@
 //! The files of the folder, and this computer's own copies of them beside it.
 
 use super::base::readable;
-use super::entry::Epoch;
+use super::entry::{Epoch, HeldExtent, OpenedEpoch};
+use super::parity::{held, lone, recovered};
 use super::seen::SeenFiles;
 use super::shape::ExtentLayout;
 use super::store::EpochSource;
@@ -10,7 +11,11 @@ use crate::damage::DamagedPlace;
 use crate::options::Beside;
 use oblivio_crypto::{VolumeId, digest};
 use oblivio_store::{Objects, PutMode, Store, StoreError};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Files that were made again, by their numbers.
+pub type MadeAgain = BTreeMap<u64, Vec<u8>>;
 
 /// The files in both places.
 pub struct Copies {
@@ -46,11 +51,104 @@ impl Copies {
     }
 
     /// Keeps all files of an epoch beside the folder. Gives the extents whose files have not
-    /// arrived, or not as a whole.
+    /// arrived, or not as a whole, and cannot be made again; what can is put into the folder.
     ///
     /// # Errors
     /// Those of the stores.
-    pub fn keep_all(&mut self, entry: &Epoch, source: EpochSource) -> Result<Vec<u64>> {
+    pub fn keep_all(&mut self, entry: &Epoch) -> Result<Vec<u64>> {
+        let mut missing = self.not_there(entry, self.source())?;
+        for file in lone(&self.shape, &missing) {
+            let Some(bytes) = self.made_again(entry, file)? else { continue };
+            self.restore(entry, file, &bytes)?;
+            missing.retain(|it| *it != file);
+        }
+        Ok(self.only_extents(missing))
+    }
+
+    /// The extents whose files are not in the folder as a whole; of those that can be made again
+    /// the bytes.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub fn look_for_all(&mut self, entry: &Epoch) -> Result<(Vec<u64>, MadeAgain)> {
+        let mut missing = self.not_there(entry, EpochSource::Folder)?;
+        let mut again = MadeAgain::new();
+        for file in lone(&self.shape, &missing) {
+            let Some(bytes) = self.made_again(entry, file)? else { continue };
+            again.insert(file, bytes);
+            missing.retain(|it| *it != file);
+        }
+        again.retain(|file, _| *file < self.shape.extents());
+        Ok((self.only_extents(missing), again))
+    }
+
+    /// Nobody needs a parity where all extents are there.
+    fn only_extents(&self, mut files: Vec<u64>) -> Vec<u64> {
+        files.retain(|file| *file < self.shape.extents());
+        files
+    }
+
+    /// The bytes of a file that is not whole, from all others of its group.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub fn made_again(&self, entry: &Epoch, file: u64) -> Result<Option<Vec<u8>>> {
+        recovered(&self.shape, &entry.table, file, &mut |at, held| self.right(at, held))
+    }
+
+    /// The bytes of a file, from where they are right.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub fn right(&self, file: u64, (id, expected): HeldExtent) -> Result<Option<Vec<u8>>> {
+        let name = id.extent(file);
+        let right = |bytes: &Vec<u8>| digest(bytes) == expected;
+        if self.source() == EpochSource::Beside
+            && let Some(bytes) = readable(&*self.beside, &name)?.filter(right)
+        {
+            return Ok(Some(bytes));
+        }
+        Ok(readable(&*self.folder, &name)?.filter(right))
+    }
+
+    /// Puts a file that was made again where it belongs.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub fn restore(&mut self, entry: &Epoch, file: u64, bytes: &[u8]) -> Result<()> {
+        let Some((id, _)) = held(&entry.table, file) else { return Ok(()) };
+        let name = id.extent(file);
+        put_new(&*self.folder, &name, bytes)?;
+        if self.source() == EpochSource::Beside {
+            self.keep(&name, bytes)?;
+        }
+        let why = "not whole in the folder; made again from the others".to_owned();
+        self.healed.push(DamagedPlace { object: name, bytes: 0..0, why });
+        Ok(())
+    }
+
+    /// The bytes of an entry, from whichever copy in the folder has them. The other one gets them
+    /// too.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub fn entry_of(&mut self, opened: &OpenedEpoch) -> Result<Option<Vec<u8>>> {
+        let mut found = Vec::new();
+        for name in opened.names() {
+            let bytes = readable(&*self.folder, &name)?;
+            found.push((name, bytes.filter(|bytes| digest(bytes) == opened.digest)));
+        }
+        let Some(right) = found.iter().find_map(|it| it.1.clone()) else { return Ok(None) };
+        for (name, _) in found.into_iter().filter(|it| it.1.is_none()) {
+            put_new(&*self.folder, &name, &right)?;
+            let why = "not whole in the folder".into();
+            self.healed.push(DamagedPlace { object: name, bytes: 0..0, why });
+        }
+        Ok(Some(right))
+    }
+
+    /// The files that are not there, or not as a whole. Those that are, are kept.
+    fn not_there(&mut self, entry: &Epoch, source: EpochSource) -> Result<Vec<u64>> {
         let mut missing = Vec::new();
         for (extent, (id, expected)) in entry.files() {
             let (name, len) = (id.extent(extent), self.shape.bytes_of(extent));

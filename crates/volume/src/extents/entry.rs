@@ -5,6 +5,7 @@
 //! between, which may be deleted, or may not have arrived.
 
 use super::names::{EpochId, MOST};
+use super::shape::ExtentLayout;
 use crate::session::Vault;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
@@ -13,7 +14,9 @@ use std::mem::take;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
+/// Entries of this version have no second copy, and no parities in their tables.
+const SINGLE: u64 = 1;
 /// Sessions that an entry remembers. The one that changed longest ago goes first; an epoch of its
 /// that is still somewhere then counts as another history.
 const MOST_ROWS: usize = 4096;
@@ -40,8 +43,10 @@ pub struct Epoch {
     rows: Vec<EpochId>,
     /// Histories that were not chosen, and are kept until they are dropped.
     pub kept: Vec<EpochId>,
-    /// Each extent's file; `None` for one that was never written.
+    /// Each extent's file, then each parity's; `None` for one that was never written.
     pub table: Vec<Option<HeldExtent>>,
+    /// Whether the entry itself has two files.
+    pub twofold: bool,
 }
 
 /// Before the lists, as stored.
@@ -97,8 +102,8 @@ impl StoredHeld {
 }
 
 impl Epoch {
-    /// The first epoch of a volume, of these extents.
-    pub fn first(extents: usize) -> Self {
+    /// The first epoch of a volume, of so many files at most.
+    pub fn first(files: usize) -> Self {
         Self {
             id: EpochId::default(),
             computer: ComputerId::default(),
@@ -108,7 +113,8 @@ impl Epoch {
             picks: 0,
             rows: Vec::new(),
             kept: Vec::new(),
-            table: vec![None; extents],
+            table: vec![None; files],
+            twofold: true,
         }
     }
 
@@ -120,6 +126,7 @@ impl Epoch {
     /// Gives it its place.
     pub fn made(&mut self, id: EpochId, (computer, act): (ComputerId, u64), date: u64) {
         (self.id, self.computer, self.act, self.date) = (id, computer, act, date);
+        self.twofold = true;
         self.lead(id);
     }
 
@@ -193,7 +200,7 @@ impl Epoch {
             return Ok(None);
         };
         let Ok((front, rest)) = Front::ref_from_prefix(plain) else { return Ok(None) };
-        if front.version.get() != VERSION {
+        if ![VERSION, SINGLE].contains(&front.version.get()) {
             return Err(Error::Unsupported("an epoch has an unknown version".into()));
         }
         Ok(Self::parse(id, front, rest).map(|entry| OpenedEpoch { entry, digest }))
@@ -216,6 +223,7 @@ impl Epoch {
             rows: rows.iter().map(StoredEpoch::get).collect(),
             kept: kept.iter().map(StoredEpoch::get).collect(),
             table: table.iter().map(StoredHeld::get).collect(),
+            twofold: front.version.get() == VERSION,
         })
     }
 }
@@ -225,4 +233,21 @@ impl Epoch {
 pub struct OpenedEpoch {
     pub entry: Epoch,
     pub digest: [u8; DIGEST],
+}
+
+impl OpenedEpoch {
+    /// The entry, if it is one of a volume of this shape. One without parities has room for them.
+    pub fn fitting(mut self, shape: &ExtentLayout) -> Option<Self> {
+        let (table, single) = (&mut self.entry.table, !self.entry.twofold);
+        if single && table.len() as u64 == shape.extents() {
+            table.resize(shape.files() as usize, None);
+        }
+        (table.len() as u64 == shape.files()).then_some(self)
+    }
+
+    /// The names of the entry's own files.
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        let id = self.entry.id;
+        [id.entry()].into_iter().chain(self.entry.twofold.then(|| id.twin()))
+    }
 }

@@ -3,7 +3,7 @@
 
 use crate::creation::NewOptions;
 use crate::header::Parameters;
-use crate::sequential::{self, SequentialOptions, TIMES_OBJECT};
+use crate::sequential::{self, LOG_OBJECT, SequentialOptions, TIMES_OBJECT};
 use crate::{Error, Result};
 
 use super::shape::ExtentLayout;
@@ -83,5 +83,6 @@ pub(super) fn check(parameters: &Parameters) -> Result<()> {
 /// What is cut where. Access times stay on this computer: another one restores them.
 pub(super) fn shape(parameters: &Parameters) -> Result<ExtentLayout> {
     let (log, engine) = split(parameters);
-    ExtentLayout::new(&sequential::objects_of(&engine)?, &[TIMES_OBJECT], 1 << log)
+    let objects = sequential::objects_of(&engine)?;
+    Ok(ExtentLayout::new(&objects, &[TIMES_OBJECT], 1 << log)?.apart(LOG_OBJECT))
 }

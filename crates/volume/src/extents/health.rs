@@ -15,12 +15,13 @@ use super::copies::{Copies, put_new};
 use super::entry::{DIGEST, OpenedEpoch};
 use super::histories::Histories;
 use super::names::EpochId;
+use super::parity::{held, lone};
 use super::selection::short_name;
 use super::store::EpochSource;
 use crate::damage::DamagedPlace;
 use crate::{Error, Result};
 use oblivio_crypto::digest;
-use oblivio_store::StoreError;
+use oblivio_store::{PutMode, StoreError};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -28,6 +29,8 @@ use std::fmt;
 #[derive(Clone, Debug)]
 struct Expected {
     name: String,
+    /// The name of this computer's own copy.
+    held: String,
     digest: [u8; DIGEST],
     /// The extent and its length; none for an entry.
     extent: Option<(u64, u64)>,
@@ -72,14 +75,17 @@ fn place(name: &str, why: impl fmt::Display) -> DamagedPlace {
 }
 
 impl Copies {
-    /// The files of an epoch, its entry first.
+    /// The files of an epoch, both of its entry first.
     fn expected(&self, opened: &OpenedEpoch) -> Vec<Expected> {
-        let entry = Expected { name: opened.entry.id.entry(), digest: opened.digest, extent: None };
+        let held = opened.entry.id.entry();
+        let entry =
+            |name| Expected { name, held: held.clone(), digest: opened.digest, extent: None };
         let files = opened.entry.files().map(|(extent, (id, digest))| {
             let len = self.shape.bytes_of(extent);
-            Expected { name: id.extent(extent), digest, extent: Some((extent, len)) }
+            let (name, extent) = (id.extent(extent), Some((extent, len)));
+            Expected { held: name.clone(), name, digest, extent }
         });
-        [entry].into_iter().chain(files).collect()
+        opened.names().map(entry).chain(files).collect()
     }
 
     /// Puts back what the newest epochs name, and this computer holds.
@@ -110,7 +116,8 @@ impl Copies {
         match self.source() {
             EpochSource::Folder => Ok(()),
             EpochSource::Beside => {
-                let files = self.expected(opened).into_iter().skip(1).collect();
+                let mut files = self.expected(opened);
+                files.retain(|file| file.extent.is_some());
                 self.heal(files, histories)
             }
         }
@@ -119,7 +126,7 @@ impl Copies {
     fn heal(&mut self, files: Vec<Expected>, histories: &Histories) -> Result<()> {
         for file in files {
             let print = self.fingerprint(&file.name);
-            if self.seen.has(&file.name, print) || self.beside.len(&file.name)?.is_none() {
+            if self.seen.has(&file.name, print) || self.beside.len(&file.held)?.is_none() {
                 continue;
             }
             match self.fault(&file, histories)? {
@@ -156,7 +163,7 @@ impl Copies {
         if self.source() == EpochSource::Folder {
             return Ok(None);
         }
-        let found = readable(&*self.beside, &file.name)?;
+        let found = readable(&*self.beside, &file.held)?;
         Ok(found.filter(|bytes| digest(bytes) == file.digest))
     }
 
@@ -174,19 +181,22 @@ impl Copies {
     /// Makes this computer's own copy of a file of the folder whole, if it is not. Says whether
     /// there is one that is damaged and stays so.
     fn mend_own(&mut self, file: &Expected) -> Result<bool> {
-        if self.beside.len(&file.name)?.is_none() || self.held(file)?.is_some() {
+        if self.beside.len(&file.held)?.is_none() || self.held(file)?.is_some() {
             return Ok(false);
         }
         let found = readable(&*self.folder, &file.name)?;
         let Some(bytes) = found.filter(|it| digest(it) == file.digest) else { return Ok(true) };
-        self.keep(&file.name, &bytes)?;
+        match file.extent {
+            Some(_) => self.keep(&file.name, &bytes)?,
+            None => self.beside.put(&file.held, &bytes, PutMode::Replace)?,
+        }
         self.healed.push(place(&file.name, "changed beside the folder"));
         Ok(false)
     }
 
     /// Makes this computer's own copies of these objects whole, where the folder has them: an
-    /// opening reads all of them, and knows no way around damage in them. Gives the names of those
-    /// that are damaged in both places.
+    /// opening reads all of them, and knows no way around damage in them. What is damaged in both
+    /// places is made again from the others. Gives the names of those that cannot be.
     ///
     /// # Errors
     /// Those of the stores.
@@ -202,10 +212,11 @@ impl Copies {
         let mut broken = Vec::new();
         for file in files {
             if self.mend_own(&file)? {
-                broken.push(file.name);
+                broken.push((file, Fault::Changed));
             }
         }
-        Ok(broken)
+        self.make_again(on, &mut broken)?;
+        Ok(broken.into_iter().map(|(file, _)| file.name).collect())
     }
 
     /// Reads every file that an epoch needs which is kept, and the newest ones, or `only` this one,
@@ -231,20 +242,46 @@ impl Copies {
         let mut files: Vec<Expected> = epochs.iter().flat_map(|it| self.expected(it)).collect();
         files.retain(|file| tried.insert(file.name.clone()));
         let total = files.len() as u64;
-        for (at, file) in files.iter().enumerate() {
-            match self.fault(file, histories)? {
-                Some(fault) if !heals || !self.put_back(file, &fault)? => {
-                    bad.push(place(&file.name, fault));
+        let mut broken = Vec::new();
+        for (at, file) in files.into_iter().enumerate() {
+            match self.fault(&file, histories)? {
+                Some(fault) if !heals || !self.put_back(&file, &fault)? => {
+                    broken.push((file, fault));
                 }
-                None if heals => drop(self.mend_own(file)?),
+                None if heals => drop(self.mend_own(&file)?),
                 _ => {}
             }
             progress(at as u64 + 1, total);
         }
+        for opened in epochs.iter().filter(|_| heals) {
+            self.make_again(opened, &mut broken)?;
+        }
+        bad.extend(broken.iter().map(|(file, fault)| place(&file.name, fault)));
         self.write_seen()?;
         let count = bad.len() as u64;
         bad.into_iter().for_each(damaged);
         Ok(count)
+    }
+
+    /// Makes files of an epoch whole that are broken in both places, where its parities do.
+    fn make_again(
+        &mut self,
+        opened: &OpenedEpoch,
+        broken: &mut Vec<(Expected, Fault)>,
+    ) -> Result<()> {
+        let of_epoch = |(file, _): &(Expected, Fault)| {
+            let (extent, _) = file.extent?;
+            let (id, _) = held(&opened.entry.table, extent)?;
+            (id.extent(extent) == file.name).then_some(extent)
+        };
+        let extents: Vec<u64> = broken.iter().filter_map(of_epoch).collect();
+        for extent in lone(&self.shape, &extents) {
+            if let Some(bytes) = self.made_again(&opened.entry, extent)? {
+                self.restore(&opened.entry, extent, &bytes)?;
+                broken.retain(|it| of_epoch(it) != Some(extent));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -39,7 +39,10 @@ impl Histories {
         for (name, len) in folder.list()? {
             let Some(named) = parse(&name) else { continue };
             match named {
-                Named::Entry(id) if !found.entries.contains_key(&id) && len <= MOST_ENTRY => {
+                // Whichever copy is whole.
+                Named::Entry(id) | Named::Twin(id)
+                    if !found.entries.contains_key(&id) && len <= MOST_ENTRY =>
+                {
                     let bytes = readable(folder, &name)?.unwrap_or_default();
                     match Epoch::open(vault, id, bytes)? {
                         Some(opened) => drop(found.entries.insert(id, opened)),
@@ -57,6 +60,9 @@ impl Histories {
             }
             found.files.insert(name, len);
         }
+        found.torn.retain(|id| !found.entries.contains_key(id));
+        found.torn.sort_unstable();
+        found.torn.dedup();
         Ok(found)
     }
 
@@ -147,14 +153,16 @@ impl Histories {
         let needed: BTreeSet<String> = held
             .iter()
             .flat_map(|it| it.entry.files().map(|(extent, (id, _))| id.extent(extent)))
-            .chain(live.iter().map(|id| id.entry()))
+            .chain(live.iter().flat_map(|id| [id.entry(), id.twin()]))
             .chain(stands.iter().filter(fresh).map(Stand::name))
             .collect();
         let past = |id: EpochId| held.iter().any(|it| it.entry.has(id));
         let mut gone: Vec<(u8, String)> = Vec::new();
         for name in self.files.keys().filter(|name| !needed.contains(*name)) {
             match parse(name) {
-                Some(Named::Entry(id)) if past(id) => gone.push((0, name.clone())),
+                Some(Named::Entry(id) | Named::Twin(id)) if past(id) => {
+                    gone.push((0, name.clone()));
+                }
                 Some(Named::Extent(id, _)) if past(id) => gone.push((1, name.clone())),
                 Some(Named::Stand(computer, act)) if self.is_stale(computer, act, &stands, now) => {
                     gone.push((2, name.clone()));

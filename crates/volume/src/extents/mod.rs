@@ -32,6 +32,7 @@ mod histories;
 mod info;
 mod keeping;
 mod names;
+mod parity;
 mod publisher;
 mod resolution;
 mod seen;

@@ -24,6 +24,11 @@ impl EpochId {
         format!("e-{:016x}-{:08x}", self.session, self.number)
     }
 
+    /// The second copy of its entry.
+    pub fn twin(self) -> String {
+        format!("d-{:016x}-{:08x}", self.session, self.number)
+    }
+
     /// An extent that it changed.
     pub fn extent(self, extent: u64) -> String {
         format!("x-{:016x}-{extent:08x}-{:08x}", self.session, self.number)
@@ -45,6 +50,8 @@ pub fn working(overlay: u64, extent: u64) -> String {
 pub enum Named {
     /// The entry of an epoch.
     Entry(EpochId),
+    /// The same once more.
+    Twin(EpochId),
     /// An extent, and the epoch that changed it.
     Extent(EpochId, u64),
     /// A computer, and its act.
@@ -62,6 +69,10 @@ pub fn parse(name: &str) -> Option<Named> {
         "e" => {
             let (session, number) = (next(16)?, next(8)?);
             Named::Entry(EpochId { session, number })
+        }
+        "d" => {
+            let (session, number) = (next(16)?, next(8)?);
+            Named::Twin(EpochId { session, number })
         }
         "x" => {
             let (session, extent, number) = (next(16)?, next(8)?, next(8)?);
@@ -84,6 +95,7 @@ mod tests {
         let epoch = EpochId { session: 0xfeed, number: 0x12 };
         let table = [
             (epoch.entry(), "e-000000000000feed-00000012", Named::Entry(epoch)),
+            (epoch.twin(), "d-000000000000feed-00000012", Named::Twin(epoch)),
             (
                 epoch.extent(0x2a),
                 "x-000000000000feed-0000002a-00000012",

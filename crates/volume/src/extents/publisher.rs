@@ -12,6 +12,7 @@ use super::copies::{Copies, put_new};
 use super::entry::{Epoch, HeldExtent as File, OpenedEpoch};
 use super::histories::Histories;
 use super::names::{self, EpochId, Named, parse};
+use super::parity::NextParities;
 use super::shape::ExtentLayout;
 use super::store::{EpochSource, ExtentStore};
 use crate::damage::DamagedPlace;
@@ -43,6 +44,8 @@ pub struct EpochLine {
     attempts: u64,
     /// Whether an epoch was decided, and is not complete.
     stuck: bool,
+    /// Whether this session made parities of all files: that reads all of them.
+    tried_anew: bool,
     pub(super) histories: Histories,
     pub(super) copies: Copies,
 }
@@ -81,6 +84,7 @@ impl EpochLine {
             session: 0,
             attempts: 0,
             stuck: false,
+            tried_anew: false,
             histories: Histories::default(),
             copies,
         };
@@ -110,7 +114,7 @@ impl EpochLine {
             let Some(Named::Entry(id)) = parse(&name) else { continue };
             let bytes = readable(&*self.beside, &name)?.unwrap_or_default();
             let opened = Epoch::open(&mut self.vault, id, bytes)?;
-            let opened = opened.filter(|it| it.entry.table.len() as u64 == self.shape.extents());
+            let opened = opened.and_then(|it| it.fitting(&self.shape));
             if self.base.on == Some(id) {
                 self.on = opened;
             } else if id.session == self.base.session
@@ -135,22 +139,22 @@ impl EpochLine {
     /// as that entry.
     fn entry_from_folder(&mut self) -> Result<Option<OpenedEpoch>> {
         let Some(id) = self.base.on else { return Ok(None) };
-        let bytes = readable(&*self.folder, &id.entry())?.unwrap_or_default();
-        let opened = Epoch::open(&mut self.vault, id, bytes.clone())?;
-        let opened = opened.filter(|it| it.entry.table.len() as u64 == self.shape.extents());
-        if opened.is_some() {
+        for name in [id.entry(), id.twin()] {
+            let bytes = readable(&*self.folder, &name)?.unwrap_or_default();
+            let opened = Epoch::open(&mut self.vault, id, bytes.clone())?;
+            let Some(opened) = opened.and_then(|it| it.fitting(&self.shape)) else { continue };
             self.beside.put(&id.entry(), &bytes, PutMode::Replace)?;
             let why = "not whole beside the folder".into();
             self.copies.healed.push(DamagedPlace { object: id.entry(), bytes: 0..0, why });
+            return Ok(Some(opened));
         }
-        Ok(opened)
+        Ok(None)
     }
 
     /// Completes an epoch whose entry is kept: puts the entry into the folder, and stands on it.
     fn complete(&mut self, opened: OpenedEpoch) -> Result<()> {
-        let name = opened.entry.id.entry();
-        let bytes = whole(&*self.beside, &name)?.unwrap_or_default();
-        put_new(&*self.folder, &name, &bytes)?;
+        let bytes = whole(&*self.beside, &opened.entry.id.entry())?.unwrap_or_default();
+        self.put_entry(&opened, &bytes)?;
         self.base.on = Some(opened.entry.id);
         self.base.act = opened.entry.act;
         self.base.overlay += 1;
@@ -168,12 +172,13 @@ impl EpochLine {
         known.extend(self.on.clone());
         let there = self.folder.list()?;
         let is_there =
-            |it: &OpenedEpoch| there.iter().any(|(name, _)| *name == it.entry.id.entry());
+            |it: &OpenedEpoch| it.names().any(|name| there.iter().any(|there| there.0 == name));
         let own = self.base.on;
         known.retain(|it| own == Some(it.entry.id) || is_there(it));
         self.histories = Histories::read(&*self.folder, &mut self.vault, known)?;
-        let extents = self.shape.extents();
-        self.histories.entries.retain(|_, it| it.entry.table.len() as u64 == extents);
+        let entries = std::mem::take(&mut self.histories.entries).into_iter();
+        let fitting = entries.filter_map(|(id, it)| Some((id, it.fitting(&self.shape)?)));
+        self.histories.entries = fitting.collect();
         let (session, on) = (self.base.session, self.on.as_ref());
         let left = |id: EpochId| {
             id.session == session
@@ -201,7 +206,7 @@ impl EpochLine {
         self.folder.delete(&refs)?;
         for name in names {
             self.histories.files.remove(name);
-            if let Some(Named::Entry(id)) = parse(name) {
+            if let Some(Named::Entry(id) | Named::Twin(id)) = parse(name) {
                 self.histories.entries.remove(&id);
             }
         }
@@ -224,7 +229,7 @@ impl EpochLine {
     }
 
     fn table(&self) -> Vec<Option<File>> {
-        let none = || vec![None; self.shape.extents() as usize];
+        let none = || vec![None; self.shape.files() as usize];
         self.on.as_ref().map_or_else(none, |on| on.entry.table.clone())
     }
 
@@ -234,10 +239,10 @@ impl EpochLine {
     /// # Errors
     /// Those of the stores.
     pub(super) fn stand_on(&mut self, target: OpenedEpoch) -> Result<()> {
-        let (bytes, digest) = match whole(&*self.folder, &target.entry.id.entry())? {
-            Some(bytes) if digest(&bytes) == target.digest => (bytes, target.digest),
-            _ => return Err(Error::StillToCome("the entry of the newest epoch".into())),
+        let Some(bytes) = self.copies.entry_of(&target)? else {
+            return Err(Error::StillToCome("the entry of the newest epoch".into()));
         };
+        let digest = target.digest;
         self.beside.put(&target.entry.id.entry(), &bytes, PutMode::Replace)?;
         self.base.on = Some(target.entry.id);
         self.base.overlay += 1;
@@ -278,15 +283,21 @@ impl EpochLine {
         }
         let id = self.next()?;
         let mut entry = self.draft();
+        let (shape, table) = (self.shape.clone(), entry.table.clone());
+        let mut parities = NextParities::after(&shape, &table);
         for &extent in &changed {
-            let (bytes, name) = (store.bytes_of(extent)?, id.extent(extent));
-            put_new(&*self.folder, &name, &bytes)?;
-            self.histories.files.insert(name.clone(), bytes.len() as u64);
-            if self.copies.source() == EpochSource::Beside {
-                self.copies.keep(&name, &bytes)?;
-            }
-            if let Some(file) = entry.table.get_mut(extent as usize) {
-                *file = Some((id, digest(&bytes)));
+            let bytes = store.bytes_of(extent)?;
+            parities.change(extent, &bytes, &mut |at, held| self.copies.right(at, held))?;
+            self.put_file(&mut entry, (id, extent), &bytes)?;
+        }
+        let anew = !std::mem::replace(&mut self.tried_anew, true);
+        let right = &mut |at, held| self.copies.right(at, held);
+        for (parity, bytes) in parities.finish(&entry.table, anew, right)? {
+            match bytes {
+                Some(bytes) => self.put_file(&mut entry, (id, parity), &bytes)?,
+                None => {
+                    entry.table.iter_mut().skip(parity as usize).take(1).for_each(|it| *it = None)
+                }
             }
         }
         let before = self.on.clone();
@@ -294,6 +305,25 @@ impl EpochLine {
         store.go_over(opened.entry.table.clone(), self.base.overlay);
         self.tidy(before.as_ref(), &changed)?;
         Ok(true)
+    }
+
+    /// Puts a file of the next epoch into the folder, and into its entry.
+    fn put_file(
+        &mut self,
+        entry: &mut Epoch,
+        (id, file): (EpochId, u64),
+        bytes: &[u8],
+    ) -> Result<()> {
+        let name = id.extent(file);
+        put_new(&*self.folder, &name, bytes)?;
+        self.histories.files.insert(name.clone(), bytes.len() as u64);
+        if self.copies.source() == EpochSource::Beside {
+            self.copies.keep(&name, bytes)?;
+        }
+        if let Some(held) = entry.table.get_mut(file as usize) {
+            *held = Some((id, digest(bytes)));
+        }
+        Ok(())
     }
 
     /// The name of the next epoch. It is noted first, so that the next session knows what to take
@@ -317,7 +347,7 @@ impl EpochLine {
     fn draft(&self) -> Epoch {
         match &self.on {
             Some(on) => on.entry.after(on.digest),
-            None => Epoch::first(self.shape.extents() as usize),
+            None => Epoch::first(self.shape.files() as usize),
         }
     }
 
@@ -331,7 +361,7 @@ impl EpochLine {
         self.stuck = true;
         self.beside.put(&id.entry(), &bytes, PutMode::Replace)?;
         self.complete(opened.clone())?;
-        self.histories.files.insert(id.entry(), bytes.len() as u64);
+        self.histories.files.extend(opened.names().map(|name| (name, bytes.len() as u64)));
         self.histories.entries.insert(id, opened.clone());
         Ok(opened)
     }
@@ -346,8 +376,14 @@ impl EpochLine {
         self.base.write(&*self.beside)?;
         let made = (self.base.computer, self.base.act);
         entry.made(id, made, self.environment.clock.date());
-        let (bytes, _) = entry.seal(&mut self.vault)?;
-        put_new(&*self.folder, &id.entry(), &bytes)
+        let (bytes, digest) = entry.seal(&mut self.vault)?;
+        self.put_entry(&OpenedEpoch { entry, digest }, &bytes)
+    }
+
+    /// Puts an entry into the folder, both copies.
+    fn put_entry(&self, opened: &OpenedEpoch, bytes: &[u8]) -> Result<()> {
+        let mut names = opened.names();
+        names.try_for_each(|name| put_new(&*self.folder, &name, bytes))
     }
 
     /// Notes that a caller writes: what changed is no longer what an opening makes by itself.

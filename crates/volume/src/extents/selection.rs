@@ -1,13 +1,18 @@
 //! Which epoch a session stands on.
 
+use super::copies::MadeAgain;
 use super::entry::{Epoch, OpenedEpoch};
 use super::names::EpochId;
+use super::parity::held;
 use super::publisher::EpochLine;
-use super::store::EpochSource;
 use crate::options::Which;
+use crate::sequential::DISK_OBJECT;
 use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::fmt::Write;
+
+/// An epoch to look at, the extents that it lost, and the files that were made again.
+type Found = (OpenedEpoch, BTreeSet<u64>, MadeAgain);
 
 impl EpochLine {
     /// Stands on the newest epoch, or says why not. What this computer changed on another one is
@@ -71,9 +76,9 @@ impl EpochLine {
     /// Goes to an epoch if all its files are there; gives the extents of those that are not.
     fn go_to(&mut self, target: &OpenedEpoch) -> Result<Vec<u64>> {
         if self.base.on == Some(target.entry.id) {
-            return self.copies.keep_all(&target.entry, self.copies.source());
+            return self.copies.keep_all(&target.entry);
         }
-        let missing = self.copies.keep_all(&target.entry, self.copies.source())?;
+        let missing = self.copies.keep_all(&target.entry)?;
         if missing.is_empty() {
             self.stand_on(target.clone())?;
         }
@@ -140,24 +145,34 @@ impl EpochLine {
         }
     }
 
-    /// Refuses an epoch whose files are not all in the folder.
+    /// Whether the folder has a file of an extent with its length.
+    fn has_length(&self, entry: &Epoch, extent: u64) -> bool {
+        held(&entry.table, extent).is_some_and(|(id, _)| {
+            let there = self.histories.files.get(&id.extent(extent));
+            there == Some(&self.shape.bytes_of(extent))
+        })
+    }
+
+    /// Refuses an epoch whose files are not all in the folder, and cannot be made again; gives those
+    /// that can.
     ///
     /// # Errors
     /// `StillToCome`.
-    pub fn expect_all(&mut self, opened: &OpenedEpoch) -> Result<()> {
-        match self.copies.keep_all(&opened.entry, EpochSource::Folder)? {
-            missing if missing.is_empty() => Ok(()),
-            missing => Err(still_to_come(&opened.entry, &missing, "that history")),
+    pub fn expect_all(&mut self, opened: &OpenedEpoch) -> Result<MadeAgain> {
+        match self.copies.look_for_all(&opened.entry)? {
+            (missing, again) if missing.is_empty() => Ok(again),
+            (missing, _) => Err(still_to_come(&opened.entry, &missing, "that history")),
         }
     }
 
-    /// The epoch to look at although files of it are missing or damaged, and the extents of those.
+    /// The epoch to look at although files of it are missing or damaged, the extents of those, and
+    /// the files that were made again.
     /// It is the newest, or one of the name that was asked for; never one that this computer is
     /// past.
     ///
     /// # Errors
     /// As for [`Self::choose`], and those of [`Self::find`].
-    pub fn choose_incomplete(&mut self, which: &Which) -> Result<(OpenedEpoch, BTreeSet<u64>)> {
+    pub fn choose_incomplete(&mut self, which: &Which) -> Result<Found> {
         self.publish_what_parted()?;
         self.copies.heal_newest(&self.histories)?;
         let target = match which {
@@ -177,8 +192,11 @@ impl EpochLine {
         {
             return Err(Error::StillToCome(what));
         }
-        let lost = self.copies.keep_all(&target.entry, EpochSource::Folder)?;
-        Ok((target, lost.into_iter().collect()))
+        let (mut lost, again) = self.copies.look_for_all(&target.entry)?;
+        // The engine proves each block of its disk: what is whole in a changed file is read.
+        let disk = self.shape.of(DISK_OBJECT);
+        lost.retain(|extent| !disk.contains(extent) || !self.has_length(&target.entry, *extent));
+        Ok((target, lost.into_iter().collect(), again))
     }
 }
 

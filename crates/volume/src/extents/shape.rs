@@ -3,6 +3,10 @@
 
 use super::names::MOST;
 use crate::{Error, Result};
+use std::ops::Range;
+
+/// Files behind those of the extents: a parity for each group of extents.
+const PARITIES: u64 = 2;
 
 /// A part of a range: an extent, the offset in it, and where in the range the part begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +33,8 @@ pub struct ExtentLayout {
     cuts: Vec<Cut>,
     /// Objects that stay on this computer, whole.
     own: Vec<(&'static str, u64)>,
+    /// The extents of the first group; all others are the second.
+    apart: Range<u64>,
 }
 
 impl ExtentLayout {
@@ -46,10 +52,16 @@ impl ExtentLayout {
             cuts.push(Cut { object, bytes, first });
             first += bytes.div_ceil(extent_bytes);
         }
-        if first > MOST {
+        if first + PARITIES > MOST {
             return Err(Error::Invalid("that is too large for one folder".into()));
         }
-        Ok(Self { extent_bytes, cuts, own: kept })
+        Ok(Self { extent_bytes, cuts, own: kept, apart: 0..0 })
+    }
+
+    /// The same with a parity of its own for this object: nothing opens without all of it.
+    #[must_use]
+    pub fn apart(self, object: &str) -> Self {
+        Self { apart: self.of(object), ..self }
     }
 
     /// All extents.
@@ -57,8 +69,36 @@ impl ExtentLayout {
         self.cuts.last().map_or(0, |cut| cut.first + cut.bytes.div_ceil(self.extent_bytes))
     }
 
-    /// Bytes of an extent: those of an object are all as long, but for its last.
+    /// All files of an epoch: those of the extents, then the parities.
+    pub fn files(&self) -> u64 {
+        self.extents() + PARITIES
+    }
+
+    /// The parity of an extent, or the file itself if it is one.
+    pub fn parity_of(&self, file: u64) -> u64 {
+        match file.checked_sub(self.extents()) {
+            Some(_) => file,
+            None => self.extents() + u64::from(!self.apart.contains(&file)),
+        }
+    }
+
+    /// The parities.
+    pub fn parities(&self) -> Range<u64> {
+        self.extents()..self.files()
+    }
+
+    /// The files of a parity's group, itself included.
+    pub fn group(&self, parity: u64) -> impl Iterator<Item = u64> + '_ {
+        (0..self.files()).filter(move |file| self.parity_of(*file) == parity)
+    }
+
+    /// Bytes of a file: those of an object are all as long, but for its last; a parity is as long
+    /// as the longest of its group.
     pub fn bytes_of(&self, extent: u64) -> u64 {
+        if extent >= self.extents() {
+            let group = self.group(extent).filter(|file| *file < self.extents());
+            return group.map(|file| self.bytes_of(file)).max().unwrap_or(0);
+        }
         let cut = self.cuts.iter().rfind(|cut| cut.first <= extent);
         cut.map_or(0, |cut| {
             let from = (extent - cut.first) * self.extent_bytes;
@@ -87,7 +127,7 @@ impl ExtentLayout {
     }
 
     /// The extents of an object.
-    pub fn of(&self, object: &str) -> std::ops::Range<u64> {
+    pub fn of(&self, object: &str) -> Range<u64> {
         let cut = self.cuts.iter().find(|cut| cut.object == object);
         cut.map_or(0..0, |cut| cut.first..cut.first + cut.bytes.div_ceil(self.extent_bytes))
     }

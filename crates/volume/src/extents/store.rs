@@ -6,6 +6,7 @@
 
 use super::entry::HeldExtent as File;
 use super::names::working;
+use super::parity::recovered;
 use super::shape::{ExtentLayout, ExtentPiece};
 use oblivio_crypto::digest;
 use oblivio_store::{
@@ -174,31 +175,41 @@ impl ExtentStore {
     }
 
     /// The bytes of an extent before its first change. If the copy that is usually read is damaged,
-    /// and the other one is not, they are those of the other. If both are, what is not damaged in
-    /// it has seals of its own.
+    /// they are those of the other one, or are made again from all other files. If nothing has
+    /// them, what is not damaged in it has seals of its own.
     fn before_change(&self, extent: u64, file: Option<File>) -> Result<Vec<u8>> {
         let len = self.shape.bytes_of(extent) as usize;
         let Some((id, expected)) = file else { return Ok(vec![0; len]) };
         if self.lost.contains(&extent) {
             return Ok(vec![LOST; len]);
         }
-        let whole = |store: &dyn Held| -> Result<Vec<u8>> {
-            let mut buf = vec![0; len];
-            let object = &id.extent(extent);
-            store.read(&mut [ReadAt { object, offset: 0, buf: &mut buf }])?;
-            Ok(buf)
-        };
-        let is_right =
-            |found: &Result<Vec<u8>>| found.as_ref().is_ok_and(|bytes| digest(bytes) == expected);
+        let object = id.extent(extent);
         let found = match self.source {
-            EpochSource::Beside => whole(&self.beside),
-            EpochSource::Folder => return whole(&self.folder),
+            EpochSource::Beside => whole(&self.beside, &object, len),
+            EpochSource::Folder => whole(&self.folder, &object, len),
         };
-        if is_right(&found) {
+        if found.as_ref().is_ok_and(|bytes| digest(bytes) == expected) {
             return found;
         }
-        let other = whole(&self.folder);
-        if is_right(&other) { other } else { found }
+        match self.right(extent, (id, expected)).or_else(|| self.made_again(extent)) {
+            Some(right) => Ok(right),
+            None => found,
+        }
+    }
+
+    /// The bytes of a file of the table, from where they are right.
+    fn right(&self, file: u64, (id, expected): File) -> Option<Vec<u8>> {
+        let (object, len) = (id.extent(file), self.shape.bytes_of(file) as usize);
+        let stores: [&dyn Held; 2] = [&self.beside, &self.folder];
+        let mut found = stores.into_iter().filter_map(|store| whole(store, &object, len).ok());
+        found.find(|bytes| digest(bytes) == expected)
+    }
+
+    /// The bytes of an extent from all others of its group, if those are right.
+    fn made_again(&self, extent: u64) -> Option<Vec<u8>> {
+        let table = self.current().table.clone();
+        let read = &mut |file, held| Ok(self.right(file, held));
+        recovered(&self.shape, &table, extent, read).ok().flatten()
     }
 
     /// The pieces of a write, in extents that are ready for it.
@@ -214,6 +225,12 @@ impl ExtentStore {
     fn to_sync(&self, object: &str) -> Vec<u64> {
         self.unsynced().range(self.shape.of(object)).copied().collect()
     }
+}
+
+fn whole(store: &dyn Held, object: &str, len: usize) -> Result<Vec<u8>> {
+    let mut buf = vec![0; len];
+    store.read(&mut [ReadAt { object, offset: 0, buf: &mut buf }])?;
+    Ok(buf)
 }
 
 /// Reads of parts, and the buffers that they fill.

@@ -2,6 +2,7 @@
 
 use super::header::{ExtentOptions, check, of_engine, shape};
 use super::info::ExtentInfo;
+use super::names::working;
 use super::publisher::{EpochLine, FolderOpening};
 use super::selection::{first_few, short_name};
 use super::store::{EpochSource, ExtentStore};
@@ -17,7 +18,7 @@ use crate::volume::Volume;
 use crate::{Error, Result};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockOp, BlockOutcome};
-use oblivio_store::{MemoryStore, Objects, Slots, Store};
+use oblivio_store::{MemoryStore, Objects, PutMode, Slots, Store};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -138,11 +139,11 @@ impl ExtentVolume {
     fn view(mut opening: FolderOpening<'_>, mut line: EpochLine) -> Result<Self> {
         let OpenOptions { history, incomplete, keeper, .. } = &mut opening.options;
         let before = line.stands_on();
-        let (opened, lost) = match history {
+        let (opened, lost, again) = match history {
             Which::View(begins) if !*incomplete => {
                 let opened = line.find(begins)?;
-                line.expect_all(&opened)?;
-                (opened, BTreeSet::new())
+                let again = line.expect_all(&opened)?;
+                (opened, BTreeSet::new(), again)
             }
             _ => line.choose_incomplete(history)?,
         };
@@ -153,12 +154,16 @@ impl ExtentVolume {
         };
         opening.options.accept_rollback |= before.is_some_and(|on| on != opened.entry.id);
         let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let (table, nothing) = (opened.entry.table.clone(), (1, BTreeSet::new()));
+        for (extent, bytes) in &again {
+            memory.put(&working(OVERLAY, *extent), bytes, PutMode::Replace)?;
+        }
+        let changed = (OVERLAY, again.into_keys().collect());
+        let table = opened.entry.table.clone();
         let stores = (Arc::clone(&opening.store), memory);
         let shape = line.shape.clone();
         // For the report only: nothing is published.
         line.on = Some(opened);
-        let store = ExtentStore::new(stores, EpochSource::Folder, shape, table, nothing);
+        let store = ExtentStore::new(stores, EpochSource::Folder, shape, table, changed);
         let store = Arc::new(store.without(lost));
         let clock = Arc::clone(&opening.options.environment.clock);
         let lost = ALL_NEEDED.iter().flat_map(|it| store.all_lost_in(it)).collect::<Vec<_>>();
@@ -242,7 +247,7 @@ impl ExtentVolume {
             engine,
             extent_bytes: shape.bytes_of(0),
             extents: shape.extents(),
-            written_extents: on.entry.files().count() as u64,
+            written_extents: on.entry.files().filter(|it| it.0 < shape.extents()).count() as u64,
             changed_extents: self.store.changed().len() as u64,
             stands_on: short_name(on.entry.id),
             computers: self.line.histories.stands().len(),
@@ -392,6 +397,9 @@ impl EngineVolume for ExtentVolume {
         self.line.copies.healed.clone()
     }
 }
+
+/// The number of the overlay of a view, which is in memory.
+const OVERLAY: u64 = 1;
 
 /// The objects all of which an opening needs.
 const ALL_NEEDED: [&str; 2] = [LOG_OBJECT, STATE_OBJECT];

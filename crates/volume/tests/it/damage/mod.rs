@@ -7,7 +7,7 @@
 mod around;
 mod older_copy;
 mod outcome;
-mod sectors;
+pub mod sectors;
 mod world;
 
 use oblivio_store::{Held, Log, Objects, PutMode};

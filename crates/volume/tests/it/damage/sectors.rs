@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 /// A disk with a sector that cannot be read until it is written over.
-pub(super) struct BadSector {
+pub struct BadSector {
     disk: Arc<MemoryStore>,
     bad: Mutex<Option<(String, Range<u64>)>>,
     /// The alignment up to which an object's writes may be rounded.
@@ -23,7 +23,7 @@ pub(super) struct BadSector {
 }
 
 impl BadSector {
-    pub(super) fn new(disk: &Arc<MemoryStore>, object: &str, bytes: Range<u64>) -> Self {
+    pub fn new(disk: &Arc<MemoryStore>, object: &str, bytes: Range<u64>) -> Self {
         let bad = Mutex::new(Some((object.to_owned(), bytes)));
         Self { disk: Arc::clone(disk), bad, aligned: Mutex::default() }
     }
@@ -97,7 +97,7 @@ fn eio(object: &str) -> StoreError {
 
 /// What becomes of a place.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Harm {
+pub enum Harm {
     Noise,
     Zeros,
     Unreadable,
@@ -107,14 +107,14 @@ pub(super) enum Harm {
     Cut,
 }
 
-const HARMS: [Harm; 5] = [Harm::Noise, Harm::Zeros, Harm::Unreadable, Harm::Gone, Harm::Cut];
+pub const HARMS: [Harm; 5] = [Harm::Noise, Harm::Zeros, Harm::Unreadable, Harm::Gone, Harm::Cut];
 
 fn is_small(object: &str) -> bool {
     ["header", "commit", "state-", "log-"].iter().any(|name| object.starts_with(name))
 }
 
 /// Harms a disk; gives the sector that cannot be read, if it is that.
-pub(super) fn harm(
+pub fn harm(
     disk: &MemoryStore,
     object: &str,
     sector: Range<u64>,

@@ -75,7 +75,11 @@ impl World {
     /// The files of the folder that the newest epoch needs, and those that say where computers
     /// stand. The writer keeps the former, and nothing else.
     pub fn files(&self) -> Vec<String> {
-        let kept = |name: &String| self.beside.len(name).unwrap().is_some();
+        let held = |name: &String| match name.strip_prefix("d-") {
+            Some(entry) => format!("e-{entry}"),
+            None => name.clone(),
+        };
+        let kept = |name: &String| self.beside.len(&held(name)).unwrap().is_some();
         let all = names(&self.folder).into_iter().map(|it| it.0);
         all.filter(|name| kept(name) || is_stand(name)).collect()
     }
@@ -279,7 +283,9 @@ fn nothing_old_comes_back() {
     assert!(new.into_iter().all(|it| is_stand(&it.0)), "nothing but where it stands");
     let newest = world.newest_entry();
     for harm in [Harm::Cut, Harm::Flipped] {
+        // Both copies: with one of them it can be read.
         let folder = world.harmed(&newest, harm).unwrap();
+        folder.corrupt(&newest.replacen('e', "d", 1), 9, |byte| *byte ^= 1).unwrap();
         let before = names(&*folder);
         for which in [Which::Newest, Which::Older] {
             match world.other().open_as(folder.clone(), which.clone()) {

@@ -70,28 +70,33 @@ fn right(found: &[Option<Option<u8>>], model: &Model, what: &str) -> usize {
     judged.sum()
 }
 
+/// A file is lost, and so is its parity: it cannot be made again.
 #[test]
 fn what_is_in_no_damaged_file_is_read() {
     let world = World::new();
     let touched = touched(&world.folder);
     let (mut opened, mut refused, mut back, mut listed) = (0, 0, 0, 0);
-    for (at, name) in world.files().into_iter().enumerate() {
+    let number = |name: &String| name.split('-').nth(2).map(str::to_owned);
+    let mut extents: Vec<String> =
+        world.files().into_iter().filter(|name| name.starts_with("x-")).collect();
+    extents.sort_by_key(number);
+    let parities = extents.split_off(extents.len() - 2);
+    for (at, name) in extents.into_iter().enumerate() {
         let harm = HARMS[at % 4];
-        if !name.starts_with("x-") {
-            continue;
-        }
         let folder = world.harmed(&name, harm).unwrap();
+        folder.delete(&parities.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
         let what = format!("{name}, {harm:?}");
         let before = names(&*folder);
-        let Err(Error::StillToCome(why)) = Computer::new(9000).open(folder.clone()) else {
+        let copy = Arc::new(folder.snapshot());
+        let Err(Error::StillToCome(why)) = Computer::new(9000).open(copy) else {
             panic!("{what}: a file is not there")
         };
         assert!(why.starts_with("1 of ") && why.contains(&name), "{what}: {why}");
         match all(&folder) {
             Ok(found) => {
                 back += right(&found, &world.model, &what);
-                let elsewhere = |(id, files): (usize, _)| {
-                    found[id].is_none() && !BTreeSet::contains(files, &name)
+                let elsewhere = |(id, files): (usize, &BTreeSet<String>)| {
+                    found[id].is_none() && !files.contains(&name)
                 };
                 // A file with leaves of the map costs what these list.
                 listed += touched.iter().enumerate().filter(|&it| elsewhere(it)).count();
@@ -105,4 +110,31 @@ fn what_is_in_no_damaged_file_is_read() {
     }
     eprintln!("{opened} opened, {refused} refused, {back} blocks back, {listed} lost with the map");
     assert!(opened > refused && listed * 10 < back, "{opened} {refused} {back} {listed}");
+}
+
+/// A changed bit of a file costs what it hit, and not the file.
+#[test]
+fn a_changed_bit_costs_less_than_its_file() {
+    let world = World::new();
+    let extents: Vec<String> =
+        world.files().into_iter().filter(|name| name.starts_with("x-")).collect();
+    let (mut changed, mut gone) = (0, 0);
+    for (at, pair) in extents.windows(2).enumerate() {
+        let what = format!("{pair:?}");
+        let lost = |folder: &Arc<MemoryStore>| {
+            let found = all(folder).ok()?;
+            Some(found.len() - right(&found, &world.model, &what))
+        };
+        let folder = Arc::new(world.folder.snapshot());
+        for name in pair {
+            folder.corrupt(name, 97 * at as u64 % 256, |byte| *byte ^= 1).unwrap();
+        }
+        let Some(by_bits) = lost(&folder) else { continue };
+        folder.delete(&[&pair[0], &pair[1]]).unwrap();
+        if let Some(by_files) = lost(&folder) {
+            (changed, gone) = (changed + by_bits, gone + by_files);
+        }
+    }
+    eprintln!("{changed} blocks lost by changed bits, {gone} by files that are gone");
+    assert!(changed * 3 < gone, "{changed} {gone}");
 }

@@ -8,6 +8,7 @@ mod damage;
 mod fixture;
 mod health;
 mod incomplete;
+mod newcomer;
 mod one;
 mod traces;
 

@@ -129,7 +129,7 @@ fn the_extents_of_an_epoch_follow_from_the_counters() {
     }
 }
 
-/// The extents that hold what a plain volume wrote between two ends of epochs.
+/// The extents that hold what a plain volume wrote between two ends of epochs, and their parities.
 fn epochs_of_a_plain_volume(counts: &[u64]) -> Vec<Vec<u64>> {
     let store = Arc::new(RecordStore::new(MemoryStore::new()));
     let open = OpenOptions { environment: Environment::from_seed(4), ..OpenOptions::default() };
@@ -146,10 +146,13 @@ fn epochs_of_a_plain_volume(counts: &[u64]) -> Vec<Vec<u64>> {
     store.take();
     let bytes = options().extent_bytes;
     let mut first = std::collections::BTreeMap::new();
-    let mut next = 0;
+    let (mut next, mut log) = (0, 0..0);
     for (object, len) in create.objects().unwrap() {
         if object != "times" {
             first.insert(object, next);
+            if object == "log" {
+                log = next..next + len.div_ceil(bytes);
+            }
             next += len.div_ceil(bytes);
         }
     }
@@ -167,7 +170,10 @@ fn epochs_of_a_plain_volume(counts: &[u64]) -> Vec<Vec<u64>> {
                     .map(|at| first + at),
             );
         }
-        extents.into_iter().collect()
+        // The parities of the log and of all else, where something of their extents changed.
+        let parity = |extent: &u64| next + u64::from(!log.contains(extent));
+        let parities: BTreeSet<u64> = extents.iter().map(parity).collect();
+        extents.into_iter().chain(parities).collect()
     };
     counts.iter().map(epoch).collect()
 }

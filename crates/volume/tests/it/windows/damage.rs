@@ -56,7 +56,7 @@ fn harm(store: &MemoryStore, object: &str, harm: Harm, dice: &mut SplitMix64) ->
 
 /// A volume at rest, after this number of steps and two sessions. Every other one has a larger
 /// memory, of seven parts.
-fn at_rest(exclusive: bool, steps: u64) -> (MemoryStore, Vec<Option<u8>>) {
+pub(super) fn at_rest(exclusive: bool, steps: u64) -> (MemoryStore, Vec<Option<u8>>) {
     let store = Arc::new(MemoryStore::new());
     let mut dice = SplitMix64::new(steps);
     let levels = 3 + 2 * (steps % 2);
@@ -81,7 +81,7 @@ fn at_rest(exclusive: bool, steps: u64) -> (MemoryStore, Vec<Option<u8>>) {
     (store.snapshot(), model)
 }
 
-fn small_objects(store: &MemoryStore) -> Vec<String> {
+pub(super) fn small_objects(store: &MemoryStore) -> Vec<String> {
     let names = store.list().expect("memory").into_iter().map(|it| it.0);
     names.filter(|name| !name.starts_with("b-")).collect()
 }
