@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Disk {
     block_bytes: usize,
     capacity: u64,
@@ -37,7 +37,7 @@ struct Disk {
 }
 
 /// What is lost, and what an onlooker sees of it.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Damage {
     /// Lost blocks whose damaged places nobody met yet.
     unmet: BTreeSet<u64>,
@@ -64,6 +64,12 @@ impl MemoryBlocks {
             random: 1,
             ..Disk::default()
         })))
+    }
+
+    /// A volume of its own that holds the same.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        MemoryBlocks(Arc::new(Mutex::new(self.disk().clone())))
     }
 
     fn disk(&self) -> MutexGuard<'_, Disk> {

@@ -1,10 +1,12 @@
 //! `repair`: makes a damaged volume one that is whole, with everything in it that can be proved.
 
 mod backup;
+mod consent;
+mod metadata;
 
 use crate::args::RepairArgs;
 use crate::check::{self, PartsRead, tell};
-use crate::exit::{Code, fault, usage};
+use crate::exit::{Code, fault};
 use crate::human::{self, say, say_json};
 use crate::open;
 use crate::passphrase;
@@ -13,12 +15,13 @@ use crate::recorder::Recorder;
 use crate::unobserved::refuse_changes;
 use anyhow::{Context, Result};
 use backup::{Backup, FromBackup};
+use consent::goes_on;
+use metadata::{SalvageOutcome, volume_in};
 use oblivio_store::AnyStore;
 use oblivio_volume::disk::{self, Disk};
-use oblivio_volume::fs::CheckReport;
+use oblivio_volume::fs::{self, CheckReport, Salvaged};
 use oblivio_volume::{BlockSpace, LostBytes, Volume, read_header};
 use serde_json::json;
-use std::io::{self, BufRead, IsTerminal, Write};
 use std::ops::Range;
 
 /// Runs the command.
@@ -56,39 +59,33 @@ fn repair(args: &RepairArgs, recorder: Option<&Recorder>) -> Result<()> {
         let lost = check::of_disk(&volume, &lost)?;
         return repair_disk(args, volume, &parts, (lost, taken));
     }
-    let hides_reads = volume.info()?.engine.hides_reads;
-    let session = open::file_system((volume, publisher), 0)?;
+    let (volume, salvaged) = match metadata::salvage(args, Box::new(volume), &parts)? {
+        SalvageOutcome::Whole(volume) => (volume, None),
+        SalvageOutcome::Salvaged(volume, report) => (volume, Some(report)),
+        SalvageOutcome::Refused(report) => {
+            return not_done(args, &parts, &report.lost, Some(&report));
+        }
+    };
+    let session = open::file_system((*volume, publisher), 0)?;
     let mut progress = Progress::steps(args.open.quiet, "blocks");
     let found = session.fs.check_with(true, &mut |done, all| progress.at(done, all))?;
     drop(progress);
     show(args, &parts, &found.lost)?;
-    if parts.damaged == 0 && found.is_clean() && !taken.is_rewritten {
+    if parts.damaged == 0 && found.is_clean() && !taken.is_rewritten && salvaged.is_none() {
         session.fs.into_blocks()?;
         return nothing(args, &parts);
     }
-    if let Some(lost) = found.lost.iter().find(|lost| lost.is_metadata()) {
-        return Err(fault(
-            Code::Lost,
-            lost.to_string(),
-            "Both copies of it are damaged, so there is nothing to repair it from. Bring back what \
-             can be read with `oblivio get -r`, and restore the rest from a backup.",
-        ));
-    }
-    if !goes_on(args, found.lost.is_empty())? {
+    // What was salvaged is stored by now, and what goes with it was accepted.
+    if salvaged.is_none() && !goes_on(args, found.lost.is_empty())? {
         session.fs.into_blocks()?;
-        return not_done(args, &parts, &found.lost);
+        return not_done(args, &parts, &found.lost, None);
     }
     if let Some(backup) = backup.filter(|_| !found.lost.is_empty()) {
         backup.files()?.restore(&session.fs, &found.lost, &mut taken)?;
     }
-    session.fs.repair(args.zeros, &mut |_, _| {})?;
-    if !hides_reads {
-        // Elsewhere the end of the session does it.
-        session.fs.heal_metadata()?;
-    }
-    session.fs.commit()?;
+    fs::repair(&session.fs, args.zeros, &mut |_, _| {})?;
     rewrite(args, volume_in(session.fs.into_blocks()?)?, &taken)?;
-    summary(args, &parts, &found, &taken)
+    summary(args, &parts, &found, &taken, salvaged.as_ref())
 }
 
 /// Refuses, before it asks or changes anything, what the engine cannot do.
@@ -155,7 +152,7 @@ fn repair_disk(
     }
     if !goes_on(args, lost.is_empty())? {
         drop(volume);
-        return not_done(args, parts, &lost);
+        return not_done(args, parts, &lost, None);
     }
     let mut disk = Disk::open(Box::new(volume))?;
     for range in lost.iter().filter(|_| args.zeros).flat_map(|lost| &lost.ranges) {
@@ -163,11 +160,7 @@ fn repair_disk(
     }
     rewrite(args, volume_in(disk.into_blocks()?)?, &taken)?;
     let found = CheckReport { lost, ..CheckReport::default() };
-    summary(args, parts, &found, &taken)
-}
-
-fn volume_in(blocks: Box<dyn BlockSpace>) -> Result<Box<Volume>> {
-    Volume::in_blocks(blocks).context("the volume below the files")
+    summary(args, parts, &found, &taken, None)
 }
 
 /// Stores anew all that can be read, unless that was done with the blocks of a backup.
@@ -194,27 +187,6 @@ fn show(args: &RepairArgs, parts: &PartsRead, lost: &[LostBytes]) -> Result<()> 
     Ok(())
 }
 
-/// Whether the person at the terminal wants it, if something is lost. A script says `--yes`.
-fn goes_on(args: &RepairArgs, nothing_lost: bool) -> Result<bool> {
-    if args.dry_run {
-        return Ok(false);
-    }
-    if args.yes || nothing_lost {
-        return Ok(true);
-    }
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(usage(
-            "what is lost stays lost after a repair",
-            "Look at it with --dry-run, then say --yes.",
-        ));
-    }
-    eprint!("What is named above stays lost. Go on? [y/N]: ");
-    io::stderr().flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
-}
-
 fn nothing(args: &RepairArgs, parts: &PartsRead) -> Result<()> {
     match (args.json, args.open.quiet) {
         (true, _) => {
@@ -226,11 +198,19 @@ fn nothing(args: &RepairArgs, parts: &PartsRead) -> Result<()> {
     }
 }
 
-fn not_done(args: &RepairArgs, parts: &PartsRead, lost: &[LostBytes]) -> Result<()> {
+fn not_done(
+    args: &RepairArgs,
+    parts: &PartsRead,
+    lost: &[LostBytes],
+    salvaged: Option<&Salvaged>,
+) -> Result<()> {
     if args.json {
-        say_json(
-            &json!({ "repaired": false, "damaged": parts.damaged, "lost": tell::files(lost) }),
-        )?;
+        say_json(&json!({
+            "repaired": false,
+            "damaged": parts.damaged,
+            "lost": tell::files(lost),
+            "metadata": salvaged.map(metadata::as_json),
+        }))?;
     }
     let files = human::count(lost.len() as u64, "file");
     let places = human::count(parts.damaged, "damaged place");
@@ -243,6 +223,7 @@ fn summary(
     parts: &PartsRead,
     found: &CheckReport,
     taken: &FromBackup,
+    salvaged: Option<&Salvaged>,
 ) -> Result<()> {
     let (damaged, healed) = (parts.damaged, parts.healed.len());
     if args.json {
@@ -255,6 +236,8 @@ fn summary(
             "restored": taken.restored,
             "older": taken.older,
             "zeros": args.zeros,
+            "holes": tell::files(&found.holes),
+            "metadata": salvaged.map(metadata::as_json),
         }));
     }
     if args.open.quiet {

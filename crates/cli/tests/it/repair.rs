@@ -227,3 +227,49 @@ fn what_cannot_be_repaired_is_not_begun() {
     assert_eq!(names(), before);
     scratch.good(["get", "-r", "--incomplete", "v", "/", "out"]);
 }
+
+/// Of metadata whose both copies are lost, the rest is made whole.
+#[test]
+fn what_stood_in_lost_metadata_is_named() {
+    let scratch = damaged(|_| true);
+    let mut dice = Dice::new(7);
+    let mut tries = 0;
+    loop {
+        fs::remove_dir_all(scratch.path("v")).expect("removed");
+        copy_dir(&scratch.path("whole"), &scratch.path("v"));
+        (0..5).for_each(|_| flip(&scratch, &mut dice));
+        let look = ["repair", "--dry-run", "--unobserved", "--json", "v"];
+        let shown = serde_json::from_slice(&scratch.run(look).stdout);
+        let shown: serde_json::Value = shown.unwrap_or_default();
+        if shown["metadata"]["blocks"].as_u64() > Some(0) {
+            break;
+        }
+        tries += 1;
+        assert!(tries < 200, "no damage hits both copies");
+    }
+    let done = json(&scratch.good(["repair", "--yes", "--json", "--trace-out", "trace", "v"]));
+    scratch.good(["audit", "--trace", "trace"]);
+    let metadata = &done["metadata"];
+    let list = |of: &serde_json::Value| of.as_array().expect("a list").clone();
+    let mut named: BTreeSet<String> = BTreeSet::new();
+    for lost in [&done["lost"], &done["holes"], &metadata["lost"]] {
+        named.extend(list(lost).iter().map(|it| it["path"].as_str().expect("a path").to_owned()));
+    }
+    let removed = list(&metadata["removed"]);
+    named.extend(removed.iter().map(|it| it.as_str().expect("a path").to_owned()));
+    let mut unnamed = 0;
+    for file in 0..FILES {
+        let path = format!("/src/f{file}");
+        let read = scratch.run(["cat", "v", &path]);
+        let whole = fs::read(scratch.path(&format!("src/f{file}"))).expect("written");
+        match read.status.success() {
+            true => assert!(read.stdout == whole, "{path}"),
+            false => unnamed += usize::from(!named.contains(&path)),
+        }
+    }
+    let found = list(&metadata["found"]).len();
+    let all = metadata["unnamed"].as_u64().map_or(usize::MAX, |unnamed| found + unnamed as usize);
+    assert!(unnamed <= all, "{unnamed} files are gone without a word: {done}");
+    assert_eq!(json(&scratch.good(["check", "--json", "v"]))["clean"], true);
+    assert!(scratch.good(["repair", "v"]).contains("Nothing to repair"));
+}

@@ -13,7 +13,7 @@ use crate::lost::ToldLost;
 use crate::queue::AnswerSlot;
 use crate::server::{Habits, READ_BYTES, Upkeep};
 use fuser::{Errno, FopenFlags};
-use oblivio_volume::fs::{FileSystem, Handle, Ino, SetAttr, Usage};
+use oblivio_volume::fs::{FileSystem, Handle, Ino, ReadAround, SetAttr, Usage};
 use oblivio_volume::{CHANGE_BYTES, Error, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -172,15 +172,14 @@ impl MountServer {
                     wanted.push((handle, offset, len as usize));
                     slots.push((ino, request.slot));
                 }
-                None => {
-                    request.slot.answer(Err(Errno::EBADF));
-                }
+                None => _ = request.slot.answer(Err(Errno::EBADF)),
             }
         }
         if wanted.is_empty() {
             return;
         }
-        let answers = self.fs.read_many(&wanted);
+        let answers = self.fs.read_many_around(&wanted).into_iter();
+        let answers: Vec<_> = answers.map(|it| it.and_then(ReadAround::whole)).collect();
         self.upkeep.judge(answers.iter().find_map(|answer| answer.as_ref().err()));
         for ((ino, slot), answer) in slots.into_iter().zip(answers) {
             self.tell_lost(ino, answer.as_ref().err());

@@ -12,6 +12,8 @@ use std::collections::BTreeSet;
 /// Ids in one stored piece of the bitmap.
 const PAGE_IDS: u64 = 4096;
 const PAGE_WORDS: usize = PAGE_IDS as usize / 64;
+/// Bytes of such a piece.
+pub(super) const PAGE_BYTES: usize = PAGE_WORDS * 8;
 
 /// The block allocator.
 #[derive(Debug, Default)]
@@ -155,6 +157,13 @@ impl Allocator {
         let unwanted = self.unwanted();
         self.released.clear();
         unwanted
+    }
+
+    /// Takes all that is in use for committed, though it is to be stored still: what is given back
+    /// stays untouched until the next commit.
+    pub(super) fn hold_all(&mut self) {
+        self.committed = self.used.clone();
+        self.held_count = self.used_count;
     }
 
     /// The blocks that nothing refers to after the next commit.

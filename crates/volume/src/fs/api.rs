@@ -1,7 +1,6 @@
 //! The public face: every call takes the one lock and goes down to [`State`].
 
 mod around;
-mod healing;
 mod xattr;
 
 use super::state::State;
@@ -33,7 +32,7 @@ impl FileSystem {
     /// `Full` when the declared capacity is too small for the metadata, and the block space's
     /// own.
     pub fn format(blocks: Box<dyn BlockSpace>) -> Result<FileSystem> {
-        Self::wrap(State::format(blocks)?)
+        Ok(FileSystem { state: Mutex::new(State::format(blocks)?) })
     }
 
     /// Opens the file system that the last commit left, after a clean end or a crash.
@@ -51,11 +50,7 @@ impl FileSystem {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn open_ahead(blocks: Box<dyn BlockSpace>, most: usize) -> Result<FileSystem> {
-        Self::wrap(State::open(blocks, most)?)
-    }
-
-    fn wrap(state: State) -> Result<FileSystem> {
-        Ok(FileSystem { state: Mutex::new(state) })
+        Ok(FileSystem { state: Mutex::new(State::open(blocks, most)?) })
     }
 
     /// Runs one operation on the state. A panic inside leaves the state half changed, so every
@@ -394,7 +389,7 @@ impl FileSystem {
         read_data: bool,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<CheckReport> {
-        self.run(|state| state.check(read_data, progress))
+        self.run(|state| Ok(state.examine(read_data, progress)?.1))
     }
 
     /// Commits, closes the metadata cleanly and gives the block space back.

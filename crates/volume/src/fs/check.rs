@@ -53,14 +53,6 @@ impl Findings {
 }
 
 impl State {
-    pub(super) fn check(
-        &mut self,
-        read_data: bool,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<CheckReport> {
-        Ok(self.examine(read_data, progress)?.1)
-    }
-
     /// What was found, and the report of it.
     pub(super) fn examine(
         &mut self,
@@ -74,14 +66,14 @@ impl State {
         }
         let mut found = Findings::default();
         for look in [
-            Self::check_inodes,
-            Self::check_names,
-            Self::check_segments,
-            Self::check_xattrs,
-            Self::check_packs,
-            Self::check_links,
+            Findings::check_inodes,
+            Findings::check_names,
+            Findings::check_segments,
+            Findings::check_xattrs,
+            Findings::check_packs,
+            Findings::check_links,
         ] {
-            let looked = look(self, &mut found);
+            let looked = look(&mut found, self);
             self.noted(looked, &mut found)?;
         }
         if found.metadata_lost {
@@ -89,13 +81,13 @@ impl State {
             found.problems.clear();
         } else {
             check_paths(&mut found);
-            self.check_data(&mut found);
-            self.check_allocation(&mut found);
+            found.check_data(self);
+            found.check_allocation(self);
         }
         let (mut lost, mut holes) = (Vec::new(), Vec::new());
         if read_data {
-            let blocks = self.check_content(&mut found, progress)?;
-            let known = self.known_holes(&blocks)?;
+            let blocks = found.check_content(self, progress)?;
+            let known: BTreeSet<u64> = blocks.intersection(&self.meta.holes()?).copied().collect();
             holes = self.name_lost(&known, &mut found)?;
             lost = self.name_lost(&(&blocks - &known), &mut found)?;
             found.lost_blocks = blocks;
@@ -117,140 +109,142 @@ impl State {
         };
         Ok((found, report))
     }
+}
 
-    fn check_inodes(&self, found: &mut Findings) -> Result<()> {
-        for entry in self.meta.open(INODES)?.iter()? {
+impl Findings {
+    fn check_inodes(&mut self, state: &State) -> Result<()> {
+        for entry in state.meta.open(INODES)?.iter()? {
             let (ino, record) = entry?;
             let ino = ino.value();
             match decode_inode(record.value()) {
                 Ok(inode) => {
-                    found.inodes.insert(ino, inode);
+                    self.inodes.insert(ino, inode);
                 }
-                Err(error) => found.problem(format!("inode {ino}: {error}")),
+                Err(error) => self.problem(format!("inode {ino}: {error}")),
             }
-            if ino >= self.counters.next_ino {
-                found.problem(format!("inode {ino} was never given out"));
+            if ino >= state.counters.next_ino {
+                self.problem(format!("inode {ino} was never given out"));
             }
         }
-        if !found.inodes.get(&ROOT_INO).is_some_and(is_directory) {
-            found.problem("there is no root directory".into());
+        if !self.inodes.get(&ROOT_INO).is_some_and(is_directory) {
+            self.problem("there is no root directory".into());
         }
         Ok(())
     }
 
-    fn check_names(&self, found: &mut Findings) -> Result<()> {
-        for entry in self.meta.open(DIRENTS)?.iter()? {
+    fn check_names(&mut self, state: &State) -> Result<()> {
+        for entry in state.meta.open(DIRENTS)?.iter()? {
             let (key, record) = entry?;
             let (parent, name) = key.value();
             let what = format!("{:?} in {parent}", String::from_utf8_lossy(name));
             let dirent: Dirent = match decode(record.value()) {
                 Ok(dirent) => dirent,
                 Err(error) => {
-                    found.problem(format!("{what}: {error}"));
+                    self.problem(format!("{what}: {error}"));
                     continue;
                 }
             };
-            *found.names.entry(dirent.ino).or_default() += 1;
-            if !found.inodes.get(&parent).is_some_and(is_directory) {
-                found.problem(format!("{what}: {parent} is no directory"));
+            *self.names.entry(dirent.ino).or_default() += 1;
+            if !self.inodes.get(&parent).is_some_and(is_directory) {
+                self.problem(format!("{what}: {parent} is no directory"));
             }
-            let Some(inode) = found.inodes.get(&dirent.ino) else {
-                found.problem(format!("{what}: inode {} is missing", dirent.ino));
+            let Some(inode) = self.inodes.get(&dirent.ino) else {
+                self.problem(format!("{what}: inode {} is missing", dirent.ino));
                 continue;
             };
             let right_parent = !is_directory(inode) || inode.parent == parent;
             if inode.kind != dirent.kind || !right_parent {
-                found.problem(format!("{what}: does not match inode {}", dirent.ino));
+                self.problem(format!("{what}: does not match inode {}", dirent.ino));
             }
             if dirent.kind == FileKind::Directory {
-                *found.subdirectories.entry(parent).or_default() += 1;
+                *self.subdirectories.entry(parent).or_default() += 1;
             }
         }
         Ok(())
     }
 
-    fn check_segments(&self, found: &mut Findings) -> Result<()> {
-        for entry in self.meta.open(SEGMENTS)?.iter()? {
+    fn check_segments(&mut self, state: &State) -> Result<()> {
+        for entry in state.meta.open(SEGMENTS)?.iter()? {
             let (key, value) = entry?;
             let (ino, segment) = key.value();
             let run = Extent::load(segment, value.value());
-            let size = found.inodes.get(&ino).map_or(0, |inode| inode.size);
-            if !run.unwritten && run.end() > size.div_ceil(self.block_bytes as u64) {
-                found.problem(format!("inode {ino}: {run:?} lies behind its end"));
+            let size = self.inodes.get(&ino).map_or(0, |inode| inode.size);
+            if !run.unwritten && run.end() > size.div_ceil(state.block_bytes as u64) {
+                self.problem(format!("inode {ino}: {run:?} lies behind its end"));
             }
-            let (blocks, end) = found.mapped.entry(ino).or_default();
+            let (blocks, end) = self.mapped.entry(ino).or_default();
             *blocks += run.count;
             *end = run.end();
             for id in run.blocks() {
-                found.block(id, &format!("inode {ino}"));
+                self.block(id, &format!("inode {ino}"));
             }
             if run.unwritten {
-                found.unwritten.extend(run.blocks());
+                self.unwritten.extend(run.blocks());
             }
         }
-        let unwritten = found.unwritten.len() as u64;
-        if unwritten != self.counters.unwritten {
-            found.problem(format!("{unwritten} unwritten blocks, against {:?}", self.counters));
+        let unwritten = self.unwritten.len() as u64;
+        if unwritten != state.counters.unwritten {
+            self.problem(format!("{unwritten} unwritten blocks, against {:?}", state.counters));
         }
         Ok(())
     }
 
-    fn check_xattrs(&self, found: &mut Findings) -> Result<()> {
-        for entry in self.meta.open(XATTRS)?.iter()? {
+    fn check_xattrs(&mut self, state: &State) -> Result<()> {
+        for entry in state.meta.open(XATTRS)?.iter()? {
             let (key, record) = entry?;
             let (ino, name) = key.value();
-            *found.xattrs.entry(ino).or_default() += 1;
+            *self.xattrs.entry(ino).or_default() += 1;
             if let Err(error) = decode::<Vec<u8>>(record.value()) {
                 let name = String::from_utf8_lossy(name);
-                found.problem(format!("attribute {name:?} of inode {ino}: {error}"));
+                self.problem(format!("attribute {name:?} of inode {ino}: {error}"));
             }
         }
         Ok(())
     }
 
-    fn check_packs(&self, found: &mut Findings) -> Result<()> {
+    fn check_packs(&mut self, state: &State) -> Result<()> {
         let mut roomy = HashSet::new();
-        for entry in self.meta.open(PACKS)?.iter()? {
+        for entry in state.meta.open(PACKS)?.iter()? {
             let (id, record) = entry?;
             let id = id.value();
             let pack: Pack = match decode(record.value()) {
                 Ok(pack) => pack,
                 Err(error) => {
-                    found.problem(format!("pack {id}: {error}"));
+                    self.problem(format!("pack {id}: {error}"));
                     continue;
                 }
             };
-            found.block(pack.block, &format!("pack {id}"));
+            self.block(pack.block, &format!("pack {id}"));
             let mut end = 0;
             for piece in &pack.pieces {
                 if u64::from(piece.offset) < end {
-                    found.problem(format!("pack {id}: pieces overlap"));
+                    self.problem(format!("pack {id}: pieces overlap"));
                 }
                 end = u64::from(piece.offset) + u64::from(piece.len);
-                let pieces = found.pieces.entry(piece.ino).or_default();
+                let pieces = self.pieces.entry(piece.ino).or_default();
                 pieces.push((id, u64::from(piece.len)));
             }
-            if end > self.block_bytes as u64 || pack.pieces.is_empty() {
-                found.problem(format!("pack {id}: empty, or larger than its block"));
+            if end > state.block_bytes as u64 || pack.pieces.is_empty() {
+                self.problem(format!("pack {id}: empty, or larger than its block"));
             }
-            roomy.extend(roomy_key(&pack, self.block_bytes).map(|free| (free, id)));
+            roomy.extend(roomy_key(&pack, state.block_bytes).map(|free| (free, id)));
         }
-        let table = self.meta.open(ROOMY)?;
+        let table = state.meta.open(ROOMY)?;
         let keys = table.iter()?.map(|entry| Ok(entry?.0.value()));
         if keys.collect::<Result<HashSet<_>>>()? != roomy {
-            found.problem("the table of roomy packs is wrong".into());
+            self.problem("the table of roomy packs is wrong".into());
         }
         Ok(())
     }
 
-    fn check_links(&self, found: &mut Findings) -> Result<()> {
-        let table = self.meta.open(ORPHANS)?;
+    fn check_links(&mut self, state: &State) -> Result<()> {
+        let table = state.meta.open(ORPHANS)?;
         let inos = table.iter()?.map(|entry| Ok(entry?.0.value()));
         let orphans = inos.collect::<Result<HashSet<Ino>>>()?;
         let mut problems = Vec::new();
-        for (&ino, inode) in &found.inodes {
-            let names = found.names.get(&ino).copied().unwrap_or(0);
-            let below = found.subdirectories.get(&ino).copied().unwrap_or(0);
+        for (&ino, inode) in &self.inodes {
+            let names = self.names.get(&ino).copied().unwrap_or(0);
+            let below = self.subdirectories.get(&ino).copied().unwrap_or(0);
             let removed = is_directory(inode) && orphans.contains(&ino);
             let wanted = match is_directory(inode) {
                 true if removed => 0,
@@ -267,89 +261,89 @@ impl State {
                 problems.push(format!("inode {ino} is lost"));
             }
         }
-        found.problems.extend(problems);
+        self.problems.extend(problems);
         Ok(())
     }
 
     /// Sizes, tails and counters against the inodes.
-    fn check_data(&self, found: &mut Findings) {
+    fn check_data(&mut self, state: &State) {
         let mut problems = Vec::new();
         let mut bytes = 0;
-        for (&ino, inode) in &found.inodes {
+        for (&ino, inode) in &self.inodes {
             if inode.kind == FileKind::File {
                 bytes += inode.size;
             }
-            let (mapped, end) = found.mapped.remove(&ino).unwrap_or_default();
+            let (mapped, end) = self.mapped.remove(&ino).unwrap_or_default();
             if mapped != inode.blocks {
                 problems.push(format!("inode {ino}: {mapped} blocks, not {}", inode.blocks));
             }
-            if inode.pack.is_some() && end > inode.size / self.block_bytes as u64 {
+            if inode.pack.is_some() && end > inode.size / state.block_bytes as u64 {
                 problems.push(format!("inode {ino}: blocks behind a tail that shares one"));
             }
-            if found.xattrs.remove(&ino).unwrap_or(0) != inode.xattrs {
+            if self.xattrs.remove(&ino).unwrap_or(0) != inode.xattrs {
                 problems.push(format!("inode {ino}: not {} attributes", inode.xattrs));
             }
-            let tail = inode.size % self.block_bytes as u64;
+            let tail = inode.size % state.block_bytes as u64;
             let wanted: Vec<_> = inode.pack.map(|pack| (pack, tail)).into_iter().collect();
-            if found.pieces.remove(&ino).unwrap_or_default() != wanted {
+            if self.pieces.remove(&ino).unwrap_or_default() != wanted {
                 problems.push(format!("inode {ino}: its tail is not where it should be"));
             }
         }
-        let lost = found.mapped.keys().chain(found.pieces.keys()).chain(found.xattrs.keys());
+        let lost = self.mapped.keys().chain(self.pieces.keys()).chain(self.xattrs.keys());
         problems.extend(lost.map(|ino| format!("data of inode {ino}, which is missing")));
-        let directories = found.inodes.values().filter(|inode| is_directory(inode));
+        let directories = self.inodes.values().filter(|inode| is_directory(inode));
         let directories = directories.count() as u64;
-        let files = found.inodes.len() as u64 - directories;
-        let counters = &self.counters;
+        let files = self.inodes.len() as u64 - directories;
+        let counters = &state.counters;
         if (counters.files, counters.directories) != (files, directories)
             || counters.logical_bytes != bytes
         {
             problems.push(format!("the counters are wrong: {counters:?}"));
         }
-        found.problems.extend(problems);
+        self.problems.extend(problems);
     }
 
     /// Every used block belongs to something, and the other way round.
-    fn check_allocation(&self, found: &mut Findings) {
-        let pool = self.pool.lock();
-        let mut owned = found.data_blocks.clone();
+    fn check_allocation(&mut self, state: &State) {
+        let pool = state.pool.lock();
+        let mut owned = self.data_blocks.clone();
         for id in pool.metadata.block_ids() {
             if !owned.insert(id) {
-                found.problem(format!("metadata block {id} is used twice"));
+                self.problem(format!("metadata block {id} is used twice"));
             }
         }
         let free: Vec<u64> =
             owned.iter().copied().filter(|&id| !pool.allocator.is_used(id)).collect();
         for id in free {
-            found.problem(format!("block {id} is in use but counted as free"));
+            self.problem(format!("block {id} is in use but counted as free"));
         }
         let used = pool.allocator.used();
         if used != owned.len() as u64 {
-            found.problem(format!("{used} blocks counted as used, not {}", owned.len()));
+            self.problem(format!("{used} blocks counted as used, not {}", owned.len()));
         }
     }
 
     /// Reads every block of file data and metadata; gives those that are lost.
     fn check_content(
         &mut self,
-        found: &mut Findings,
+        state: &mut State,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<BTreeSet<u64>> {
-        let dirty = self.cache.dirty();
-        self.write_cached(&dirty)?;
-        let written = found.data_blocks.iter().filter(|id| !found.unwritten.contains(id));
+        let dirty = state.cache.dirty();
+        state.write_cached(&dirty)?;
+        let written = self.data_blocks.iter().filter(|id| !self.unwritten.contains(id));
         let mut ids: Vec<u64> = written.copied().collect();
         let data = ids.len();
-        ids.extend(self.pool.lock().metadata_ids()?);
+        ids.extend(state.pool.lock().metadata_ids()?);
         let total = ids.len() as u64;
         let (mut done, mut lost) = (0_usize, BTreeSet::new());
         progress(done as u64, total);
         for batch in ids.chunks(BATCH) {
             let ops = batch.iter().map(|&id| read_op(id)).collect();
-            let outcomes = self.pool.lock().access_each(ops);
+            let outcomes = state.pool.lock().access_each(ops);
             let outcomes = match outcomes {
                 Err(Error::Tampered(why)) => {
-                    found.problem(format!("blocks {batch:?}: {why}"));
+                    self.problem(format!("blocks {batch:?}: {why}"));
                     done += batch.len();
                     continue;
                 }
@@ -359,8 +353,8 @@ impl State {
                 match outcome {
                     Ok(Some(_)) => {}
                     Ok(None) if done >= data => {}
-                    Ok(None) => found.problem(format!("data block {id} is missing")),
-                    Err(_) if done >= data => found.metadata_lost = true,
+                    Ok(None) => self.problem(format!("data block {id} is missing")),
+                    Err(_) if done >= data => self.metadata_lost = true,
                     Err(_) => drop(lost.insert(id)),
                 }
                 done += 1;

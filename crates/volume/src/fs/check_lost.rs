@@ -2,7 +2,7 @@
 
 use super::check::{Findings, is_directory};
 use super::state::State;
-use super::tables::{DIRENTS, PACKS, Pack, SEGMENTS, decode};
+use super::tables::{DIRENTS, Meta, PACKS, Pack, SEGMENTS, decode};
 use super::types::{Ino, ROOT_INO};
 use crate::damage::{LostBytes, joined};
 use crate::fs::segments::Extent;
@@ -42,9 +42,9 @@ impl State {
         }
         let mut places = HashMap::new();
         let wanted = files.keys().copied().collect();
-        let part = self.places_of(&wanted, &mut places);
+        let part = places_of(&self.meta, &wanted, &mut places);
         self.noted(part, found)?;
-        let part = self.places_of(&above(&places, found), &mut places);
+        let part = places_of(&self.meta, &above(&places, found), &mut places);
         self.noted(part, found)?;
         let named = files
             .into_iter()
@@ -61,28 +61,30 @@ impl State {
         found: &mut Findings,
     ) -> Result<LostFiles> {
         let mut files = LostFiles::new();
-        let part = self.lost_segments(blocks, found, &mut files);
+        let part = found.lost_segments(self, blocks, &mut files);
         self.noted(part, found)?;
-        let part = self.lost_pieces(blocks, found, &mut files);
+        let part = found.lost_pieces(self, blocks, &mut files);
         self.noted(part, found)?;
         Ok(files)
     }
+}
 
+impl Findings {
     fn lost_segments(
         &self,
+        state: &State,
         lost: &BTreeSet<u64>,
-        found: &Findings,
         files: &mut LostFiles,
     ) -> Result<()> {
-        let size = self.block_bytes as u64;
-        for entry in self.meta.open(SEGMENTS)?.iter()? {
+        let size = state.block_bytes as u64;
+        for entry in state.meta.open(SEGMENTS)?.iter()? {
             let (key, value) = entry?;
             let (ino, segment) = key.value();
             let run = Extent::load(segment, value.value());
             if run.unwritten {
                 continue;
             }
-            let end = found.inodes.get(&ino).map_or(u64::MAX, |inode| inode.size);
+            let end = self.inodes.get(&ino).map_or(u64::MAX, |inode| inode.size);
             for block in lost.range(run.blocks()) {
                 let start = (segment + block - run.block) * size;
                 let ranges = files.entry(ino).or_default();
@@ -94,38 +96,38 @@ impl State {
 
     fn lost_pieces(
         &self,
+        state: &State,
         lost: &BTreeSet<u64>,
-        found: &Findings,
         files: &mut LostFiles,
     ) -> Result<()> {
-        for entry in self.meta.open(PACKS)?.iter()? {
+        for entry in state.meta.open(PACKS)?.iter()? {
             let (_, record) = entry?;
             // The check has said so if it makes no sense.
             let Ok(pack) = decode::<Pack>(record.value()) else { continue };
             for piece in pack.pieces.iter().filter(|_| lost.contains(&pack.block)) {
-                let size = found.inodes.get(&piece.ino).map_or(0, |inode| inode.size);
-                let start = size - size % self.block_bytes as u64;
+                let size = self.inodes.get(&piece.ino).map_or(0, |inode| inode.size);
+                let start = size - size % state.block_bytes as u64;
                 files.entry(piece.ino).or_default().extend((start < size).then_some(start..size));
             }
         }
         Ok(())
     }
+}
 
-    /// Finds a name of each of these.
-    fn places_of(&self, wanted: &HashSet<Ino>, places: &mut HashMap<Ino, Place>) -> Result<()> {
-        if wanted.is_empty() {
-            return Ok(());
-        }
-        for entry in self.meta.open(DIRENTS)?.iter()? {
-            let (key, record) = entry?;
-            let Ok(dirent) = decode::<super::tables::Dirent>(record.value()) else { continue };
-            if wanted.contains(&dirent.ino) {
-                let (parent, name) = key.value();
-                places.entry(dirent.ino).or_insert_with(|| (parent, name.to_vec()));
-            }
-        }
-        Ok(())
+/// Finds a name of each of these.
+fn places_of(meta: &Meta, wanted: &HashSet<Ino>, places: &mut HashMap<Ino, Place>) -> Result<()> {
+    if wanted.is_empty() {
+        return Ok(());
     }
+    for entry in meta.open(DIRENTS)?.iter()? {
+        let (key, record) = entry?;
+        let Ok(dirent) = decode::<super::tables::Dirent>(record.value()) else { continue };
+        if wanted.contains(&dirent.ino) {
+            let (parent, name) = key.value();
+            places.entry(dirent.ino).or_insert_with(|| (parent, name.to_vec()));
+        }
+    }
+    Ok(())
 }
 
 /// The directories above these places, but for the root.
@@ -144,7 +146,7 @@ fn above(places: &HashMap<Ino, Place>, found: &Findings) -> HashSet<Ino> {
 }
 
 /// A path; what is not known of it is an inode's number.
-fn path_of(ino: Ino, places: &HashMap<Ino, Place>) -> String {
+pub(super) fn path_of(ino: Ino, places: &HashMap<Ino, Place>) -> String {
     let (mut names, mut at) = (Vec::new(), ino);
     while at != ROOT_INO {
         match places.get(&at) {

@@ -188,6 +188,11 @@ impl ChunkMap {
         runs.into_iter().flatten()
     }
 
+    /// Whether a block is one of a chunk, or of its twin.
+    pub(super) fn has_block(&self, block: u64) -> bool {
+        self.placed().any(|(_, run)| (run.start..run.end()).contains(&block))
+    }
+
     /// The chunk whose own block this is.
     pub(super) fn chunk_of(&self, block: u64) -> Option<u64> {
         let (first, run) =

@@ -4,32 +4,34 @@
 use super::api::FileSystem;
 use super::check_lost::LostFiles;
 use super::state::State;
+use super::tables::Meta;
+use super::twin_io::TwinIo;
 use super::types::{CheckReport, Handle};
 use crate::{Error, LostBytes, Result};
-use redb::{ReadableTable, TableDefinition};
+use redb::{ReadableTable, TableDefinition, TableHandle};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// The blocks. Volumes that were never repaired have no such table.
-const HOLES: TableDefinition<'_, u64, ()> = TableDefinition::new("holes");
+pub(super) const HOLES: TableDefinition<'_, u64, ()> = TableDefinition::new("holes");
 
 /// Bytes of zeros written at once.
 const ZEROS: u64 = 1 << 20;
 
-impl State {
-    /// Those among lost blocks that a repair found.
-    pub(super) fn known_holes(&self, lost: &BTreeSet<u64>) -> Result<BTreeSet<u64>> {
+impl Meta {
+    /// The holes.
+    pub(super) fn holes(&self) -> Result<BTreeSet<u64>> {
         // To open the table makes it.
-        if lost.is_empty() {
+        if !self.txn()?.list_tables()?.any(|table| table.name() == HOLES.name()) {
             return Ok(BTreeSet::new());
         }
-        let mut known = BTreeSet::new();
-        for entry in self.meta.open(HOLES)?.iter()? {
-            known.insert(entry?.0.value());
-        }
-        Ok(known.intersection(lost).copied().collect())
+        let table = self.open(HOLES)?;
+        let blocks = table.iter()?.map(|entry| Ok(entry?.0.value()));
+        blocks.collect()
     }
+}
 
+impl State {
     /// Notes that these blocks, and no others, are holes.
     fn note_holes(&mut self, lost: &BTreeSet<u64>) -> Result<()> {
         self.make_way()?;
@@ -39,6 +41,7 @@ impl State {
             table.insert(block, ())?;
         }
         drop(table);
+        self.pool.lock().holes.clone_from(lost);
         self.progress.operations += 1;
         Ok(())
     }
@@ -54,34 +57,40 @@ impl State {
         let blocks = std::mem::take(&mut found.lost_blocks);
         let files = self.lost_files(&blocks, &mut found)?;
         self.note_holes(&blocks)?;
+        self.commit()?;
+        // A mount, or the end of a session, does that only where the store sees what they read.
+        TwinIo(&mut self.pool.lock()).heal_all()?;
         Ok((report, files))
     }
 }
 
-impl FileSystem {
-    /// Takes what is lost for holes, or with `zeros` writes zeros in its place. Gives what a check
-    /// finds before.
-    ///
-    /// # Errors
-    /// `Lost` if metadata is lost; those of a check and of a write.
-    pub fn repair(&self, zeros: bool, progress: &mut dyn FnMut(u64, u64)) -> Result<CheckReport> {
-        let (report, files) = self.run(|state| state.find_losses(progress))?;
-        for (ino, ranges) in files.into_iter().filter(|_| zeros) {
-            let handle = self.open_file(ino)?;
-            let filled = ranges.into_iter().try_for_each(|range| self.fill(handle, range));
-            self.close(handle)?;
-            filled?;
-        }
-        Ok(report)
+/// Takes what is lost for holes, or with `zeros` writes zeros in its place, and writes both copies
+/// of all metadata anew. Gives what a check finds before.
+///
+/// # Errors
+/// `Lost` if metadata is lost; those of a check and of a write.
+pub fn repair(
+    fs: &FileSystem,
+    zeros: bool,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<CheckReport> {
+    let (report, files) = fs.run(|state| state.find_losses(progress))?;
+    for (ino, ranges) in files.into_iter().filter(|_| zeros) {
+        let handle = fs.open_file(ino)?;
+        let filled = ranges.into_iter().try_for_each(|range| fill(fs, handle, range));
+        fs.close(handle)?;
+        filled?;
     }
+    fs.commit()?;
+    Ok(report)
+}
 
-    fn fill(&self, handle: Handle, range: Range<u64>) -> Result<()> {
-        let mut at = range.start;
-        while at < range.end {
-            let len = ZEROS.min(range.end - at);
-            self.write(handle, at, &vec![0; len as usize])?;
-            at += len;
-        }
-        Ok(())
+fn fill(fs: &FileSystem, handle: Handle, range: Range<u64>) -> Result<()> {
+    let mut at = range.start;
+    while at < range.end {
+        let len = ZEROS.min(range.end - at);
+        fs.write(handle, at, &vec![0; len as usize])?;
+        at += len;
     }
+    Ok(())
 }

@@ -124,6 +124,19 @@ pub(super) fn decode_inode(bytes: &[u8]) -> Result<Inode> {
     }
 }
 
+/// The same, if it takes all of these bytes; `None` for anything else.
+pub(super) fn decode_inode_whole(bytes: &[u8]) -> Option<Inode> {
+    let (inode, rest) = match split_version(bytes).ok()? {
+        (INODE_VERSION, record) => postcard::take_from_bytes::<Inode>(record).ok()?,
+        (1, record) => {
+            let (old, rest) = postcard::take_from_bytes::<InodeV1>(record).ok()?;
+            (Inode::from(old), rest)
+        }
+        _ => return None,
+    };
+    rest.is_empty().then_some(inode)
+}
+
 impl Meta {
     pub(super) fn find_inode(&self, ino: Ino) -> Result<Option<Inode>> {
         let table = self.open(INODES)?;

@@ -85,6 +85,8 @@ pub(super) struct MetadataFile {
     pub(super) hold: bool,
     /// The database commits on its own: what it calls durable must be.
     pub(super) in_steps: bool,
+    /// Whether the root of the space is this file's: not of a new one before its first commit.
+    pub(super) named: bool,
     /// Whether this session wrote more than the mark that the database is in use. If not, what is
     /// stored is as good as before, and nothing needs to be closed.
     pub(super) changed: bool,
@@ -106,6 +108,7 @@ impl MetadataFile {
             budget: (budget / block_bytes).max(8),
             hold: false,
             in_steps: false,
+            named: false,
             changed: false,
         }
     }
@@ -137,7 +140,7 @@ impl MetadataFile {
         if header.block_bytes.get() as usize != block_bytes || file.len > most {
             return Err(damaged_root());
         }
-        file.root_len = file.len;
+        (file.root_len, file.named) = (file.len, true);
         file.pairs = version == VERSION_WITH_TWINS;
         let form = MapForm { gaps: version >= VERSION_WITH_GAPS, twins: file.pairs };
         let map = ChunkMap::load(list, capacity, file.length_blocks(), form);
@@ -169,6 +172,7 @@ impl MetadataFile {
 
     /// The same root, with what is known of the twins now, if that is news.
     pub(super) fn marked(&self, root: &[u8]) -> Option<Vec<u8>> {
+        self.named.then_some(())?;
         let mut marked = root.to_vec();
         let (header, _) = RootHeader::mut_from_prefix(&mut marked).ok()?;
         self.mark(header);
@@ -187,6 +191,11 @@ impl MetadataFile {
         let chunk = self.map.chunk_of(block)?;
         let readable = !self.twins.is_stale(chunk) && !self.map.is_blank(chunk);
         self.map.blocks_of(chunk)?.twin.filter(|_| readable)
+    }
+
+    /// Whether a block is one of the file's.
+    pub(super) fn owns(&self, block: u64) -> bool {
+        self.map.has_block(block)
     }
 
     /// All blocks of the file.

@@ -161,7 +161,7 @@ impl Pool {
         let len = self.metadata.root_len.max(self.metadata.len);
         let root = self.metadata.root(len);
         self.blocks()?.set_root(&root);
-        self.metadata.root_len = len;
+        (self.metadata.root_len, self.metadata.named) = (len, true);
         self.metadata_store(header)?;
         self.bring_up()?;
         self.blocks()?.commit()?;

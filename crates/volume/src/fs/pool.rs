@@ -2,9 +2,11 @@
 
 use super::allocator::Allocator;
 use super::metadata_file::MetadataFile;
+use super::ops::read_op;
 use crate::damage::LostBytes;
 use crate::{BlockSpace, Error, Least, Result};
-use oblivio_engine::{BlockAnswer, BlockOp, BlockOutcome};
+use oblivio_engine::{BlockAnswer, BlockOp, BlockOutcome, Lost};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The block space with its allocator and the metadata file in it.
@@ -22,6 +24,8 @@ pub(super) struct Pool {
     resizable: bool,
     /// Free blocks that are promised: twins do not take them.
     pub(super) kept: u64,
+    /// Blocks that a repair found lost. One that does not exist is lost until it is written whole.
+    pub(super) holes: BTreeSet<u64>,
     /// The least to show, if the space pads.
     pub(super) least: Least,
     /// The true reason for a failure that the database knows only as an I/O error.
@@ -64,6 +68,7 @@ impl Pool {
             reserved: 0,
             resizable,
             kept,
+            holes: BTreeSet::new(),
             least: Least::default(),
             failure: None,
         }
@@ -83,6 +88,9 @@ impl Pool {
     /// `Lost` names a lost block.
     pub(super) fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
         if !ops.is_empty() && ops.iter().all(|op| op.action.changes()) {
+            if let Some(lost) = ops.iter().find(|op| self.is_void(op)) {
+                return Err(LostBytes::block(lost.id.0).into());
+            }
             let count = ops.len();
             self.blocks()?.defer(ops)?;
             return Ok(vec![None; count]);
@@ -105,9 +113,19 @@ impl Pool {
     }
 
     /// The same, and nothing follows.
-    pub(super) fn access_once(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
+    pub(super) fn access_once(&mut self, mut ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         let count = ops.len();
-        let outcomes = self.blocks()?.access_each(ops)?;
+        let voids: Vec<usize> = (0..count).filter(|at| self.is_void(&ops[*at])).collect();
+        for &at in &voids {
+            // The store sees one access more, as it would of any other block.
+            ops[at] = read_op(self.metadata.map.block_of(0).unwrap_or(0));
+        }
+        let mut outcomes = self.blocks()?.access_each(ops)?;
+        for at in voids {
+            if let Some(outcome) = outcomes.get_mut(at) {
+                *outcome = Err(Lost);
+            }
+        }
         if outcomes.len() != count {
             return Err(Error::Tampered(format!(
                 "{count} operations got {} answers",
@@ -115,6 +133,15 @@ impl Pool {
             )));
         }
         Ok(outcomes)
+    }
+
+    /// Whether an operation wants content of a block that stands for a lost one.
+    fn is_void(&self, op: &BlockOp) -> bool {
+        let id = op.id.0;
+        self.holes.contains(&id)
+            && !op.action.replaces(self.block_bytes)
+            && !self.metadata.owns(id)
+            && self.blocks.as_deref().is_some_and(|blocks| !blocks.exists(id))
     }
 
     /// Takes `count` blocks, or none.

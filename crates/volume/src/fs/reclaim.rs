@@ -9,6 +9,7 @@ use super::cache::DataCache;
 use super::state::State;
 use super::tables::Meta;
 use super::tails::Tails;
+use super::twin_io::TwinIo;
 use crate::{BlockSpace, Error, Result};
 
 impl State {
@@ -27,7 +28,7 @@ impl State {
         if !untouched {
             self.close_database()?;
         }
-        self.pool.lock().end_twins()?;
+        TwinIo(&mut self.pool.lock()).end_twins()?;
         let blocks = self.pool.lock().take_blocks();
         let mut blocks =
             blocks.ok_or_else(|| Error::Closed("the file system was closed".into()))?;

@@ -28,7 +28,8 @@ impl Extent {
         Extent { segment, block, count: count & !UNWRITTEN, unwritten }
     }
 
-    fn stored(self) -> (u64, u64) {
+    /// As stored.
+    pub(super) fn stored(self) -> (u64, u64) {
         let flag = if self.unwritten { UNWRITTEN } else { 0 };
         (self.block, self.count | flag)
     }

@@ -149,6 +149,7 @@ impl State {
             drop(pool.allocator.committed());
             pool.reserve_for(highest)?;
         }
+        self.pool.lock().holes = self.meta.holes()?;
         self.allow_what_is_there();
         self.discard_unused()?;
         self.remove_orphans()
@@ -185,15 +186,21 @@ impl State {
     }
 
     fn with(blocks: Box<dyn BlockSpace>, file: MetadataFile, ahead: usize) -> Result<State> {
-        let block_bytes = blocks.block_bytes();
-        let budget = blocks.cache_budget();
-        let owed = Owed::new(blocks.pads());
         let mut pool = Pool::new(blocks, file);
         let highest = pool.metadata.block_ids().max();
         pool.reserve_for(highest)?;
         if ahead > 0 {
             pool.metadata_warm(ahead)?;
         }
+        Self::over(pool)
+    }
+
+    /// The file system in a pool, before its tables are read or made.
+    pub(super) fn over(mut pool: Pool) -> Result<State> {
+        let blocks = pool.blocks()?;
+        let block_bytes = blocks.block_bytes();
+        let budget = blocks.cache_budget();
+        let owed = Owed::new(blocks.pads());
         let pool = SharedPool::new(pool);
         let meta = Meta::new(open_database(&pool, budget)?);
         Ok(State {

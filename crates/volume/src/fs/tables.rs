@@ -25,7 +25,7 @@ pub(super) const ALLOCATION: TableDefinition<'_, u64, &[u8]> = TableDefinition::
 pub(super) const ORPHANS: TableDefinition<'_, u64, ()> = TableDefinition::new("orphans");
 /// `(inode, name)` to the value of an extended attribute.
 pub(super) const XATTRS: TableDefinition<'_, (u64, &[u8]), &[u8]> = TableDefinition::new("xattrs");
-const COUNTERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("counters");
+pub(super) const COUNTERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("counters");
 
 const RECORD_VERSION: u8 = 1;
 
@@ -87,6 +87,12 @@ pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
 pub(super) fn split_version(bytes: &[u8]) -> Result<(u8, &[u8])> {
     let split = bytes.split_first().map(|(&version, record)| (version, record));
     split.ok_or_else(|| Error::Tampered("an empty metadata record".into()))
+}
+
+/// A record that takes all of these bytes; `None` for anything else.
+pub(super) fn decode_whole<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    let record = bytes.strip_prefix(&[RECORD_VERSION])?;
+    postcard::take_from_bytes(record).ok().filter(|(_, rest)| rest.is_empty()).map(|(it, _)| it)
 }
 
 /// A record without its version.

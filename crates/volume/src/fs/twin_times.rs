@@ -1,8 +1,7 @@
 //! When twins are written: at the end of a session, and when a mount was quiet for a while.
 
-use super::pool::Pool;
 use super::state::{Quiet, State};
-use super::twin_io::BATCH;
+use super::twin_io::{BATCH, TwinIo};
 use crate::Result;
 use std::time::Duration;
 
@@ -15,19 +14,19 @@ const MOST_PAIRED: u64 = 256;
 /// often would have each change written twice.
 const QUIET_SECONDS: i64 = 30;
 
-impl Pool {
+impl TwinIo<'_> {
     /// What the end of a session does for the twins, after its last change.
     pub(super) fn end_twins(&mut self) -> Result<()> {
-        if self.blocks()?.pads() {
+        if self.0.blocks()?.pads() {
             return Ok(());
         }
-        self.note_damage()?;
-        let few = self.metadata.map.mapped() as usize <= MOST_AT_END;
-        if few && self.metadata.twins.is_suspect() {
+        self.0.note_damage()?;
+        let few = self.0.metadata.map.mapped() as usize <= MOST_AT_END;
+        if few && self.0.metadata.twins.is_suspect() {
             self.heal_all()?;
         }
-        if self.metadata.changed {
-            self.metadata.pairs = true;
+        if self.0.metadata.changed {
+            self.0.metadata.pairs = true;
             self.pair_chunks(MOST_PAIRED)?;
             self.renew_twins(MOST_AT_END)?;
         }
@@ -36,20 +35,20 @@ impl Pool {
 
     /// Whether idle time has something to do for the twins.
     fn twins_wait(&mut self) -> Result<bool> {
-        let twins = &self.metadata.twins;
-        let stale = self.metadata.changed && twins.stale().next().is_some();
-        Ok((stale || twins.is_suspect()) && !self.blocks()?.pads())
+        let twins = &self.0.metadata.twins;
+        let stale = self.0.metadata.changed && twins.stale().next().is_some();
+        Ok((stale || twins.is_suspect()) && !self.0.blocks()?.pads())
     }
 
     /// Does a part of it; says whether that is all.
     fn tend_some(&mut self) -> Result<bool> {
-        if self.metadata.twins.is_suspect() && !self.heal_some(BATCH)? {
+        if self.0.metadata.twins.is_suspect() && !self.heal_some(BATCH)? {
             return Ok(false);
         }
         if !self.renew_twins(BATCH)? {
             return Ok(false);
         }
-        self.blocks()?.commit()?;
+        self.0.blocks()?.commit()?;
         Ok(true)
     }
 }
@@ -60,7 +59,7 @@ impl State {
         let now = self.now();
         let mut pool = self.pool.lock();
         let busy = self.progress.operations > 0 || self.progress.pending;
-        if busy || self.latch.is_closed() || !pool.twins_wait()? {
+        if busy || self.latch.is_closed() || !TwinIo(&mut pool).twins_wait()? {
             return Ok(None);
         }
         let changes = pool.metadata.twins.changes();
@@ -75,7 +74,7 @@ impl State {
         if let Some(passed) = passed.filter(|passed| (0..QUIET_SECONDS).contains(passed)) {
             return Ok(Some(Duration::from_secs((QUIET_SECONDS - passed) as u64)));
         }
-        let done = pool.tend_some()?;
+        let done = TwinIo(&mut pool).tend_some()?;
         Ok((!done).then_some(Duration::ZERO))
     }
 }

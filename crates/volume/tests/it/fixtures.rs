@@ -286,6 +286,24 @@ fn sequential_files() {
     expect_files(&fs);
 }
 
+/// Each chunk of the metadata has a second copy: version 3 of the root.
+#[test]
+fn files_with_metadata_twins() {
+    let (_dir, path) = copied("metadata-twins");
+    let mut volume = open(&path);
+    volume.verify(&mut |_, _| {}).expect("all is as it was written");
+    assert!(volume.root().starts_with(b"OblivFS\0\x03\0"), "another root");
+    let twins = volume.root()[32..].chunks_exact(16).any(|run| run[15] >> 7 == 1);
+    assert!(twins, "no run has twins");
+    let fs = FileSystem::open(Box::new(volume)).expect("files");
+    expect_files(&fs);
+    fs.mkdir(ROOT_INO, b"new", NewNode::default()).expect("a directory");
+    drop(fs.into_blocks().expect("a clean end"));
+    let fs = FileSystem::open(Box::new(open(&path))).expect("files");
+    fs.resolve("/new").expect("it is there");
+    expect_files(&fs);
+}
+
 /// Left without a clean end, after a commit and a sync.
 #[test]
 fn trees_in_windows() {
@@ -369,6 +387,14 @@ fn long_new_fixtures() {
         let sequential = name.replace("tables", "sequential-parity");
         make_disk(create(folder(&sequential), small(blocks)), clean);
     }
+
+    // So large that metadata takes second copies.
+    let tree = CreateOptions { block_bytes: BLOCK, capacity_bytes: 8 << 20, kdf: KdfParams::TEST };
+    let to = folder("metadata-twins");
+    let tree = Volume::create(to, &passphrase(), tree, OpenOptions::default());
+    let files = FileSystem::format(Box::new(tree.expect("a volume"))).expect("files");
+    fill_files(&files);
+    drop(files.into_blocks().expect("a clean end"));
 
     let files = FileSystem::format(Box::new(create(folder("sequential-files"), small(1024))));
     let files = files.expect("files");

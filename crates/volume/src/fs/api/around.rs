@@ -25,14 +25,8 @@ impl FileSystem {
         self.run(|state| state.read(handle, offset, len))
     }
 
-    /// Reads many ranges of any files, each as [`read`](Self::read), and fetches all their blocks
-    /// together, each once. A failed request leaves the others alone if possible.
-    pub fn read_many(&self, requests: &[(Handle, u64, usize)]) -> Vec<Result<Vec<u8>>> {
-        let answers = self.read_many_around(requests).into_iter();
-        answers.map(|answer| answer.and_then(ReadAround::whole)).collect()
-    }
-
-    /// As [`Self::read_many`], each as [`read_around`](Self::read_around).
+    /// Reads many ranges of any files, each as [`read_around`](Self::read_around), and fetches all
+    /// their blocks together, each once. A failed request leaves the others alone if possible.
     pub fn read_many_around(&self, requests: &[(Handle, u64, usize)]) -> Vec<Result<ReadAround>> {
         match self.run(|state| state.read_many(requests)) {
             Ok(answers) => answers,

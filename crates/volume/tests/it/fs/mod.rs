@@ -10,6 +10,7 @@ mod names;
 mod old;
 mod preallocation;
 mod reads;
+mod salvage;
 mod space;
 mod times;
 mod twins;
@@ -20,9 +21,10 @@ use crate::common::disks::{SequentialDisk, TestDisk};
 use oblivio_testkit::blocks::MemoryBlocks;
 use oblivio_volume::Error;
 use oblivio_volume::fs::{
-    FileKind, FileSystem, Handle, Ino, NewNode, ROOT_INO, RenameMode, SeekWhence, SetAttr,
-    Timestamp, XattrMode,
+    FileKind, FileSystem, Handle, Ino, NewNode, ROOT_INO, ReadAround, RenameMode, SeekWhence,
+    SetAttr, Timestamp, XattrMode,
 };
+pub use salvage::emptied_after_salvage;
 
 /// An empty file system on blocks of 4096 bytes, and its disk.
 fn fresh(capacity: u64) -> (MemoryBlocks, FileSystem) {
@@ -50,6 +52,15 @@ fn get(fs: &FileSystem, ino: Ino) -> Vec<u8> {
     let data = fs.read(handle, 0, 1 << 24).unwrap();
     fs.close(handle).unwrap();
     data
+}
+
+/// Many ranges, each whole or an error.
+pub fn read_many(
+    fs: &FileSystem,
+    requests: &[(Handle, u64, usize)],
+) -> Vec<oblivio_volume::Result<Vec<u8>>> {
+    let answers = fs.read_many_around(requests).into_iter();
+    answers.map(|answer| answer.and_then(ReadAround::whole)).collect()
 }
 
 fn assert_clean(fs: &FileSystem) {

@@ -23,7 +23,7 @@ fn many_reads_make_one_access_with_each_block_once() {
     let mut requests: Vec<_> = handles.iter().map(|&handle| (handle, 4_096, 8_192)).collect();
     requests.extend(handles.iter().map(|&handle| (handle, 5_000, 3_000)));
     requests.push((handles[0], 1 << 40, 10));
-    let answers = fs.read_many(&requests);
+    let answers = read_many(&fs, &requests);
     let after = disk.counts();
     assert_eq!((after.0 - before.0, after.1 - before.1), (1, 40));
     for (i, first) in firsts.into_iter().enumerate() {
@@ -31,7 +31,7 @@ fn many_reads_make_one_access_with_each_block_once() {
         assert_eq!(answers[20 + i].as_ref().unwrap(), &vec![first; 3_000]);
     }
     assert_eq!(answers[40].as_ref().unwrap(), &Vec::<u8>::new());
-    assert!(fs.read_many(&[]).is_empty());
+    assert!(read_many(&fs, &[]).is_empty());
 }
 
 #[test]
@@ -45,11 +45,11 @@ fn a_request_that_fails_leaves_the_others_alone() {
     fs.allocate(hole, 0, 4_096, false).unwrap();
     fs.commit().unwrap();
     let requests = [(closed, 0, 5), (handle, 0, 5), (hole, 0, 5)];
-    let answers = fs.read_many(&requests);
+    let answers = read_many(&fs, &requests);
     assert!(matches!(answers[0], Err(Error::Invalid(_))));
     assert_eq!(answers[1].as_ref().unwrap(), &[4; 5]);
     disk.fail_after(Some(0));
-    let answers = fs.read_many(&[(handle, 4_096, 4_096), (hole, 0, 5), (handle, 4_096, 9)]);
+    let answers = read_many(&fs, &[(handle, 4_096, 4_096), (hole, 0, 5), (handle, 4_096, 9)]);
     assert!(matches!(answers[0], Err(Error::Store(_))));
     assert_eq!(answers[1].as_ref().unwrap(), &[0; 5], "needs no block");
     assert!(answers[2].is_err());

@@ -3,6 +3,7 @@
 use super::*;
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::{every, scaled};
+use oblivio_volume::fs::repair;
 use std::collections::BTreeMap;
 
 type Files = BTreeMap<String, Vec<u8>>;
@@ -115,7 +116,7 @@ fn any_lost_block_of_metadata_is_read_from_its_twin_and_written_anew() {
             disk.lose([twin]);
             let fs = FileSystem::open(disk.boxed()).unwrap();
             assert!(files(&fs) == before, "without twin {twin}");
-            fs.heal_metadata().unwrap();
+            repair(&fs, false, &mut |_, _| {}).unwrap();
             assert_eq!(disk.lost(), 0, "asked for");
             end(fs);
         }
@@ -171,7 +172,7 @@ fn a_block_that_is_lost_before_a_session_changes_much_costs_nothing() {
             let fs = FileSystem::open(disk.boxed()).unwrap();
             assert!(files(&fs) == model, "seed {seed}, opened again");
             assert_clean(&fs);
-            fs.heal_metadata().unwrap();
+            repair(&fs, false, &mut |_, _| {}).unwrap();
             end(fs);
             assert_eq!(disk.lost(), 0, "seed {seed}");
         }

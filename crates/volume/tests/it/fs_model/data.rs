@@ -2,6 +2,7 @@
 
 use super::model::path;
 use super::{BLOCK, Op, Pair};
+use crate::fs::read_many;
 use oblivio_volume::Error;
 use oblivio_volume::fs::{Handle, SeekWhence, SetAttr};
 
@@ -131,7 +132,7 @@ impl Pair {
         let requests = targets.iter().map(|&((_, handle, _), at, len)| (handle, at as u64, len));
         let answers = match targets.len() {
             1 => requests.map(|(handle, at, len)| self.fs().read(handle, at, len)).collect(),
-            _ => self.fs().read_many(&requests.collect::<Vec<_>>()),
+            _ => read_many(self.fs(), &requests.collect::<Vec<_>>()),
         };
         assert_eq!(answers.len(), targets.len());
         for (((id, handle, opened), at, len), got) in targets.into_iter().zip(answers) {

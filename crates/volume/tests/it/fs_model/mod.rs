@@ -6,9 +6,11 @@ mod names;
 mod pair;
 
 use crate::common::disks::{SequentialDisk, TestDisk};
+use crate::fs::emptied_after_salvage;
 use model::{Model, Node, path, split};
 use oblivio_testkit::blocks::MemoryBlocks;
 use oblivio_testkit::campaign::scaled;
+use oblivio_volume::fs::FileSystem;
 use pair::Pair;
 use proptest::prelude::*;
 
@@ -94,6 +96,21 @@ proptest! {
     #[test]
     fn behaves_like_the_model(ops in prop::collection::vec(op(), 1..160)) {
         let mut pair = Pair::new(Box::new(MemoryBlocks::new(BLOCK, 8192, 256 << 10)), false);
+        for op in &ops {
+            pair.apply(op);
+        }
+        pair.compare();
+    }
+
+    /// What a salvage leaves is a file system like any other.
+    #[test]
+    fn behaves_like_the_model_after_a_salvage(
+        ops in prop::collection::vec(op(), 1..160),
+        lost in any::<u64>(),
+    ) {
+        let disk = emptied_after_salvage(BLOCK, lost % 8);
+        let fs = FileSystem::open(disk.boxed()).unwrap();
+        let mut pair = Pair::of(Box::new(disk), fs, false);
         for op in &ops {
             pair.apply(op);
         }

@@ -19,6 +19,11 @@ pub struct Pair {
 impl Pair {
     pub fn new(disk: Box<dyn TestDisk>, careful: bool) -> Self {
         let fs = FileSystem::format(disk.boxed()).unwrap();
+        Self::of(disk, fs, careful)
+    }
+
+    /// On a file system without files.
+    pub fn of(disk: Box<dyn TestDisk>, fs: FileSystem, careful: bool) -> Self {
         Pair {
             disk,
             fs: Some(fs),
