@@ -44,6 +44,16 @@ fuzz seconds="60":
 damage:
     OBLIVIO_SCALE=100 cargo test --release -p oblivio-volume --test it -- --nocapture damage::damage damage::a_damaged_log
 
+# Every home of a volume with random flips, and with each object lost, cut or replaced; then one in a hundred buckets of
+# a tree lost, by their level.
+damage-homes scale="10" seed="4949":
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --test it -- --nocapture damage::trial damage::levels
+
+# Damaged volumes of files that are repaired, through crashes of the repair: 36 times the scale. A seed that failed is
+# the first again: `just repairs 0.01 n`.
+repairs scale="100" seed="1":
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --test it -- --nocapture damage::repairs damage::around
+
 # A store that hides, swaps, cuts, replays and forks what it holds, under several computers, on each
 # engine. A schedule that failed is the first again with its seed: `just hostile 0.01 n`.
 hostile scale="1000" seed="1":

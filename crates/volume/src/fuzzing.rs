@@ -187,6 +187,13 @@ pub fn edit_state(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part(u64);
 
+impl Part {
+    /// Its level in the tree.
+    pub fn level(self) -> u32 {
+        BucketId(self.0).level().0
+    }
+}
+
 /// A part, its object, and its range there.
 pub type StoredPart = (Part, String, Range<u64>);
 

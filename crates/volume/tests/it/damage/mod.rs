@@ -5,9 +5,14 @@
 //! and prints the table of docs/damage-evidence.md.
 
 mod around;
+mod harmed;
+mod homes;
+mod levels;
 mod older_copy;
 mod outcome;
+mod repairs;
 pub mod sectors;
+mod trial;
 mod world;
 
 use oblivio_store::{Held, Log, Objects, PutMode};

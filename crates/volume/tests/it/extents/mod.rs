@@ -1,7 +1,7 @@
 //! Volumes in folders that a sync client copies: durable at every crash, the same files for every
 //! workload of the same length, and two computers that meet, or part.
 
-mod common;
+pub mod common;
 mod computers;
 mod crashes;
 mod damage;
