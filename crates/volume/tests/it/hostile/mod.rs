@@ -12,7 +12,7 @@ mod store;
 
 use holes::Hole;
 use oblivio_testkit::campaign::{scaled, seed};
-use schedule::{Counts, Engine, play};
+use schedule::{Counts, Engine, play, play_repairs};
 
 fn campaign(engine: Engine, schedules: u64) {
     let first = seed(1);
@@ -36,6 +36,37 @@ fn a_tree_is_the_newest_or_refused() {
 #[test]
 fn a_sequential_volume_is_the_newest_or_refused() {
     campaign(Engine::Sequential, scaled(100));
+}
+
+/// The store damages what it holds as well, and each session repairs it: through a repair, too, a
+/// computer finds the newest state that it knows of or a later one, blocks that are lost aside.
+#[test]
+fn a_repaired_volume_is_the_newest_or_refused() {
+    let first = seed(1);
+    for engine in [Engine::Tree, Engine::Sequential] {
+        let (mut counts, schedules) = (Counts::default(), scaled(100));
+        for seed in first..first + schedules {
+            if let Err(why) = play_repairs(engine, seed, None, &mut counts) {
+                panic!("{engine:?}, seed {seed}: {why}");
+            }
+        }
+        println!("{engine:?}, repaired, seeds from {first}: {counts:?}");
+        // The few blocks of a sequential volume stand in its log.
+        let lost = engine == Engine::Sequential || counts.rewritten > 0;
+        assert!(lost || schedules < 10, "{counts:?}");
+    }
+}
+
+#[test]
+fn a_hole_is_found_through_repairs_as_well() {
+    for hole in [Hole::NoTable, Hole::AnyVolume] {
+        let fails = |seed: &u64| {
+            play_repairs(Engine::Tree, *seed, Some(hole), &mut Counts::default()).is_err()
+        };
+        let after = (1..=2000).find(fails);
+        println!("{hole:?}: found in schedule {after:?}");
+        assert!(after.is_some(), "{hole:?} is not found");
+    }
 }
 
 /// L1: an opening reads the log of a sequential volume twice. A store that answers the second time

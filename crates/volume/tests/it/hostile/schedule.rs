@@ -2,7 +2,7 @@
 
 use super::holes::{Computer, Hole};
 use super::oracle::{BLOCKS, Oracle, Seen};
-use super::store::{Event, Hostile, meddle};
+use super::store::{Event, Hostile, damage, meddle};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::sequential::SequentialConfig;
 use oblivio_engine::{Action, BlockId, BlockOp};
@@ -38,6 +38,9 @@ pub struct Counts {
     pub died: u64,
     /// Sessions beside another one.
     pub beside: u64,
+    /// Repairs that were carried out, and blocks that were written anew after one.
+    pub repaired: u64,
+    pub rewritten: u64,
 }
 
 type Outcome<T> = Result<T, String>;
@@ -53,11 +56,27 @@ struct Party {
     left: Option<MemoryStore>,
 }
 
+/// What the store did to what the last session left, or to all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Since {
+    /// Nothing, or it changed bits: what this computer left is whole but for those.
+    Damaged(usize),
+    /// A state that was whole took its place.
+    PutBack,
+    Anything,
+}
+
 struct World<'a> {
     engine: Engine,
     dice: Dice,
     hole: Option<Hole>,
     honest: bool,
+    /// Whether the store damages bits as well, and each session repairs before it writes.
+    repairs: bool,
+    /// Whether this session repaired all of it.
+    mended: bool,
+    /// What became of the stored content since the last session.
+    since: Since,
     now: Arc<MemoryStore>,
     past: Vec<MemoryStore>,
     /// Whether the stored content is one that sessions left, as a whole; and the same of each past
@@ -74,6 +93,28 @@ struct World<'a> {
 /// # Errors
 /// Something forbidden happened.
 pub fn play(engine: Engine, seed: u64, hole: Option<Hole>, counts: &mut Counts) -> Outcome<()> {
+    play_as(engine, seed, (hole, false), counts)
+}
+
+/// The same, where the store also damages bits, and each session repairs before it writes.
+///
+/// # Errors
+/// Something forbidden happened.
+pub fn play_repairs(
+    engine: Engine,
+    seed: u64,
+    hole: Option<Hole>,
+    counts: &mut Counts,
+) -> Outcome<()> {
+    play_as(engine, seed, (hole, true), counts)
+}
+
+fn play_as(
+    engine: Engine,
+    seed: u64,
+    (hole, repairs): (Option<Hole>, bool),
+    counts: &mut Counts,
+) -> Outcome<()> {
     let mut dice = Dice::new(seed);
     let computers = 2 + dice.below(2);
     let honest = hole.is_none() && dice.below(4) == 0;
@@ -88,6 +129,9 @@ pub fn play(engine: Engine, seed: u64, hole: Option<Hole>, counts: &mut Counts) 
         dice,
         hole,
         honest,
+        repairs,
+        since: Since::Anything,
+        mended: false,
         now,
         past,
         whole: true,
@@ -110,13 +154,21 @@ impl World<'_> {
                 let other = other_volume(self.engine);
                 let restored = meddle(&self.now, &self.past, other, &mut self.dice);
                 self.whole = restored.is_some_and(|number| self.wholes[number]);
+                self.since = if self.whole { Since::PutBack } else { Since::Anything };
+            }
+            if self.repairs && !self.honest && self.dice.below(2) == 0 {
+                damage(&self.now, &mut self.dice);
+                self.whole = false;
+                if self.since == Since::PutBack {
+                    self.since = Since::Anything;
+                }
             }
         }
         // Nobody is refused its own last state.
         for who in 0..self.parties.len() {
             let Some(left) = self.parties[who].left.take() else { continue };
             self.now.restore(&left);
-            self.honest = true;
+            (self.honest, self.since) = (true, Since::Anything);
             self.session(who, false)?;
         }
         Ok(())
@@ -129,6 +181,7 @@ impl World<'_> {
         let store =
             Arc::new(Hostile::new(Arc::clone(&self.now), &self.past, other_volume(self.engine)));
         let at = 1 + self.dice.below(50);
+        let at = if self.repairs { at * (1 + self.dice.below(4)) } else { at };
         let mut meddled = false;
         match self.dice.below(if self.honest { 2 } else { 5 }) {
             0 | 4 if may_die => store.plan(at, Event::Die { after: self.dice.below(2) == 0 }),
@@ -152,6 +205,10 @@ impl World<'_> {
                 if !matches!(error, Error::RolledBack(_) | Error::OtherVolume(_)) {
                     self.parties[who].left = None;
                 }
+                if !meddled && !store.died() {
+                    self.told_apart(who, &error)?;
+                }
+                self.since = Since::Anything;
                 return match self.honest && !store.died() {
                     true => Err(format!("computer {who} is refused without a reason: {error}")),
                     false => expect_refusal(&error, store.died()),
@@ -164,7 +221,9 @@ impl World<'_> {
         let alone = self.steps(who, &mut volume, &store, &paths)?;
         drop(volume);
         self.counts.died += u64::from(store.died());
-        self.whole &= alone && !meddled;
+        let mended = std::mem::take(&mut self.mended);
+        self.whole = (self.whole || mended) && alone && !meddled;
+        self.since = if self.whole { Since::Damaged(who) } else { Since::Anything };
         self.parties[who].left = self.whole.then(|| self.now.snapshot());
         Ok(())
     }
@@ -212,12 +271,16 @@ impl World<'_> {
             Ok(found) => found,
             Err(error) => return failed(error).map(|()| alone),
         };
-        let state = self.stands_at(who, &found)?;
-        self.reach(who, state, "is shown")?;
-        if found.contains(&None) {
+        let states = self.stands_at(who, &found)?;
+        let mut at = states[0];
+        if self.repairs {
+            match self.mend(who, &states, volume, &found) {
+                Ok(now) => at = now?,
+                Err(error) => return failed(error).map(|()| false),
+            }
+        } else if found.contains(&None) {
             return Ok(false);
         }
-        let mut at = state;
         for _ in 0..self.dice.below(4) {
             if !self.honest && self.dice.below(6) == 0 {
                 alone = false;
@@ -247,6 +310,55 @@ impl World<'_> {
             return failed(error).map(|()| alone);
         }
         Ok(alone)
+    }
+
+    /// The user repairs the volume, and writes anew what is lost. What can be read stays as it is.
+    fn mend(
+        &mut self,
+        who: usize,
+        states: &[usize],
+        volume: &mut Volume,
+        found: &Seen,
+    ) -> Result<Outcome<usize>, Error> {
+        self.mended = match volume.repair(&mut |_, _| {}) {
+            Ok(()) => true,
+            Err(Error::Unsupported(_)) => false,
+            Err(error) => return Err(error),
+        };
+        volume.finish()?;
+        let after = content(volume)?;
+        if after != *found {
+            return Ok(Err(format!("a repair made {after:?} of {found:?}")));
+        }
+        self.counts.repaired += u64::from(self.mended);
+        let mut at = states.to_vec();
+        for block in (1..=BLOCKS).filter(|block| found[*block as usize - 1].is_none()) {
+            let next = self.oracle.write_on(&at, block);
+            let bytes = (next as u64).to_le_bytes().repeat(BYTES / 8);
+            let op = BlockOp { id: BlockId(block), action: Action::Write(bytes) };
+            at = vec![next];
+            volume.access(vec![op])?;
+            self.counts.rewritten += 1;
+        }
+        self.parties[who].computer.sync(true);
+        let synced = volume.commit();
+        self.parties[who].computer.sync(false);
+        synced?;
+        Ok(self.reach(who, at[0], "is told that it is repaired").map(|()| at[0]))
+    }
+
+    /// Damage is no rollback, and a rollback is no damage.
+    fn told_apart(&self, who: usize, error: &Error) -> Outcome<()> {
+        let rolled_back = matches!(error, Error::RolledBack(_) | Error::OtherVolume(_));
+        match self.since {
+            Since::Damaged(by) if by == who && rolled_back => {
+                Err(format!("computer {who} takes damage for a rollback: {error}"))
+            }
+            Since::PutBack if self.hole.is_none() && !rolled_back => {
+                Err(format!("computer {who} takes a rollback for damage: {error}"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A session beside another one on the same store: of another computer, which cannot know, or
@@ -286,13 +398,12 @@ impl World<'_> {
             return self.compare_paths(who, &paths);
         };
         self.compare_paths(who, &paths)?;
-        let state = self.stands_at(who, &found)?;
-        self.reach(who, state, "is shown")?;
+        let states = self.stands_at(who, &found)?;
         if found.contains(&None) {
             return Ok(());
         }
         let block = 1 + self.dice.below(BLOCKS);
-        let next = self.oracle.write(state, block);
+        let next = self.oracle.write(states[0], block);
         let bytes = (next as u64).to_le_bytes().repeat(BYTES / 8);
         let op = BlockOp { id: BlockId(block), action: Action::Write(bytes) };
         self.parties[who].computer.sync(true);
@@ -307,13 +418,20 @@ impl World<'_> {
         Ok(())
     }
 
-    /// The state of this content. An honest store loses nothing.
-    fn stands_at(&self, who: usize, found: &Seen) -> Outcome<usize> {
+    /// The state of this content, which the computer now knows; where blocks are lost it may be one
+    /// of several, and is not noted. An honest store loses nothing.
+    fn stands_at(&mut self, who: usize, found: &Seen) -> Outcome<Vec<usize>> {
         if self.honest && found.contains(&None) {
             return Err(format!("computer {who} lost blocks without a reason: {found:?}"));
         }
-        let state = self.oracle.find(self.parties[who].newest, found);
-        state.ok_or(format!("no state there was: {found:?}"))
+        let newest = self.parties[who].newest;
+        let states = self.oracle.find(newest, found);
+        let first = *states.first().ok_or(format!("no state there was: {found:?}"))?;
+        self.reach(who, first, "is shown")?;
+        if found.contains(&None) {
+            self.parties[who].newest = newest;
+        }
+        Ok(states)
     }
 
     /// Notes that a computer is now at this state.

@@ -1,7 +1,8 @@
 //! A store that does what it likes.
 
 use oblivio_store::{
-    Held, Layer, MemoryStore, Objects, PutMode, ReadAt, Result, StoreAnswer, StoreCall, StoreError,
+    Held, Layer, Log, MemoryStore, Objects, PutMode, ReadAt, Result, StoreAnswer, StoreCall,
+    StoreError,
 };
 use oblivio_testkit::Dice;
 use std::sync::{Arc, Mutex};
@@ -169,6 +170,33 @@ pub fn meddle(
         },
     }
     None
+}
+
+/// Changes bits, or sectors, of some objects.
+pub fn damage(now: &MemoryStore, dice: &mut Dice) {
+    let mut objects = now.list().expect("memory");
+    objects.retain(|(_, len)| *len > 0);
+    let blocks = |name: &str| name.starts_with("slab") || name == "disk";
+    let mut most = 4;
+    if dice.below(2) == 0 && objects.iter().any(|(name, _)| blocks(name)) {
+        objects.retain(|(name, _)| blocks(name));
+        most = 24;
+    }
+    if objects.is_empty() {
+        return;
+    }
+    for _ in 0..1 + dice.below(most) {
+        let (object, len) = &objects[dice.index(objects.len())];
+        let at = dice.below(*len);
+        match dice.below(2) {
+            0 => now.corrupt(object, at, |byte| *byte ^= 1 << dice.below(8)).expect("in it"),
+            _ => {
+                let start = at / 512 * 512;
+                let noise = dice.bytes((len - start).min(2048) as usize);
+                now.write_durable(object, start, &noise).expect("memory");
+            }
+        }
+    }
 }
 
 /// Zeros behind a page, or nothing.
