@@ -99,7 +99,7 @@ fn one_in_a_hundred(home: &'static Home, size: Size, tries: u64) {
 #[test]
 fn one_percent_of_buckets_costs_their_blocks() {
     let small = Size { files: 24, longest: 40_000 };
-    let large = Size { files: 240, longest: 400_000 };
+    let large = Size { files: 120, longest: 200_000 };
     for home in &HOMES[..2] {
         one_in_a_hundred(home, if at_least(10.0) { large } else { small }, scaled(1));
     }
