@@ -49,7 +49,7 @@ damage:
 damage-homes scale="10" seed="4949":
     OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --test it -- --nocapture damage::trial damage::levels
 
-# Damaged volumes of files that are repaired, through crashes of the repair: 36 times the scale. A seed that failed is
+# Damaged volumes of files that are repaired, through crashes of the repair: 18 times the scale. A seed that failed is
 # the first again: `just repairs 0.01 n`.
 repairs scale="100" seed="1":
     OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --test it -- --nocapture damage::repairs damage::around

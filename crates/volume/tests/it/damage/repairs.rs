@@ -186,7 +186,7 @@ fn operations(rest: &Rest) -> u64 {
 
 #[test]
 fn a_repaired_volume_is_clean_and_has_all_that_was_not_lost() {
-    let tries = scaled(12);
+    let tries = scaled(6);
     for home in HOMES.iter().filter(|home| home.repairs) {
         let counts = campaign(home, seed(1), tries);
         println!("{}: {counts:?}", home.name);

@@ -181,32 +181,31 @@ impl<'a> Bound<'a> {
     /// Why what was found is more than the damage may cost, if it is.
     pub(super) fn broken(&self, places: &[Place], found: &Found) -> Option<String> {
         if let Some(why) = &found.refused {
-            return (!both_copies(places)).then(|| format!("it is refused: {why}"));
+            return (!both_copies(self.rest.home, places)).then(|| format!("it is refused: {why}"));
         }
         if found.metadata {
             return (!found.pair).then(|| "metadata is lost, and no two blocks are".into());
-        }
-        let (lost, carried) = (found.bytes(), self.carried(places));
-        if lost > carried {
-            return Some(format!("{lost} bytes are lost, and {carried} were carried"));
         }
         if self.rest.home.cost == Cost::WhatIsRead {
             let needless = found.lost.keys().find(|path| !self.carries(places, path));
             return needless.map(|path| format!("{path} is lost, and nothing that it needs"));
         }
-        None
+        let (lost, carried) = (found.bytes(), self.carried(places));
+        let more = lost > carried;
+        more.then(|| format!("{lost} bytes are lost, and {carried} were carried"))
     }
 }
 
 /// Whether two objects are damaged that stand for each other. There are two of what is small, and
 /// of the memory of a tree in windows, one in eight may be lost.
-fn both_copies(places: &[Place]) -> bool {
+fn both_copies(home: &Home, places: &[Place]) -> bool {
     let of = |name: &str| match &name[..2] {
         "lo" => "st".to_owned(),
         "r-" => "p-".to_owned(),
         kind => kind.to_owned(),
     };
-    let damaged: BTreeSet<&str> = places.iter().map(|place| &*place.object).collect();
+    let names = places.iter().map(|place| &*place.object);
+    let damaged: BTreeSet<&str> = names.filter(|name| !home.has_blocks(name)).collect();
     let kinds: BTreeSet<String> = damaged.iter().map(|name| of(name)).collect();
     kinds.len() < damaged.len()
 }
@@ -260,8 +259,8 @@ fn short(home: &Home, harm: &Harm, places: &[Place]) -> Vec<usize> {
 fn harms(rest: &Rest, home: usize) -> Vec<Harm> {
     let mut harms = Vec::new();
     for count in [1, 10, 100] {
-        harms.extend((0..scaled(2)).map(|_| Harm::Flips(count)));
-        harms.extend((0..scaled(2)).map(|_| Harm::FlipsOfBlocks(count)));
+        harms.extend((0..scaled(1)).map(|_| Harm::Flips(count)));
+        harms.extend((0..scaled(1)).map(|_| Harm::FlipsOfBlocks(count)));
     }
     let objects = rest.names().into_iter().flat_map(|name| DEEDS.map(|deed| (name.clone(), deed)));
     let mut kinds = BTreeSet::new();
