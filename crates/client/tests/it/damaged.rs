@@ -157,7 +157,7 @@ fn damaged_files_are_named_and_the_others_are_read() {
     drop(fs);
     files.close().unwrap();
     world.line.lead(None);
-    flip(dir.path(), 12, &mut SplitMix64::new(9));
+    flip(dir.path(), 30, &mut SplitMix64::new(9));
     world.line.lead(Some(Arc::new(started(dir.path()))));
     let (files, fs) = mounted();
     let (mut whole, mut named) = (0, 0);
