@@ -34,6 +34,13 @@ impl Meta {
 impl State {
     /// Notes that these blocks, and no others, are holes.
     fn note_holes(&mut self, lost: &BTreeSet<u64>) -> Result<()> {
+        if self.meta.holes()? == *lost {
+            return Ok(());
+        }
+        // It also says what is promised, so new metadata knows whether it may take twins.
+        if !self.has_room(0) {
+            self.commit()?;
+        }
         self.make_way()?;
         let mut table = self.meta.open(HOLES)?;
         table.retain(|_, ()| false)?;
