@@ -145,15 +145,7 @@ impl EpochLine {
         }
     }
 
-    /// Whether the folder has a file of an extent with its length.
-    fn has_length(&self, entry: &Epoch, extent: u64) -> bool {
-        held(&entry.table, extent).is_some_and(|(id, _)| {
-            let there = self.histories.files.get(&id.extent(extent));
-            there == Some(&self.shape.bytes_of(extent))
-        })
-    }
-
-    /// Refuses an epoch whose files are not all in the folder, and cannot be made again; gives those
+    /// Refuses an epoch of which files are not in the folder and cannot be made again; gives those
     /// that can.
     ///
     /// # Errors
@@ -194,8 +186,11 @@ impl EpochLine {
         }
         let (mut lost, again) = self.copies.look_for_all(&target.entry)?;
         // The engine proves each block of its disk: what is whole in a changed file is read.
-        let disk = self.shape.of(DISK_OBJECT);
-        lost.retain(|extent| !disk.contains(extent) || !self.has_length(&target.entry, *extent));
+        let (disk, files) = (self.shape.of(DISK_OBJECT), &self.histories.files);
+        let name = |extent| held(&target.entry.table, extent).map(|(id, _)| id.extent(extent));
+        let len = |extent| name(extent).and_then(|name| files.get(&name).copied());
+        let changed = |extent| len(extent) == Some(self.shape.bytes_of(extent));
+        lost.retain(|extent| !disk.contains(extent) || !changed(*extent));
         Ok((target, lost.into_iter().collect(), again))
     }
 }

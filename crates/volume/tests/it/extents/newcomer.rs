@@ -1,5 +1,5 @@
-//! A computer that has nothing but a folder with one harmed file: whatever the file is, all is there,
-//! it says which one it was, and the folder is whole afterwards.
+//! A computer that has nothing but a folder with one harmed file: whatever the file is, all is
+//! there, it says which one it was, and the folder is whole afterwards.
 
 use super::common::{BLOCKS, names, passphrase};
 use super::health::{HARMS, Harm, World, bytes};

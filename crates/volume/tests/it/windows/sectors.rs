@@ -67,5 +67,6 @@ fn any_sector_of_what_is_small_may_be_lost() {
     }
     let said: u64 = table.values().map(|row| row[1]).sum();
     println!("{tries} places, {said} times damage was said; tried and said: {table:?}");
-    assert!(said * 3 > tries, "{said} of {tries}");
+    // Objects of sessions that ended long ago are not read, and not missed.
+    assert!(said * 6 > tries, "{said} of {tries}");
 }
