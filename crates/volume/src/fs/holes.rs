@@ -63,6 +63,9 @@ impl State {
         }
         let blocks = std::mem::take(&mut found.lost_blocks);
         let files = self.lost_files(&blocks, &mut found)?;
+        // The notes make second copies old, also that of a block that is lost: after a crash it
+        // would have none.
+        TwinIo(&mut self.pool.lock()).heal_all()?;
         self.note_holes(&blocks)?;
         self.commit()?;
         // A mount, or the end of a session, does that only where the store sees what they read.

@@ -7,7 +7,7 @@ use super::trial::{Found, Lost, look, named, read, zero};
 use oblivio_store::Held;
 use oblivio_testkit::campaign::{scaled, seed};
 use oblivio_testkit::{CrashStore, Dice};
-use oblivio_volume::fs::FileSystem;
+use oblivio_volume::fs::{self, FileSystem};
 use oblivio_volume::{BlockSpace, Error, Result, Volume};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -61,8 +61,7 @@ fn repair(mut volume: Volume, zeros: bool) -> Result<()> {
     volume.inspect(&mut |_, _| {}, &mut |_| {})?;
     let fs = FileSystem::open(Box::new(volume))?;
     fs.check_with(true, &mut |_, _| {})?;
-    fs.repair(zeros, &mut |_, _| {})?;
-    fs.commit()?;
+    fs::repair(&fs, zeros, &mut |_, _| {})?;
     let mut volume = Volume::in_blocks(fs.into_blocks()?).expect("a volume");
     volume.repair(&mut |_, _| {})?;
     volume.finish()
