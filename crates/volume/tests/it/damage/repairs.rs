@@ -1,5 +1,6 @@
-//! Damaged volumes of files are repaired, through crashes of the repair itself: what is left mounts,
-//! a check calls it clean, and all that was not lost is there. An older state stays refused.
+//! Damaged volumes of files are repaired, through crashes of the repair itself: what is left
+//! mounts, a check calls it clean, and all that was not lost is there. An older state stays
+//! refused.
 
 use super::harmed::{DEEDS, Harm, Place};
 use super::homes::{Files, HOMES, Home, Rest, Size};
