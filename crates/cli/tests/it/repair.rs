@@ -195,7 +195,7 @@ fn zeros_can_be_read() {
 /// Nobody sees its reads, so what is lost is not in the way of what is read.
 #[test]
 fn a_sequential_volume_is_made_whole() {
-    let made = ["--seen-by", "snapshots", "--size", "8M"];
+    let made = ["--seen-by", "snapshots", "--files", "--size", "8M"];
     let scratch = damaged_of(&made, |_| {}, flip_disk, |lost| !lost.is_empty());
     let done = json(&scratch.good(["repair", "--yes", "--json", "v"]));
     let lost = lost_in(&done);

@@ -133,7 +133,7 @@ impl SequentialVolume {
             let begin = reader.at();
             let Some(opened) = reader.next(&mut self.log, &*self.store)? else { break };
             let quantum = opened.quantum().ok_or_else(nonsense)?;
-            let expected = self.next_write();
+            let expected = next_write(&self.engine());
             if quantum.first_write != expected {
                 return Err(nonsense());
             }
@@ -166,12 +166,6 @@ impl SequentialVolume {
         Ok(())
     }
 
-    /// The number of the write that must come next.
-    fn next_write(&self) -> u64 {
-        let engine = self.engine();
-        engine.next_again().unwrap_or_else(|| engine.writes())
-    }
-
     /// Replays one entry of the log.
     fn again(&mut self, entry: QuantumEntry<'_>) -> Result<()> {
         let (block, content) = match entry {
@@ -196,6 +190,11 @@ impl SequentialVolume {
         self.session.replayed += 1;
         self.take(block, content)
     }
+}
+
+/// The number of the write that must come next.
+fn next_write(engine: &Sequential) -> u64 {
+    engine.next_again().unwrap_or_else(|| engine.writes())
 }
 
 /// The computer whose session begins with this quantum, if any.

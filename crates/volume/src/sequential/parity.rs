@@ -1,8 +1,8 @@
 //! The last page of a quantum: parity of all before it. So any one page that is damaged is had from
 //! the rest, and the seal says whether it is right.
 //!
-//! A pad is over the parity. Without it, all pages would add up to zeros, and an observer could tell
-//! written quanta from random bytes.
+//! A pad is over the parity. Without it, all pages would add up to zeros, and an observer could
+//! tell written quanta from random bytes.
 
 use super::PAGE;
 use oblivio_crypto::Prf;

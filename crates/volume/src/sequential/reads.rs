@@ -1,22 +1,24 @@
 //! Reads of a volume's objects, around what a disk cannot read.
 
-use super::log::LOG_OBJECT;
-use super::state_places::STATE_OBJECTS;
-use super::{DISK_OBJECT, PAGE};
+use super::PAGE;
 use crate::Result;
 use crate::around::{Repeats, answers, read};
 use oblivio_store::{ReadAt, Slots};
 
 /// How a volume reads. Clones are the same.
 #[derive(Clone, Default)]
-pub struct Reads(Repeats);
+pub struct Reads {
+    repeats: Repeats,
+    /// The objects of which any is read to tell damage from an outage.
+    objects: &'static [&'static str],
+}
 
 impl Reads {
-    /// For a volume in this store.
-    pub fn of(store: &dyn Slots) -> Self {
+    /// For a volume with these objects in a store.
+    pub fn of(store: &dyn Slots, objects: &'static [&'static str]) -> Self {
         let repeats = Repeats::default();
         repeats.tell(store);
-        Self(repeats)
+        Self { repeats, objects }
     }
 
     /// Reads; what a disk cannot read while it reads other places, or lacks, is zeros.
@@ -24,7 +26,7 @@ impl Reads {
     /// # Errors
     /// Those of the store.
     pub fn read(&self, store: &dyn Slots, reads: &mut [ReadAt<'_>]) -> Result<()> {
-        read(store, reads, (&self.0, PAGE as usize), || reads_anything(store))
+        read(store, reads, (&self.repeats, PAGE as usize), || self.reads_anything(store))
     }
 
     /// Does `work`, which reads what has a second copy.
@@ -32,14 +34,14 @@ impl Reads {
     /// # Errors
     /// Those of `work`.
     pub fn of_copies<T>(&self, work: impl FnMut() -> Result<T>) -> Result<T> {
-        self.0.at_first(work)
+        self.repeats.at_first(work)
     }
-}
 
-/// Whether the store reads any place.
-fn reads_anything(store: &dyn Slots) -> bool {
-    let mut page = vec![0; PAGE as usize];
-    let mut reads =
-        |object| answers(&store.read(&mut [ReadAt { object, offset: 0, buf: &mut page }]));
-    STATE_OBJECTS.into_iter().chain([LOG_OBJECT, DISK_OBJECT]).any(&mut reads)
+    /// Whether the store reads any object.
+    fn reads_anything(&self, store: &dyn Slots) -> bool {
+        let mut page = vec![0; PAGE as usize];
+        let mut reads =
+            |object| answers(&store.read(&mut [ReadAt { object, offset: 0, buf: &mut page }]));
+        self.objects.iter().any(|object| reads(object))
+    }
 }

@@ -22,19 +22,16 @@ impl SequentialVolume {
         Some(Computers { writer: newest.computer, end_tag: self.log.end().before, table })
     }
 
-    /// Writes the next state, durably, with everything that it names.
+    /// Writes the next state, durably, with everything that it names. If copies of states were
+    /// damaged, one comes before it: two in turn are in all places.
     pub(super) fn write_state(&mut self, times: Option<[u8; 32]>) -> Result<()> {
         self.log.heal(&*self.store)?;
-        self.begin_healing()?;
+        if !self.states.is_whole() {
+            self.write_one_state(None)?;
+        }
         self.write_one_state(times)?;
         self.states.healed();
         Ok(())
-    }
-
-    /// Writes a state before the next one, if copies of states were damaged: two in turn are in all
-    /// places.
-    fn begin_healing(&mut self) -> Result<()> {
-        if self.states.is_whole() { Ok(()) } else { self.write_one_state(None) }
     }
 
     fn write_one_state(&mut self, times: Option<[u8; 32]>) -> Result<()> {
@@ -78,16 +75,6 @@ impl SequentialVolume {
         self.trust.committed(epoch, digest, self.log.end().into(), keep)
     }
 
-    /// Makes copies of states and pages of the log whole that were found damaged.
-    pub(super) fn heal(&mut self) -> Result<()> {
-        if self.states.is_whole() && self.log.is_whole() {
-            return Ok(());
-        }
-        self.sync()?;
-        self.store.sync(&[DISK_OBJECT])?;
-        self.write_state(None)
-    }
-
     /// Makes empty writes until the schedule has written everything anew: what can be read goes on,
     /// and what is lost is listed as such. How many follows from the schedule. Each turn leaves a
     /// state, so a crash leaves a volume as any other does.
@@ -107,7 +94,7 @@ impl SequentialVolume {
         if self.session.clean && whole && !self.session.writing && !self.log.waits() {
             return self.leave();
         }
-        self.heal()?;
+        heal(self)?;
         self.sync()?;
         self.store.sync(&[DISK_OBJECT])?;
         let epoch = self.newest.current.0 + 1;
@@ -130,4 +117,14 @@ impl SequentialVolume {
     pub(crate) fn leave(&mut self) -> Result<()> {
         self.trust.end()
     }
+}
+
+/// Makes copies of states and pages of the log whole that were found damaged.
+pub(super) fn heal(volume: &mut SequentialVolume) -> Result<()> {
+    if volume.states.is_whole() && volume.log.is_whole() {
+        return Ok(());
+    }
+    volume.sync()?;
+    volume.store.sync(&[DISK_OBJECT])?;
+    volume.write_state(None)
 }

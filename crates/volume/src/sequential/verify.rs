@@ -1,6 +1,7 @@
 //! Reading everything, whatever is damaged.
 
 use super::DISK_OBJECT;
+use super::rest::heal;
 use super::volume::SequentialVolume;
 use crate::Result;
 use crate::damage::{DamagedPlace, Inspected, push};
@@ -14,7 +15,7 @@ impl SequentialVolume {
         progress: &mut dyn FnMut(u64, u64),
         damaged: &mut dyn FnMut(DamagedPlace),
     ) -> Result<Inspected> {
-        self.guarded(Self::heal)?;
+        self.guarded(heal)?;
         let (blocks, together) = (self.header.engine.blocks, self.shared.together());
         let mut inspected = Inspected { count: blocks, ..Inspected::default() };
         // A node of a map is met as often as a block below it is read.

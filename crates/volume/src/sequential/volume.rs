@@ -10,7 +10,7 @@ use super::parity::Parity;
 use super::quantum::{QuantumEntry, QuantumForm};
 use super::reads::Reads;
 use super::shared::Shared;
-use super::state_places::{StateForm, StatePlaces};
+use super::state_places::{STATE_OBJECTS, StateForm, StatePlaces};
 use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo};
 use crate::header::Header;
@@ -29,6 +29,9 @@ const MEMORY: usize = 128 << 20;
 
 /// What the store may keep of each object when memory is little.
 const LITTLE_KEPT: usize = 1 << 20;
+
+/// The objects of which any is read to tell damage from an outage.
+const PROBED: [&str; 4] = [STATE_OBJECTS[0], STATE_OBJECTS[1], LOG_OBJECT, DISK_OBJECT];
 
 /// The entry of the sequential engine.
 pub static ENGINE: EngineEntry = EngineEntry {
@@ -127,7 +130,7 @@ impl SequentialVolume {
         let sealer = |root| Sealer::new(root, Box::new(randomness.clone())).hiding();
         let (log, state) = (sealer(master.intent_root(volume)), sealer(master.state_root(volume)));
         let states = StatePlaces::new(volume, state, StateForm::of(&layout, engine.layout()));
-        let (reads, parity) = (Reads::of(&*store), Parity::new(master.parity_prf(volume)));
+        let (reads, parity) = (Reads::of(&*store, &PROBED), Parity::new(master.parity_prf(volume)));
         let form = (QuantumForm::of(&layout), layout.log_quanta);
         let mut trust = Trust::take(volume, &mut options)?;
         trust.limit_rows(states.rows());
