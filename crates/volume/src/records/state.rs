@@ -51,8 +51,8 @@ pub struct LoadedState {
     pub damaged: Option<DamagedPlace>,
 }
 
-/// The deltas of a log that was read whole, with their digests. The other log has the same bytes for
-/// the same commits: to compare them costs far less than another digest.
+/// The deltas of a log that was read whole, with their digests. The other log has the same bytes
+/// for the same commits: to compare them costs far less than another digest.
 #[derive(Default)]
 struct KnownDeltas {
     log: Vec<u8>,

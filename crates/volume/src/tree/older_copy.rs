@@ -2,9 +2,9 @@
 //!
 //! A copy is a volume, opened like any other: it proves each of its blocks as ever, and its map has
 //! the count of each block's accesses. A block there is the version that is lost here if, and only
-//! if, that count is the one at which it was lost, and the copy is a state that led to this one. Two
-//! histories that parted reach the same counts with different content; the table of computers tells
-//! them apart. So nothing older and nothing of another history is taken, and it does not matter in
+//! if, that count is the one at which it was lost, and the copy is a state that led to this one.
+//! Two histories that parted reach the same counts with different content; the table of computers
+//! tells them apart. So nothing older and nothing of another history is taken, and it does not matter in
 //! which bucket the copy has a block.
 //!
 //! What is put back goes into the rounds of a repair, each block into that of its path. So the

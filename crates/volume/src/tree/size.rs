@@ -25,8 +25,8 @@ impl TreeVolume {
         self.run(&mut round, kind)
     }
 
-    /// Evicts as many scheduled paths as there are leaves: each bucket is written anew. `back` gives
-    /// lost blocks that belong on the next paths.
+    /// Evicts as many scheduled paths as there are leaves: each bucket is written anew. `back`
+    /// gives lost blocks that belong on the next paths.
     pub(crate) fn evict_all(
         &mut self,
         back: &mut dyn FnMut(&TreeOram, u64) -> Result<Vec<Block>>,

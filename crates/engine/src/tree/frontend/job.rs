@@ -50,8 +50,8 @@ impl TreeJob {
         Self { batch, phase, round: None }
     }
 
-    /// A round of maintenance that also puts these lost blocks back, with this content. Each must be
-    /// on one of its paths. A replay does not.
+    /// A round of maintenance that also puts these lost blocks back, with this content. Each must
+    /// be on one of its paths. A replay does not.
     #[must_use]
     pub fn putting_back(mut self, blocks: Vec<(BlockId, Vec<u8>)>) -> Self {
         self.batch.back = blocks;
