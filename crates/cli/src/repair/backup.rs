@@ -1,12 +1,13 @@
 //! Blocks and files of an older copy of the same volume, in place of what is lost.
 
 use crate::args::OpenArgs;
+use crate::exit::{Code, fault};
 use crate::human::{self, say};
 use crate::inside;
 use crate::open::{self, OpenSession};
 use crate::progress::Progress;
 use anyhow::Result;
-use oblivio_crypto::Passphrase;
+use oblivio_crypto::{Passphrase, VolumeId};
 use oblivio_serve::watch::Publisher;
 use oblivio_store::AnyStore;
 use oblivio_volume::fs::{Attr, FileKind, FileSystem, Handle, Ino, NewNode, SetAttr};
@@ -54,14 +55,19 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Opens it with the passphrase of the volume.
+    /// Opens it with the passphrase of the volume, which it must be a copy of.
     pub fn open(
         (folder, store): (&Path, AnyStore),
-        args: &OpenArgs,
-        passphrase: &Passphrase,
+        of: VolumeId,
+        (args, passphrase): (&OpenArgs, &Passphrase),
     ) -> Result<Self> {
         let args = OpenArgs { unobserved: true, accept_rollback: true, ..args.clone() };
         let opened = open::volume_by(store, folder, (&args, Some(passphrase)), None, false)?;
+        let found = opened.0.known().volume;
+        if found != of {
+            let what = format!("the backup is another volume, {found} and not {of}");
+            return Err(fault(Code::OtherVolume, what, "Name an older copy of this volume."));
+        }
         Ok(Self { volume: opened.0, publisher: opened.1 })
     }
 

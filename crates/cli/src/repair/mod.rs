@@ -45,10 +45,11 @@ fn repair(args: &RepairArgs, recorder: Option<&Recorder>) -> Result<()> {
     let passphrase = passphrase::known(&args.open.passphrase)?;
     let by = (&args.open, Some(&passphrase));
     let (mut volume, publisher) = open::volume_by(store, &args.volume, by, recorder, false)?;
+    let of = volume.known().volume;
     let (parts, mut lost) = check::inspect(&mut volume, None, args.open.quiet)?;
     let mut taken = FromBackup::default();
     let mut backup = match backup {
-        Some(place) => Some(Backup::open(place, &args.open, &passphrase)?),
+        Some(place) => Some(Backup::open(place, of, (&args.open, &passphrase))?),
         None => None,
     };
     if let Some(backup) = backup.as_mut().filter(|_| parts.damaged > 0 || !lost.is_empty()) {

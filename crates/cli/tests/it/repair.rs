@@ -176,6 +176,30 @@ fn an_older_copy_gives_what_is_the_same_and_names_the_rest() {
     scratch.good(["check", "v"]);
 }
 
+/// Another volume with the same passphrase has files of the same names.
+#[test]
+fn nothing_is_taken_from_another_volume() {
+    let scratch = damaged(|lost| !lost.is_empty());
+    let init =
+        ["init", "other", "--seen-by", "storage", "--kdf-memory", "32K", "--kdf-passes", "1"];
+    scratch.good(init);
+    scratch.good(["put", "-r", "other", "src", "/"]);
+    let refused = scratch.bad(11, ["repair", "--yes", "--from", "other", "v"]);
+    assert!(refused.contains("another volume"), "{refused}");
+    // Nothing was changed; and what is rolled back is not repaired.
+    let shown =
+        json(&String::from_utf8_lossy(&scratch.run(["repair", "--dry-run", "--json", "v"]).stdout));
+    let lost = lost_in(&shown);
+    assert!(!lost.is_empty() && !shown.to_string().contains(".older"), "{shown}");
+    copy_dir(&scratch.path("v"), &scratch.path("before"));
+    scratch.good(["repair", "--yes", "v"]);
+    fs::remove_dir_all(scratch.path("v")).expect("removed");
+    copy_dir(&scratch.path("before"), &scratch.path("v"));
+    let refused = scratch.bad(6, ["repair", "--yes", "--from", "old", "v"]);
+    assert!(refused.contains("rolled back"), "{refused}");
+    scratch.bad(6, ["check", "v"]);
+}
+
 #[test]
 fn zeros_can_be_read() {
     let scratch = damaged(|lost| !lost.is_empty());
