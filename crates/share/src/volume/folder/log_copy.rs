@@ -1,6 +1,6 @@
 //! A second copy of the newest files of a history: those with records that the clients' newest
-//! state lacks. It has the same bytes under the same names, and is durable a little later: the first copy
-//! alone says what is acknowledged, unless a place in it cannot be read.
+//! state lacks. It has the same bytes under the same names, and is durable a little later: the
+//! first copy alone says what is acknowledged, unless a place in it cannot be read.
 
 use super::durable::sync_parent;
 use super::framing::{FILE_HEAD, RECORD_HEAD, checksum, file_head};
