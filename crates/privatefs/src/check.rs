@@ -79,31 +79,56 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hex = |id: &Owner| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let (parent, name, what) = match self {
-            Self::NoInode { parent, name } => (parent, name, "leads to nothing"),
-            Self::WrongKind { parent, name } => (parent, name, "says another kind than its inode"),
-            Self::Misplaced { parent, name } => (parent, name, "is in a wrong bucket, or twice"),
-            Self::WrongParent(id) => return write!(f, "{}: a wrong parent", hex(id)),
-            Self::WrongLinks { id, said, found } => {
-                return write!(f, "{}: it says {said} links, and {found} are there", hex(id));
+impl Problem {
+    /// What it is about.
+    fn owner(&self) -> Owner {
+        match self {
+            Self::NoInode { parent, .. }
+            | Self::WrongKind { parent, .. }
+            | Self::Misplaced { parent, .. } => *parent,
+            Self::WrongLinks { id, .. } | Self::LostData { id, .. } => *id,
+            Self::WrongParent(id)
+            | Self::Orphan(id)
+            | Self::Unreachable(id)
+            | Self::Damaged(id)
+            | Self::LostNames(id) => *id,
+        }
+    }
+
+    /// In words, where what it is about is called so.
+    fn in_words(&self, of: &str) -> String {
+        let (name, what) = match self {
+            Self::NoInode { name, .. } => (name, "leads to nothing"),
+            Self::WrongKind { name, .. } => (name, "says another kind than its inode"),
+            Self::Misplaced { name, .. } => (name, "is in a wrong bucket, or twice"),
+            Self::WrongParent(_) => return format!("{of}: a wrong parent"),
+            Self::WrongLinks { said, found, .. } => {
+                return format!("{of}: it says {said} links, and {found} are there");
             }
-            Self::Orphan(id) => return write!(f, "{}: no name, and nobody holds it", hex(id)),
-            Self::Unreachable(id) => return write!(f, "{}: blocks of nothing", hex(id)),
-            Self::Damaged(id) => return write!(f, "{}: it cannot be read", hex(id)),
-            Self::LostNames(id) => {
-                return write!(f, "the directory {}: some of its names are lost", hex(id));
+            Self::Orphan(_) => return format!("{of}: no name, and nobody holds it"),
+            Self::Unreachable(_) => return format!("{of}: blocks of nothing"),
+            Self::Damaged(_) => return format!("{of}: it cannot be read"),
+            Self::LostNames(_) => {
+                return format!("the directory {of}: some of its names are lost");
             }
-            Self::LostData { id, ranges } => {
+            Self::LostData { ranges, .. } => {
                 let range = |it: &Range<u64>| format!("{} to {}", it.start, it.end - 1);
                 let ranges: Vec<String> = ranges.iter().map(range).collect();
-                return write!(f, "{}: bytes {} are lost", hex(id), ranges.join(", "));
+                return format!("{of}: bytes {} are lost", ranges.join(", "));
             }
         };
-        write!(f, "the name {:?} in {} {what}", String::from_utf8_lossy(name), hex(parent))
+        format!("the name {:?} in {of} {what}", String::from_utf8_lossy(name))
     }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.in_words(&hex(&self.owner())))
+    }
+}
+
+fn hex(id: &Owner) -> String {
+    id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The result of a check.
@@ -119,12 +144,24 @@ pub struct Findings {
     pub complete: bool,
     /// Everything wrong.
     pub problems: Vec<Problem>,
+    /// The paths of what is wrong, as far as names lead there.
+    pub paths: BTreeMap<Owner, String>,
+}
+
+impl Findings {
+    /// A problem in words, with a path in the place of a number where there is one.
+    pub fn line(&self, problem: &Problem) -> String {
+        let id = problem.owner();
+        problem.in_words(&self.paths.get(&id).cloned().unwrap_or_else(|| hex(&id)))
+    }
 }
 
 /// What a walk from the root gathers.
 #[derive(Default)]
 struct Walk {
     names: BTreeMap<Owner, u32>,
+    /// The first name of each, and the directory that has it.
+    places: BTreeMap<Owner, (Owner, Vec<u8>)>,
     subdirectories: BTreeMap<Owner, u32>,
     inodes: BTreeMap<Owner, Inode>,
     held: u64,
@@ -132,6 +169,19 @@ struct Walk {
 }
 
 impl Walk {
+    /// The path of what names lead to.
+    fn path(&self, id: Owner) -> Option<String> {
+        let (mut names, mut at) = (Vec::new(), id);
+        while at != ROOT {
+            let (parent, name) =
+                self.places.get(&at).filter(|_| names.len() <= self.places.len())?;
+            names.push(String::from_utf8_lossy(name));
+            at = *parent;
+        }
+        let path = names.iter().rev().fold(String::new(), |path, name| path + "/" + name);
+        Some(if path.is_empty() { "/".into() } else { path })
+    }
+
     fn orphan(&mut self, fs: &PrivateFs, id: Owner) -> Result<()> {
         match fs.look_again(|attempt| attempt.find_inode(id)) {
             Ok(Some(inode)) => {
@@ -211,7 +261,10 @@ fn checked(fs: &PrivateFs, data: bool) -> Result<Findings> {
     }
     let directories = walk.inodes.values().filter(|inode| inode.kind == FileKind::Directory);
     let directories = directories.count() as u64;
+    let wrong = walk.problems.iter().map(Problem::owner);
+    let paths = wrong.filter_map(|id| Some((id, walk.path(id)?))).collect();
     Ok(Findings {
+        paths,
         files: walk.inodes.len() as u64 - directories,
         directories,
         held: walk.held,
@@ -299,6 +352,7 @@ impl PrivateFs {
     ) -> Result<()> {
         let Dirent { name, id, kind } = entry;
         *walk.names.entry(id).or_default() += 1;
+        walk.places.entry(id).or_insert_with(|| (parent, name.clone()));
         if let BTreeEntry::Vacant(vacant) = walk.inodes.entry(id) {
             let problem = match self.look_again(|attempt| attempt.find_inode(id)) {
                 Ok(Some(inode)) => {

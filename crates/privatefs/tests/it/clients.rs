@@ -212,6 +212,10 @@ fn damage_is_an_error_and_repair_leaves_nothing_wrong() {
     assert!(matches!(b.fs.lookup(ROOT, b"lost"), Err(Error::Damaged(_))));
     let found = b.fs.check().unwrap();
     assert_eq!(found.problems.len(), 3, "{:?}", found.problems);
+    let lines: Vec<String> = found.problems.iter().map(|it| found.line(it)).collect();
+    let said = |line: &str| lines.iter().any(|it| it == line);
+    assert!(said("/f: it says 9 links, and 1 are there"), "{lines:?}");
+    assert!(said("the name \"lost\" in / leads to nothing"), "{lines:?}");
     assert_eq!(b.fs.repair(&found).unwrap(), 3);
     assert_sound(&memory, 3);
     memory.tamper(inode(file), |block| block.as_mut().unwrap()[324] ^= 1);
