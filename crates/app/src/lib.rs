@@ -44,4 +44,4 @@ pub mod walk;
 pub use beside::BesideFolder;
 pub use passphrase::normal;
 pub use path::{BadPath, VolumePath};
-pub use remembered::{Remembered, state_folder};
+pub use remembered::{Remembered, ScrubNote, state_folder};

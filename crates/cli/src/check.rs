@@ -2,6 +2,7 @@
 
 mod found;
 mod rate;
+pub mod scrub;
 pub mod tell;
 
 use crate::args::CheckArgs;
@@ -40,7 +41,7 @@ pub fn run(args: &CheckArgs) -> Result<()> {
 }
 
 fn judge(read: &PartsRead, contents: &Contents) -> Result<()> {
-    let (healed, lost) = (read.healed.len() as u64, contents.lost());
+    let lost = contents.lost();
     let problems = contents.problems().len() as u64;
     let places = human::count(read.damaged, "damaged place");
     if problems > 0 || !lost.is_empty() {
@@ -55,15 +56,20 @@ fn judge(read: &PartsRead, contents: &Contents) -> Result<()> {
         let what = format!("the volume is not clean: {places}; no byte of a file is lost");
         return Err(fault(Code::Tampered, what, ADVICE));
     }
-    if healed > 0 {
-        return Err(fault(
+    judge_healed(read)
+}
+
+/// What had a second copy is a finding, too.
+fn judge_healed(read: &PartsRead) -> Result<()> {
+    match read.healed.len() as u64 {
+        0 => Ok(()),
+        healed => Err(fault(
             Code::Tampered,
             format!("{}; nothing is lost", human::count(healed, "damaged place")),
             "Each had a second copy, and is whole again. Check once more: if there is new damage, \
              the disk is failing.",
-        ));
+        )),
     }
-    Ok(())
 }
 
 /// `2 files are damaged, of which 32 KiB are lost`, and that of the metadata.

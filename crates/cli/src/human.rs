@@ -8,6 +8,7 @@ use oblivio_volume::report::words::UNITS;
 pub use oblivio_volume::report::words::{count, grouped, size};
 use std::io::{IsTerminal, Write};
 use std::sync::LazyLock;
+use std::time::Duration;
 
 /// A number of bytes as typed: `4096`, `64K`, `256M`, `1.5G`, `2TiB`.
 pub fn parse_size(text: &str) -> Result<u64, String> {
@@ -31,6 +32,23 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     }
     let value = number.parse::<f64>().map_err(|_| bad())? * factor as f64;
     if value < u64::MAX as f64 { Ok(value as u64) } else { Err(format!("{text:?} is too large")) }
+}
+
+/// A span of time as typed: `90`, `90s`, `10m`, `2h`.
+pub fn parse_time(text: &str) -> Result<Duration, String> {
+    let trimmed = text.trim();
+    let end = trimmed.find(|c: char| !c.is_ascii_digit()).unwrap_or(trimmed.len());
+    let (number, unit) = trimmed.split_at(end);
+    let seconds = match unit.trim() {
+        "" | "s" => Some(1),
+        "m" => Some(60),
+        "h" => Some(3600),
+        _ => None,
+    };
+    let all =
+        number.parse::<u64>().ok().zip(seconds).and_then(|(number, each)| number.checked_mul(each));
+    let bad = || format!("{text:?} is not a time; write for example 90s, 10m or 2h");
+    all.map(Duration::from_secs).ok_or_else(bad)
 }
 
 /// A time as `2026-01-31 18:05Z`. The Z says UTC: the reader's time zone is unknown.

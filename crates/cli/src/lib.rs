@@ -132,6 +132,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Stat(args) => list::stat(args),
         Command::Du(args) => list::du(args),
         Command::Info(args) => info::run(args),
+        Command::Check(args) if args.scrub => check::scrub::run(args),
         Command::Check(args) => check::run(args),
         Command::Repair(args) => repair::run(args),
         Command::Resize(args) => resize::run(args),

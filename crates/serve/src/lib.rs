@@ -42,6 +42,7 @@ pub mod ublk;
 pub mod watch;
 
 pub use error::{Error, Result, Unsafe};
+pub use lost::damage_log;
 pub use queue::Pulse;
 
 // The tests of what others see are in the binary of the unit tests: the crate is built once for

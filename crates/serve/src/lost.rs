@@ -2,7 +2,8 @@
 //! fill the log.
 
 use crate::log;
-use oblivio_volume::LostBytes;
+use oblivio_volume::fs::Ino;
+use oblivio_volume::{DamagedPlace, Error, LostBytes};
 use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
@@ -22,12 +23,9 @@ impl<K: Hash + Eq> Default for ToldLost<K> {
 impl<K: Hash + Eq> ToldLost<K> {
     /// Says what is lost of this thing, unless that was said before.
     pub fn tell(&self, key: K, lost: &LostBytes) {
-        let line = self.news(key).then(|| {
+        if self.news(key) {
             let more = "oblivio check VOLUME names all that is lost; everything else is served";
-            format!("{lost}. {more}")
-        });
-        if let Some(line) = line {
-            log::note(&line);
+            log::note(&format!("{lost}. {more}"));
         }
     }
 
@@ -35,6 +33,31 @@ impl<K: Hash + Eq> ToldLost<K> {
     fn news(&self, key: K) -> bool {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         told.len() < MOST && told.insert(key)
+    }
+}
+
+impl ToldLost<Ino> {
+    /// Says once of each file that something of it is lost. A kernel that caches takes a short
+    /// answer for the end of the file, so a read that wants a lost byte fails, and the kernel asks
+    /// for its pages one by one.
+    pub fn tell_file(&self, ino: Ino, error: Option<&Error>) {
+        let Some(Error::Lost(lost)) = error else { return };
+        let what = match lost.is_metadata() {
+            true => lost.what.clone(),
+            false => format!("the file of inode {ino} (find DIR -inum {ino})"),
+        };
+        self.tell(ino, &LostBytes { what, ..lost.clone() });
+    }
+}
+
+/// Says each damaged place once, as a scrub meets it.
+pub fn damage_log() -> impl FnMut(&DamagedPlace) + Send {
+    let said = ToldLost::<String>::default();
+    move |place| {
+        if said.news(place.to_string()) {
+            let more = "oblivio check VOLUME names the files; everything else is served";
+            log::note(&format!("damaged: {place}. {more}"));
+        }
     }
 }
 

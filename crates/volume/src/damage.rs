@@ -90,9 +90,12 @@ pub struct Inspected {
     /// Units read and authenticated, those of [`VolumeInfo::verified`](crate::VolumeInfo), damaged
     /// ones included.
     pub count: u64,
+    /// Stored bytes of them.
+    pub bytes: u64,
     /// How many places are damaged.
     pub damaged: u64,
-    /// The blocks that exist and are lost, ascending.
+    /// The blocks that exist and are lost, ascending. A part of an inspection does not know them
+    /// all.
     pub lost: Vec<Range<u64>>,
 }
 

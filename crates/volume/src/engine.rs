@@ -6,11 +6,13 @@ use crate::damage::{DamagedPlace, Inspected, LostBytes};
 use crate::header::{Header, HeaderCopies, Parameters, expect_empty};
 use crate::options::OpenOptions;
 use crate::report::EngineReport;
+use crate::scrub::Inspection;
 use crate::trust::Known;
 use crate::{Error, Result};
 use oblivio_crypto::{KdfParams, MasterKey, Passphrase, VolumeId};
 use oblivio_store::{AnyStore, Held, Objects, PutMode, Slots, Store};
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// An engine that volumes stand on. Its entry in the registry is all that others know of it.
@@ -130,16 +132,17 @@ pub trait EngineVolume: BlockSpace {
     /// Those of the store.
     fn info(&self) -> Result<VolumeInfo>;
 
-    /// Reads and authenticates everything, whatever is damaged; `damaged` gets each damaged place.
-    /// The order reveals nothing.
+    /// Reads and authenticates everything from a place on, or a part of it, whatever is damaged. It
+    /// is in one fixed order, which reveals nothing. What is small comes last.
     ///
     /// # Errors
-    /// Those of the store.
-    fn inspect(
-        &mut self,
-        progress: &mut dyn FnMut(u64, u64),
-        damaged: &mut dyn FnMut(DamagedPlace),
-    ) -> Result<Inspected>;
+    /// Those of the store. `Unsupported` amid requests, unless [`Self::has_quiet_scrubs`].
+    fn inspect(&mut self, inspection: Inspection<'_>) -> Result<Inspected>;
+
+    /// Whether it may be inspected amid requests.
+    fn has_quiet_scrubs(&self) -> bool {
+        false
+    }
 
     /// Reads and authenticates everything; gives the number of [`VolumeInfo::verified`].
     ///
@@ -148,9 +151,15 @@ pub trait EngineVolume: BlockSpace {
     /// part has.
     fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
         let mut first = None;
-        let inspected = self.inspect(progress, &mut |place| {
-            first.get_or_insert(place);
-        })?;
+        let inspected = self.inspect(Inspection::of_all(
+            &mut |reached| {
+                progress(reached.done, reached.total);
+                ControlFlow::Continue(())
+            },
+            &mut |place| {
+                first.get_or_insert(place);
+            },
+        ))?;
         expect_whole(&inspected, first)
     }
 

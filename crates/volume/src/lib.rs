@@ -37,6 +37,7 @@ mod ranges;
 mod records;
 mod registry;
 pub mod report;
+mod scrub;
 pub mod sequential;
 mod session;
 pub mod tree;
@@ -64,6 +65,7 @@ pub use options::{
 };
 pub use passphrases::{add_passphrase, change_passphrase, read_header, remove_passphrase};
 pub use registry::{ENGINES, NewVolume, SeenBy};
+pub use scrub::{Inspection, QuietScrub, Reached, Scrubs};
 pub use session::is_of_session;
 pub use trust::{Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper, notes};
 pub use volume::{ClosedVolume, Volume};

@@ -6,14 +6,16 @@ use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{
     EngineEntry, EngineVolume, Opening, PublicHeader, VolumeInfo, expect_whole, load,
 };
+use crate::environment::Clock;
 use crate::header::{HeaderCopies, HeaderKeeper};
 use crate::options::OpenOptions;
+use crate::scrub::{Inspection, QuietScrub, Reached, RunningScrub, only_as_a_whole};
 use crate::trust::Known;
 use oblivio_crypto::Passphrase;
 use oblivio_engine::{BlockOp, BlockOutcome};
 use oblivio_store::AnyStore;
 use std::any::Any;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +24,7 @@ pub struct Volume {
     engine: Box<dyn EngineVolume>,
     /// None if it was made or opened by its engine's own function.
     header: Option<HeaderKeeper>,
+    scrub: Option<RunningScrub>,
 }
 
 impl<V: EngineVolume> From<V> for Volume {
@@ -33,7 +36,7 @@ impl<V: EngineVolume> From<V> for Volume {
 impl Volume {
     /// A volume on an engine that only its entry knows.
     pub(crate) fn of(volume: Box<dyn EngineVolume>) -> Self {
-        Self { engine: volume, header: None }
+        Self { engine: volume, header: None, scrub: None }
     }
 
     /// The volume that a file system or a disk was on.
@@ -78,7 +81,33 @@ impl Volume {
         progress: &mut dyn FnMut(u64, u64),
         damaged: &mut dyn FnMut(DamagedPlace),
     ) -> Result<Inspected> {
-        let mut found = self.engine.inspect(progress, damaged)?;
+        let mut reached = |reached: Reached| {
+            progress(reached.done, reached.total);
+            ControlFlow::Continue(())
+        };
+        self.inspect_part(Inspection::of_all(&mut reached, damaged))
+    }
+
+    /// The same from a place on, and as far as the caller wants.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn inspect_part(&mut self, inspection: Inspection<'_>) -> Result<Inspected> {
+        let Inspection { from, at_once, amid_requests, reached, damaged } = inspection;
+        let mut ended = false;
+        let mut found = self.engine.inspect(Inspection {
+            from,
+            at_once,
+            amid_requests,
+            reached: &mut |now| {
+                ended = now.next.is_none();
+                reached(now)
+            },
+            damaged: &mut *damaged,
+        })?;
+        if !ended {
+            return Ok(found);
+        }
         self.heal();
         if let Some(place) = self.header.as_mut().map_or(Ok(None), HeaderKeeper::inspect)? {
             found.damaged += 1;
@@ -128,6 +157,18 @@ impl Volume {
     pub fn damaged(&self) -> Vec<DamagedPlace> {
         let of_header = self.header.as_ref().map_or(&[][..], HeaderKeeper::damaged);
         [of_header, &self.engine.damaged()].concat()
+    }
+
+    /// From now on quiet moments read what is stored, a little at a time, round and round.
+    ///
+    /// # Errors
+    /// `Unsupported` for a volume in whole files.
+    pub fn scrub_when_quiet(&mut self, scrub: QuietScrub, clock: Arc<dyn Clock>) -> Result<()> {
+        if !self.engine.has_quiet_scrubs() {
+            return Err(only_as_a_whole());
+        }
+        self.scrub = Some(RunningScrub::new(scrub, clock));
+        Ok(())
     }
 
     /// Makes both copies of the header whole.
@@ -279,6 +320,12 @@ impl BlockSpace for Volume {
     }
     fn idle(&mut self) -> Result<Option<Duration>> {
         self.engine.idle()
+    }
+    fn scrub(&mut self) -> Result<Option<Duration>> {
+        let Some(mut scrub) = self.scrub.take() else { return Ok(None) };
+        let rest = scrub.step(|inspection| self.inspect_part(inspection));
+        self.scrub = Some(scrub);
+        rest.map(Some)
     }
     fn cache_budget(&self) -> usize {
         self.engine.cache_budget()

@@ -6,6 +6,7 @@
 //! happened to the lock in the volume's own folder.
 
 mod record;
+mod scrubbed;
 
 use etcetera::BaseStrategy;
 use etcetera::base_strategy::Xdg;
@@ -13,6 +14,7 @@ use oblivio_crypto::{Entropy, OsEntropy, VolumeId, digest, hex, unhex};
 use oblivio_volume::notes::{PlaceNote, TwoNotes, lock, make_folder, unkept};
 use oblivio_volume::{ComputerId, Error, Keep, Keeper, Known, Result};
 use record::Lines;
+pub use scrubbed::ScrubNote;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};

@@ -10,6 +10,8 @@ mod deviation;
 mod journal;
 mod judge;
 mod places;
+mod scan;
+mod scanned;
 mod sequential;
 mod session;
 mod shown;
@@ -21,6 +23,7 @@ use crate::schedule::Model;
 use crate::trace::{Trace, TraceRequest};
 use journal::Journal;
 use places::Places;
+use scan::Scan;
 use sequential::Sequential;
 pub(crate) use states::Since;
 use states::States;
@@ -106,6 +109,7 @@ pub struct Observer {
     under_way: bool,
     lately: VecDeque<(u64, RecordedCall)>,
     window: Window,
+    scan: Scan,
     model: Model,
     places: Places,
     journal: Journal,

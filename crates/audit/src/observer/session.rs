@@ -16,6 +16,7 @@ impl Observer {
         self.now = ObservedSession { session: session.clone(), ..ObservedSession::default() };
         self.model = Model::default();
         self.window = Default::default();
+        self.scan.begin();
         self.journal.begin();
         self.states.begin();
         self.since = Default::default();
@@ -49,6 +50,7 @@ impl Observer {
         if before.is_some_and(|id| *id != volume.id) {
             // Another volume: nothing is known of it.
             self.places = Default::default();
+            self.scan.forget();
             self.owed.clear();
             self.committed_turn = None;
         }
@@ -155,12 +157,6 @@ impl Observer {
             (_, RecordedAct::Allocate | RecordedAct::Delete) => None,
             _ => Some(format!("{act:?} of {object:?} at {offset}, {len} bytes")),
         }
-    }
-
-    /// Whether everything was just read, to check it: then the copies of what is small follow.
-    fn has_scanned(&self) -> bool {
-        let stored = self.model.stored().len();
-        stored > 0 && self.window.reads.len() >= stored
     }
 
     /// Checks that the objects read at the start of a session are read at no other time.

@@ -91,7 +91,10 @@ impl Observer {
                 });
             }
             // Sessions in between are not in the record.
-            Some(turn) if rule.turn > turn => self.owed.clear(),
+            Some(turn) if rule.turn > turn => {
+                self.owed.clear();
+                self.scan.forget();
+            }
             // Only the next session shows whether the last commit of a broken-off one was complete.
             Some(_) if self.was_committing => {
                 self.owed.clear();
@@ -116,13 +119,14 @@ impl Observer {
     /// Handles paths, or a part of a commit.
     fn hear_round(&mut self, said: &TraceRequest) {
         let mut window = std::mem::take(&mut self.window);
-        // A round is read in one call. Earlier reads are judged separately.
-        if window.calls.len() > 1 {
-            let own = window.calls.pop().unwrap_or(0);
+        // A round is read in one call, if it reads at all. Earlier reads are judged separately.
+        if let Some(&last) = window.calls.last() {
+            let own = if self.reads_nothing(said, &window) { window.reads.len() } else { last };
             let reads = window.reads.split_off(own);
-            let before =
-                Window { reads: std::mem::replace(&mut window.reads, reads), ..Window::default() };
-            self.window = before;
+            window.calls.retain(|&call| call < own);
+            let (reads, calls) =
+                (std::mem::replace(&mut window.reads, reads), std::mem::take(&mut window.calls));
+            self.window = Window { reads, calls, ..Window::default() };
             self.look_at_scan();
         }
         let request = TraceRequest {
@@ -148,6 +152,16 @@ impl Observer {
         }
         if replays {
             self.now.replayed = at;
+        }
+    }
+
+    /// Whether a round reads no bucket, so that the last reads are those of a scan.
+    fn reads_nothing(&self, said: &TraceRequest, window: &Window) -> bool {
+        match said.kind {
+            RequestKind::Flush | RequestKind::Commit => true,
+            _ if window.announced => false,
+            // It takes a copy of the model to tell.
+            _ => self.may_scan(window) && self.model.clone().cost(said).0 == 0,
         }
     }
 
@@ -237,26 +251,5 @@ impl Observer {
         self.since.buckets.extend(&listed.dropped);
         self.places.drop_all(&listed.dropped);
         wrong
-    }
-
-    /// Checks that unstated reads cover everything stored, in order: a verification.
-    pub(super) fn look_at_scan(&mut self) {
-        let window = std::mem::take(&mut self.window);
-        if window.reads.is_empty() && window.writes.is_empty() || !self.begun {
-            return;
-        }
-        let place = |bucket| self.places.of(bucket).cloned();
-        let all = self.model.stored().into_iter().filter_map(place);
-        let scan = all.eq(window.reads.iter().map(|(object, offset, _)| (object.clone(), *offset)));
-        // A broken-off session has not stated its last reads.
-        let broken = self.ending && (!self.uncommitted.is_empty() || self.journal.waits());
-        let wrong = !(broken || scan && window.writes.is_empty());
-        self.sight.odd.places.look(wrong.then(|| {
-            format!(
-                "{} reads and {} writes of buckets that it says nothing of",
-                window.reads.len(),
-                window.writes.len()
-            )
-        }));
     }
 }

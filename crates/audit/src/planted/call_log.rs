@@ -21,6 +21,10 @@ const LEAST_LOG: u64 = 256 << 10;
 /// The objects of each pair.
 const PAIRS: [[&str; 2]; 2] = [["state-0", "log-0"], ["state-1", "log-1"]];
 
+/// A part of a scrub comes after each of these rounds, and reads this many buckets.
+const SCRUB_EVERY: u64 = 7;
+const SCRUB_PART: usize = 5;
+
 /// Equal slots of one object.
 #[derive(Clone, Default)]
 struct Slots {
@@ -49,6 +53,9 @@ pub(super) struct CallLog {
     commits: u64,
     since: Since,
     requests: u64,
+    /// Rounds so far, and the bucket that the scrub reads next.
+    rounds: u64,
+    scrubbed: u64,
     /// Operations, and scheduled paths, at the last commit.
     requests_then: u64,
     turns_then: u64,
@@ -70,6 +77,8 @@ impl CallLog {
             commits: 0,
             since: Since::default(),
             requests: 0,
+            rounds: 0,
+            scrubbed: 0,
             requests_then: 0,
             turns_then: 0,
         }
@@ -215,6 +224,30 @@ impl CallLog {
         self.since.buckets.extend(listed.written.iter().map(|written| written.0));
         self.since.buckets.extend(&listed.dropped);
         self.say(&said);
+        self.rounds += 1;
+        if self.rounds.is_multiple_of(SCRUB_EVERY) {
+            self.scrub(model, secret);
+        }
+    }
+
+    /// A part of a scrub: some buckets, in the order of the heap.
+    fn scrub(&mut self, model: &Model, secret: bool) {
+        let stored = model.stored();
+        let jump = if secret && self.is(Distortion::ScrubPlace) { 40 } else { 0 };
+        let first = stored.partition_point(|&bucket| bucket < self.scrubbed) + jump;
+        let end = stored.len().min(first + SCRUB_PART);
+        let mut part = stored.get(first..end).unwrap_or_default().to_vec();
+        self.scrubbed = stored.get(end).copied().unwrap_or(0);
+        if secret && self.is(Distortion::ScrubOrder) {
+            part.reverse();
+        }
+        let mut call = RecordedCall::new(RecordedAct::Read, 0);
+        for bucket in part {
+            let (object, slot) = &self.table[&bucket];
+            let slots = &self.slots[object];
+            call.add(object, slot * slots.stride, slots.stride);
+        }
+        self.lines.push(RecordLine::Call(call));
     }
 
     fn read(&mut self, model: &Model, said: &mut TraceRequest, secret: bool) {

@@ -29,6 +29,10 @@ pub(super) enum Distortion {
     Slot,
     /// The bytes to keep depend on the reads.
     Hint,
+    /// A scrub goes on elsewhere after a read of one file.
+    ScrubPlace,
+    /// For one file, a scrub reads its part from the end.
+    ScrubOrder,
     /// The state is read in the middle of a session, for one file.
     SecretRead,
     /// For one file, a checkpoint is written before it is due.

@@ -200,6 +200,8 @@ mod tests {
             ("reads in another order for one file", "places at the store"),
             ("another free place for one file's bucket", "places at the store"),
             ("a hint that depends on what is read", "other calls"),
+            ("a scrub that goes on elsewhere for one file", "places at the store"),
+            ("a scrub in another order for one file", "places at the store"),
             ("a state read again for one file", "other calls"),
             ("a checkpoint before it is due, for one file", "states and commits"),
             ("two commit records in one place", "states and commits"),

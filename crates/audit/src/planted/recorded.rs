@@ -36,6 +36,8 @@ pub(super) fn cases(leaks: bool) -> Vec<PlantedTrace> {
         record("reads in another order for one file", D::ReadOrder),
         record("another free place for one file's bucket", D::Slot),
         record("a hint that depends on what is read", D::Hint),
+        record("a scrub that goes on elsewhere for one file", D::ScrubPlace),
+        record("a scrub in another order for one file", D::ScrubOrder),
         record("a state read again for one file", D::SecretRead),
         record("a checkpoint before it is due, for one file", D::EarlyCheckpoint),
         record("two commit records in one place", D::SameCommitPlace),

@@ -2,9 +2,10 @@
 
 use super::open::OpenArgs;
 use super::passphrase::{NewPassphraseArgs, PassphraseArgs};
-use crate::human::parse_size;
+use crate::human::{parse_size, parse_time};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Show what a volume is, what it costs, and what its storage learns
 #[derive(Args, Debug)]
@@ -29,14 +30,22 @@ pub struct InfoArgs {
 Examples:
   oblivio check ~/vault
   oblivio check --json ~/vault
-  oblivio check --limit-rate 20M ~/vault       every month, as a scrub
+  oblivio check --scrub --for 10m ~/vault      goes on each night where it stopped
+  oblivio check --limit-rate 20M ~/vault       everything at once, every month
   oblivio check share://nas:7420/team
 
 Every stored bucket is read and authenticated, then every file. Ends with 0 when all is clean and
-with 5 when something is not.")]
+with 5 when something is not. A scrub reads what is stored and no files: it can stop at any moment,
+and this computer notes where. Ctrl-C ends it well.")]
 pub struct CheckArgs {
     /// The volume's folder
     pub volume: PathBuf,
+    /// Read what is stored from where the last scrub stopped, and heal what has a second copy
+    #[arg(long)]
+    pub scrub: bool,
+    /// Stop the scrub after 10m, say, or 2h
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_time, requires = "scrub")]
+    pub lasting: Option<Duration>,
     /// Read at most 20M, say, of the stored parts a second: a disk in use stays quick
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub limit_rate: Option<u64>,

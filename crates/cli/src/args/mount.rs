@@ -1,6 +1,7 @@
 //! A volume as a directory.
 
 use super::open::OpenArgs;
+use crate::human::parse_size;
 use clap::Args;
 use oblivio_serve::mount::Look;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ Examples:
   oblivio mount ~/vault ~/private               until Ctrl-C
   oblivio mount --background ~/vault ~/private  until `oblivio umount ~/private`
   oblivio mount --read-only ~/vault ~/private
+  oblivio mount --scrub 5M ~/vault ~/private    reads all that is stored in quiet moments
   oblivio mount share://nas:7420/team ~/team    one that computers share: docs/share.md
 
 What a program syncs is safe at once; everything else is committed every few seconds and when the
@@ -40,7 +42,11 @@ pub struct MountArgs {
     /// shared: 60]
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u64>,
-    /// Options as `mount` writes them, as in -o ro,allow_other,passphrase-file=FILE; for a shared
+    /// In quiet moments read what is stored, at most 5M, say, a second, round and round; the log
+    /// names what is damaged
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub scrub: Option<u64>,
+    /// Options as `mount` writes them, as in -o ro,scrub=5M,passphrase-file=FILE; for a shared
     /// volume also strict: nothing is answered from memory
     #[arg(short, value_name = "OPTIONS")]
     pub options: Vec<String>,

@@ -2,6 +2,7 @@
 
 pub mod background;
 mod options;
+mod scrub;
 
 pub use options::{apply, as_mount_helper};
 
@@ -41,6 +42,7 @@ pub fn run(args: &MountArgs) -> Result<()> {
     if !args.read_only {
         unobserved::refuse_changes(&args.open)?;
     }
+    scrub::refuse(&args)?;
     let (volume, dir) = places(&args)?;
     if args.fake {
         return Ok(());
@@ -52,7 +54,10 @@ pub fn run(args: &MountArgs) -> Result<()> {
     let store = Recorder::under(open::store_to_serve(&volume)?, recorder.as_ref());
     let layers = open::layers(store, &volume);
     let store = layers.store.clone();
-    let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true)?;
+    let mut opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true)?;
+    if let Some(rate) = args.scrub {
+        scrub::begin(&mut opened.0, &volume, rate, &layers.pulse)?;
+    }
     // From here on a signal ends the mount in order, not the process.
     let signals = signals::catch()?;
     // A padded operation that needs no access shows none. Names must not decide that, so all

@@ -101,6 +101,9 @@ fn one(args: &mut MountArgs, name: &str, option: &str, value: Option<&str>) -> R
         ("memory", Some(size)) => {
             args.open.memory = Some(parse_size(size).map_err(|why| usage(why, ""))?);
         }
+        ("scrub", Some(rate)) => {
+            args.scrub = Some(parse_size(rate).map_err(|why| usage(why, ""))?);
+        }
         ("commit-every" | "commit", Some(seconds)) => {
             args.commit_every = seconds.parse().map_err(|_| wants("a number of seconds"))?;
         }
@@ -183,12 +186,12 @@ mod tests {
     #[test]
     fn fstab_lines_are_understood() -> Result<()> {
         let options = "rw,noauto,_netdev,x-systemd.automount,passphrase-file=/p,allow_other,\
-                       commit=9,timeout=30,memory=64M";
+                       commit=9,timeout=30,memory=64M,scrub=5M";
         let args = parse(&["/sbin/mount.fuse.oblivio", "/v", "/m", "-n", "-o", options])?;
         assert!(args.background && args.allow_other && !args.read_only);
         assert_eq!(args.open.passphrase.passphrase_file, Some("/p".into()));
         assert_eq!((args.commit_every, args.timeout), (9, Some(30)));
-        assert_eq!(args.open.memory, Some(64 << 20));
+        assert_eq!((args.open.memory, args.scrub), (Some(64 << 20), Some(5 << 20)));
         let args = parse(&["oblivio", "mount", "-o", "ro,nonempty", "/v", "/m"])?;
         assert!(args.read_only && args.nonempty && !args.background);
         Ok(())
@@ -252,9 +255,14 @@ mod tests {
 
     #[test]
     fn unknown_options_are_refused() {
-        for options in
-            ["rw,colour=red", "timeout=soon", "passphrase_file", "memory=much", "user_id=0"]
-        {
+        for options in [
+            "rw,colour=red",
+            "timeout=soon",
+            "passphrase_file",
+            "memory=much",
+            "scrub",
+            "user_id=0",
+        ] {
             assert!(parse(&["oblivio", "mount", "-o", options, "/v", "/m"]).is_err(), "{options}");
         }
     }

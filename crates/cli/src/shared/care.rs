@@ -2,8 +2,8 @@
 
 use super::line::{line, open};
 use crate::args::{CheckArgs, InfoArgs};
-use crate::exit::{Code, fault};
-use crate::human::{count, say, say_json, size};
+use crate::exit::{Code, fault, usage};
+use crate::human::{self, count, say, say_json, size};
 use crate::passphrase;
 use anyhow::Result;
 use oblivio_app::shared::{TIMEOUT, environment};
@@ -51,8 +51,17 @@ pub fn info(args: &InfoArgs, address: &ShareAddress) -> Result<()> {
     say("The server learns who asks, how often and when. SECURITY.md says it exactly.")
 }
 
+fn refuse_scrub(args: &CheckArgs) -> Result<()> {
+    let what = "a shared volume has no scrub: its server has what is stored";
+    match args.scrub {
+        true => Err(usage(what, "Leave --scrub out: a check reads all names and files.")),
+        false => Ok(()),
+    }
+}
+
 /// Reads all names and inodes, and checks that they fit together.
 pub fn check(args: &CheckArgs, address: &ShareAddress) -> Result<()> {
+    refuse_scrub(args)?;
     let line = line(address, args.open.token_file.as_deref())?;
     let keyed = unlock(&line, &passphrase::known(&args.open.passphrase)?)?;
     let client = open(line, keyed, address, &args.open, TIMEOUT)?;
@@ -74,7 +83,7 @@ pub fn check(args: &CheckArgs, address: &ShareAddress) -> Result<()> {
     let bad: Vec<_> = found.problems.iter().filter(|it| !it.is_left_over()).collect();
     let left = found.problems.len() - bad.len();
     if args.json {
-        let problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
+        let problems: Vec<String> = found.problems.iter().map(|it| found.line(it)).collect();
         let (files, directories) = (found.files, found.directories);
         let clean = bad.is_empty();
         say_json(&json!({
@@ -85,7 +94,7 @@ pub fn check(args: &CheckArgs, address: &ShareAddress) -> Result<()> {
         let files = count(found.files, "file");
         say(format!("{files} and {}.", count(found.directories, "directory")))?;
         for problem in &bad {
-            say(format!("  {problem}"))?;
+            say(format!("  {}", human::plain(&found.line(problem))))?;
         }
         for slot in &damaged {
             say(format!(

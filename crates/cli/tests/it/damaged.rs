@@ -176,3 +176,63 @@ fn a_damaged_file_is_not_written_and_all_others_are() {
     let one = elsewhere(&scratch, &name, &["cat", &name, &format!("/{whole}")]);
     assert!(one.status.success() && one.stdout == files[whole]);
 }
+
+/// A scrub goes on where it stopped, however it stopped; what it shows is accepted by an audit; and
+/// damage makes it end with 5, once in each round.
+#[test]
+fn a_scrub_goes_on_where_it_stopped() {
+    let scratch = Scratch::with_volume();
+    scratch.write("tree/a", noise(700_000, 1));
+    scratch.good(["put", "-q", "-r", "v", "tree", "/"]);
+    // One part each time.
+    let part = |trace: &str| {
+        let args = ["check", "--scrub", "--for", "0", "--limit-rate", "1M", "--json", "-q", "v"];
+        let output = scratch.run([&args[..], &["--trace-out", trace]].concat());
+        (output.status.code(), last_json(&output))
+    };
+    let round = |from: usize| {
+        let (mut parts, mut codes, mut read) = (Vec::new(), Vec::new(), 0);
+        loop {
+            let name = format!("scrub{}.jsonl", from + parts.len());
+            let (code, said) = part(&name);
+            read += said["read"].as_u64().expect("a number");
+            assert_eq!(said["done"].as_u64(), Some(read), "it goes on: {said}");
+            codes.push(code);
+            parts.push(name);
+            if said["complete"] == true {
+                assert_eq!(said["left"], 0);
+                return (parts, codes);
+            }
+        }
+    };
+    let (parts, codes) = round(0);
+    assert!(parts.len() > 3 && codes.iter().all(|code| *code == Some(0)), "{codes:?}");
+    let mut args = vec!["audit", "--json"];
+    parts.iter().for_each(|name| args.extend(["--trace", name]));
+    let audit = json(std::str::from_utf8(&scratch.run(args).stdout).expect("text"));
+    assert_ne!(audit["verdict"], "leak", "{audit}");
+
+    let slab = scratch.path("v").join("slab");
+    let mut bytes = fs::read(&slab).expect("the slab");
+    // Some of it is free.
+    let len = bytes.len();
+    bytes[len / 2..].iter_mut().step_by(len / 9).for_each(|byte| *byte ^= 1);
+    fs::write(&slab, &bytes).expect("written");
+    let (_, codes) = round(100);
+    let found = codes.iter().filter(|code| **code == Some(5)).count();
+    assert!(found > 0 && codes.len() > 3, "{codes:?}");
+
+    let whole = scratch.run(["check", "--scrub", "v"]);
+    let said = String::from_utf8_lossy(&whole.stdout).into_owned();
+    assert!(said.contains("damaged: slab") && said.contains("to the end"), "{said}");
+    for (what, args) in [
+        ("needs --scrub", &["check", "--for", "10m", "v"][..]),
+        ("no time", &["check", "--scrub", "--for", "soon", "v"]),
+        ("no trace is left", &["check", "--scrub", "--unobserved", "v"]),
+        ("pads", &["mount", "--scrub", "1M", "--pad", "v", "tree"]),
+        ("paced", &["mount", "--scrub", "1M", "--pace", "9", "v", "tree"]),
+        ("no rate", &["mount", "--scrub", "0", "v", "tree"]),
+    ] {
+        assert_eq!(scratch.run(args).status.code(), Some(2), "{what}");
+    }
+}

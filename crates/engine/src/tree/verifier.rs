@@ -4,7 +4,7 @@
 use super::bitset::BitSet;
 use super::doubt::{BucketProof, CurrentLabels};
 use super::frontend::TreeOram;
-use crate::{BlockId, BucketId, Result};
+use crate::{BlockId, BucketId, Level, Result};
 use oblivio_crypto::{Tag, tag_of};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,6 +18,18 @@ pub struct Verifier<'a> {
     found: BitSet<BlockId>,
     /// As [`Lacking::versions`].
     versions: BTreeMap<u64, u64>,
+    part: Option<PartChecked>,
+}
+
+/// Where buckets are checked without all that are above them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartChecked {
+    /// They begin on this level. The parents of those on it, and of some on the next, are not among
+    /// them.
+    From(Level),
+    /// The tree changes before and after. What is stored of a bucket in memory is older than what
+    /// memory knows of its children.
+    Alone,
 }
 
 /// What the checked buckets lack.
@@ -50,7 +62,24 @@ impl<'a> Verifier<'a> {
                 false => found.set(id, true),
             }
         }
-        Self { engine, expected, found, versions }
+        Self { engine, expected, found, versions, part: None }
+    }
+
+    /// The same for a part of the buckets. One whose parent is not among them is proved by its own
+    /// seal: an older version of it passes.
+    pub fn of_part(engine: &'a mut TreeOram, part: PartChecked) -> Self {
+        Self { expected: BTreeMap::new(), part: Some(part), ..Self::new(engine) }
+    }
+
+    /// The tag that a bucket must have.
+    fn expect(&mut self, bucket: BucketId, sealed: &[u8]) -> Tag {
+        let own = || tag_of(sealed).unwrap_or_default();
+        match (self.expected.remove(&bucket), self.part) {
+            (Some(tag), _) => tag,
+            (None, Some(PartChecked::Alone)) => own(),
+            (None, Some(PartChecked::From(level))) if bucket.level().0 <= level.0 + 1 => own(),
+            (None, _) => Tag::default(),
+        }
     }
 
     /// Whether these bytes are those of a bucket that were written last. It does not count as
@@ -64,20 +93,22 @@ impl<'a> Verifier<'a> {
     /// # Errors
     /// In a strict tree, `Tampered` for a damaged one.
     pub fn check(&mut self, bucket: BucketId, sealed: &mut [u8]) -> Result<Option<&'static str>> {
-        let expected = self.expected.remove(&bucket).unwrap_or_default();
+        let expected = self.expect(bucket, sealed);
         let tree = &mut self.engine.tree;
         if sealed.len() != tree.stored_bytes(bucket) {
             return Ok(Some("it has another length"));
         }
         let proof = tree.prove(bucket, expected, sealed)?;
-        if proof == BucketProof::Newest {
+        if proof == BucketProof::Newest && self.part != Some(PartChecked::Alone) {
             for (side, tag) in tree.geometry.child_tags(sealed).into_iter().enumerate() {
                 if tag != Tag::default() {
                     self.expected.insert(bucket.child(side), tag);
                 }
             }
         }
-        self.find_blocks(bucket, proof, sealed);
+        if self.part.is_none() {
+            self.find_blocks(bucket, proof, sealed);
+        }
         Ok(proof.why_not())
     }
 
@@ -109,10 +140,13 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Says what none of the buckets had.
+    /// Says what none of the buckets had; of a part it knows the buckets only.
     pub fn finish(mut self) -> Lacking {
         self.expected.retain(|_, tag| *tag != Tag::default());
         let buckets = self.expected.into_keys().collect();
+        if self.part.is_some() {
+            return Lacking { buckets, ..Lacking::default() };
+        }
         let (live, mut blocks) = (&self.engine.tree.marks.live, Vec::<Range<u64>>::new());
         let exact = self.engine.tree.marks.met_damage;
         for id in (0..self.engine.size.blocks).filter(|_| exact) {

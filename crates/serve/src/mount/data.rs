@@ -3,8 +3,8 @@
 use super::server::MountServer;
 use crate::fuse::{Allocation, Caller, Fail, FileAnswer, Served, xattr};
 use fuser::Errno;
+use oblivio_volume::Error;
 use oblivio_volume::fs::{Ino, ROOT_INO, SeekWhence, SetAttr};
-use oblivio_volume::{Error, LostBytes};
 
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
@@ -51,18 +51,6 @@ impl MountServer {
             Allocation::Reserve => self.fs.allocate(handle, offset, len, keep_size)?,
         }
         Ok(FileAnswer::Done)
-    }
-
-    /// Says once of each file that something of it is lost. A kernel that caches takes a short
-    /// answer for the end of the file, so a read that wants a lost byte fails, and the kernel asks
-    /// for its pages one by one.
-    pub(super) fn tell_lost(&self, ino: Ino, error: Option<&Error>) {
-        let Some(Error::Lost(lost)) = error else { return };
-        let what = match lost.is_metadata() {
-            true => lost.what.clone(),
-            false => format!("the file of inode {ino} (find DIR -inum {ino})"),
-        };
-        self.damaged.tell(ino, &LostBytes { what, ..lost.clone() });
     }
 
     pub(super) fn seek(&self, fh: u64, offset: i64, whence: i32) -> Served {

@@ -73,7 +73,7 @@ pub struct MountServer {
     scarce: LowSpace,
     lost: Arc<AtomicU64>,
     /// The files of which something is lost to damage.
-    pub(super) damaged: ToldLost<Ino>,
+    damaged: ToldLost<Ino>,
     unlearn: Option<Sender<Unlearn>>,
     pub(super) files: HashMap<u64, Handle>,
     directories: Directories,
@@ -182,7 +182,7 @@ impl MountServer {
         let answers: Vec<_> = answers.map(|it| it.and_then(ReadAround::whole)).collect();
         self.upkeep.judge(answers.iter().find_map(|answer| answer.as_ref().err()));
         for ((ino, slot), answer) in slots.into_iter().zip(answers) {
-            self.tell_lost(ino, answer.as_ref().err());
+            self.damaged.tell_file(ino, answer.as_ref().err());
             slot.answer(answer.map(FileAnswer::Data).map_err(|error| errno::of(&error)));
         }
     }
@@ -214,7 +214,7 @@ impl MountServer {
             _ => None,
         };
         self.upkeep.judge(volume);
-        self.tell_lost(op.seen().1, volume);
+        self.damaged.tell_file(op.seen().1, volume);
         let opened = match &served {
             Ok(FileAnswer::Created(_, fh, _) | FileAnswer::Opened(fh, _)) => Some(*fh),
             _ => None,

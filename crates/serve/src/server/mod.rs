@@ -11,7 +11,7 @@ use crate::log;
 use crate::queue::{Refusal, Request, RequestQueue, Taken};
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::FileSystem;
-use oblivio_volume::{CHANGE_BYTES, Commits, Error, Result};
+use oblivio_volume::{CHANGE_BYTES, Commits, Error, Result, Scrubs};
 pub use running::Running;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,6 +22,9 @@ pub const READ_BYTES: u64 = 16 << 20;
 /// Limit of the bytes in one commit: more than a tree volume takes before it wants a commit, which
 /// then comes where it has least to write.
 const COMMIT_BYTES: u64 = 96 << 20;
+
+/// The pause of a scrub after a failure.
+const SCRUB_AGAIN: Duration = Duration::from_secs(60);
 
 /// What a server serves.
 pub trait Medium {
@@ -40,6 +43,13 @@ pub trait Medium {
 
     /// Whether to commit before the next request.
     fn wants_commit(&self) -> bool;
+
+    /// Does a step of a scrub if one is due; returns the pause until the next call, if it is
+    /// scrubbed at all.
+    ///
+    /// # Errors
+    /// Those of the volume.
+    fn scrub(&mut self) -> Result<Option<Duration>>;
 }
 
 impl Medium for FileSystem {
@@ -53,6 +63,10 @@ impl Medium for FileSystem {
 
     fn wants_commit(&self) -> bool {
         FileSystem::wants_commit(self)
+    }
+
+    fn scrub(&mut self) -> Result<Option<Duration>> {
+        Scrubs::scrub(self)
     }
 }
 
@@ -68,6 +82,10 @@ impl Medium for Disk {
 
     fn wants_commit(&self) -> bool {
         Disk::wants_commit(self)
+    }
+
+    fn scrub(&mut self) -> Result<Option<Duration>> {
+        Scrubs::scrub(self)
     }
 }
 
@@ -93,6 +111,8 @@ pub struct Upkeep<Op, A, E> {
     later: Vec<Request<Op, A, E>>,
     /// When the volume wants its next idle call.
     idle_at: Option<Instant>,
+    /// When the next step of a scrub is due.
+    scrub_at: Option<Instant>,
     /// Whether requests were handed out since [`Self::next`] last checked the clock.
     served: bool,
 }
@@ -104,7 +124,8 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
         let commits = commits.or_every(habits.commit_every, habits.settle, now);
         let idle_at = Some(if habits.paced { now } else { now + habits.commit_every });
         let judge = Arc::new(Judge::new(Arc::clone(&queue), habits.advice));
-        Upkeep { queue, habits, commits, judge, later: Vec::new(), idle_at, served: false }
+        let (later, served, scrub_at) = (Vec::new(), false, Some(now));
+        Upkeep { queue, habits, commits, judge, later, idle_at, scrub_at, served }
     }
 
     /// The next requests: all that wait, then the deferred ones. Until some come, the volume does
@@ -120,9 +141,15 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
                 let wanted = medium.wants_commit();
                 self.commit_if_due(medium, wanted);
             }
+            // At its time, whatever waits: a request that needs nothing of the store must not put
+            // it off, or it would show.
+            self.scrub(medium);
             let later = std::mem::take(&mut self.later);
             let until = match later.is_empty() {
-                true => [self.idle_at, self.commits.next()].into_iter().flatten().min(),
+                true => {
+                    let times = [self.idle_at, self.scrub_at, self.commits.next()];
+                    times.into_iter().flatten().min()
+                }
                 false => None,
             };
             let until = until.unwrap_or_else(Instant::now);
@@ -168,6 +195,18 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
         let done = medium.idle();
         self.judge(done.as_ref().err());
         self.idle_at = done.ok().flatten().map(|pause| Instant::now() + pause);
+    }
+
+    /// A step of a scrub. After a failure it rests: the medium says for how long when it works
+    /// again.
+    fn scrub(&mut self, medium: &mut impl Medium) {
+        if self.scrub_at.is_none_or(|at| at > Instant::now()) {
+            return;
+        }
+        let done = medium.scrub();
+        self.judge(done.as_ref().err());
+        let pause = done.unwrap_or(Some(SCRUB_AGAIN));
+        self.scrub_at = pause.map(|pause| Instant::now() + pause);
     }
 
     /// Commits by the timer. The timer is public: it keeps the same pace whatever the requests.
@@ -236,6 +275,7 @@ mod tests {
     struct Counts {
         idle: usize,
         commits: usize,
+        scrubs: usize,
         wants: bool,
         full: bool,
     }
@@ -253,6 +293,11 @@ mod tests {
 
         fn wants_commit(&self) -> bool {
             self.wants
+        }
+
+        fn scrub(&mut self) -> Result<Option<Duration>> {
+            self.scrubs += 1;
+            Ok((self.scrubs < 5).then_some(Duration::ZERO))
         }
     }
 
@@ -284,6 +329,19 @@ mod tests {
             assert_eq!(counts.idle, if paced { 9 } else { 0 });
             assert_eq!(upkeep.next(&mut counts).expect("the last part").len(), 1);
             assert!(upkeep.next(&mut counts).is_none());
+        }
+    }
+
+    /// Requests that come without a pause do not put it off: they may need nothing of the store,
+    /// which must not show.
+    #[test]
+    fn a_scrub_comes_at_its_times_whatever_is_served() {
+        let (queue, mut counts) = (queue(), Counts::default());
+        let mut upkeep = upkeep(&queue, false);
+        for step in 1..10 {
+            let mut batch = upkeep.next(&mut counts).expect("it was put off");
+            assert_eq!(counts.scrubs, step.min(5), "then it wants no more");
+            upkeep.put_off(batch.remove(0));
         }
     }
 

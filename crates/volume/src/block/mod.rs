@@ -177,6 +177,15 @@ pub trait BlockSpace: Any + Send {
     /// Those of [`Self::access`].
     fn idle(&mut self) -> Result<Option<Duration>>;
 
+    /// Does a step of a scrub, if the space has one and a step is due; gives the time to the next
+    /// call.
+    ///
+    /// # Errors
+    /// Those of the store.
+    fn scrub(&mut self) -> Result<Option<Duration>> {
+        Ok(None)
+    }
+
     /// Bytes of memory for the caller's own caches.
     fn cache_budget(&self) -> usize;
 

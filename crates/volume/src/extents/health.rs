@@ -18,12 +18,14 @@ use super::names::EpochId;
 use super::parity::{held, lone};
 use super::selection::short_name;
 use super::store::EpochSource;
-use crate::damage::DamagedPlace;
+use crate::damage::{DamagedPlace, Inspected};
+use crate::scrub::Reached;
 use crate::{Error, Result};
 use oblivio_crypto::digest;
 use oblivio_store::{PutMode, StoreError};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::ControlFlow;
 
 /// A file of an epoch, and what it must hold.
 #[derive(Clone, Debug)]
@@ -220,47 +222,53 @@ impl Copies {
     }
 
     /// Reads every file that an epoch needs which is kept, and the newest ones, or `only` this one,
-    /// and puts back what this computer holds. `damaged` gets all others that are not what they
-    /// must be. Gives how many those are.
+    /// and puts back what this computer holds. It begins at a place of their list, and goes on as
+    /// `reached` says. `damaged` gets all others that are not what they must be. Gives how many
+    /// those are, the number of files, and whether it came to the end.
     ///
     /// # Errors
     /// Those of the stores.
     pub fn inspect(
         &mut self,
         histories: &Histories,
-        only: Option<&OpenedEpoch>,
-        progress: &mut dyn FnMut(u64, u64),
+        (only, from): (Option<&OpenedEpoch>, u64),
+        reached: &mut dyn FnMut(Reached) -> ControlFlow<()>,
         damaged: &mut dyn FnMut(DamagedPlace),
-    ) -> Result<u64> {
+    ) -> Result<(Inspected, u64, bool)> {
         let heals = only.is_none() && self.may_heal(histories);
         let (epochs, lost) = match only {
             Some(opened) => (vec![opened.clone()], Vec::new()),
             None => needed(histories),
         };
-        let mut bad = lost;
+        let mut bad = if from == 0 { lost } else { Vec::new() };
         let mut tried = BTreeSet::new();
         let mut files: Vec<Expected> = epochs.iter().flat_map(|it| self.expected(it)).collect();
         files.retain(|file| tried.insert(file.name.clone()));
-        let total = files.len() as u64;
+        let (total, mut found, mut ended) = (files.len() as u64, Inspected::default(), true);
         let mut broken = Vec::new();
-        for (at, file) in files.into_iter().enumerate() {
-            match self.fault(&file, histories)? {
-                Some(fault) if !heals || !self.put_back(&file, &fault)? => {
-                    broken.push((file, fault));
+        for (at, file) in (0..).zip(&files).skip_while(|(at, _)| *at < from) {
+            match self.fault(file, histories)? {
+                Some(fault) if !heals || !self.put_back(file, &fault)? => {
+                    broken.push((file.clone(), fault));
                 }
-                None if heals => drop(self.mend_own(&file)?),
+                None if heals => drop(self.mend_own(file)?),
                 _ => {}
             }
-            progress(at as u64 + 1, total);
+            found.bytes += file.extent.map_or(0, |(_, len)| len);
+            let done = at + 1;
+            if reached(Reached { done, total, next: Some(done) }).is_break() {
+                ended = false;
+                break;
+            }
         }
         for opened in epochs.iter().filter(|_| heals) {
             self.make_again(opened, &mut broken)?;
         }
         bad.extend(broken.iter().map(|(file, fault)| place(&file.name, fault)));
         self.write_seen()?;
-        let count = bad.len() as u64;
+        found.damaged = bad.len() as u64;
         bad.into_iter().for_each(damaged);
-        Ok(count)
+        Ok((found, total, ended))
     }
 
     /// Makes files of an epoch whole that are broken in both places, where its parities do.

@@ -12,6 +12,7 @@ use crate::engine::{Creation, EngineEntry, EngineVolume, Making, VolumeInfo, mak
 use crate::environment::Clock;
 use crate::latch::Latch;
 use crate::options::{OpenOptions, Which};
+use crate::scrub::{Inspection, Reached, only_as_a_whole};
 use crate::sequential::{self, LOG_OBJECT, STATE_OBJECT, SequentialVolume};
 use crate::trust::{Keeper, Known, ReadOnlyKeeper};
 use crate::volume::Volume;
@@ -367,28 +368,37 @@ impl EngineVolume for ExtentVolume {
         }
     }
 
-    fn inspect(
-        &mut self,
-        progress: &mut dyn FnMut(u64, u64),
-        damaged: &mut dyn FnMut(DamagedPlace),
-    ) -> Result<Inspected> {
+    /// The files first, then the blocks in them.
+    fn inspect(&mut self, inspection: Inspection<'_>) -> Result<Inspected> {
+        let Inspection { from, at_once, amid_requests, reached, damaged } = inspection;
+        if amid_requests {
+            return Err(only_as_a_whole());
+        }
         self.guarded(|volume| {
             let blocks = volume.inner.capacity_blocks();
             let only = if volume.view { volume.line.on.clone() } else { None };
-            let mut files = 0;
             volume.line.read_folder()?;
-            let bad = volume.line.copies.inspect(
+            let (of_files, files, ended) = volume.line.copies.inspect(
                 &volume.line.histories,
-                only.as_ref(),
-                &mut |done, total| {
-                    files = total;
-                    progress(done, total + blocks);
-                },
+                (only.as_ref(), from),
+                &mut |now| reached(Reached { total: now.total + blocks, ..now }),
                 damaged,
             )?;
-            let of_blocks = &mut |done, total| progress(files + done, files + total);
-            let found = volume.inner.inspect(of_blocks, damaged)?;
-            Ok(Inspected { damaged: found.damaged + bad, ..found })
+            if !ended {
+                return Ok(of_files);
+            }
+            let found = volume.inner.inspect(Inspection {
+                from: from.saturating_sub(FIRST_BLOCK),
+                at_once,
+                amid_requests,
+                reached: &mut |Reached { done, total, next }| {
+                    let next = next.map(|next| FIRST_BLOCK + next);
+                    reached(Reached { done: files + done, total: files + total, next })
+                },
+                damaged,
+            })?;
+            let bytes = found.bytes + of_files.bytes;
+            Ok(Inspected { damaged: found.damaged + of_files.damaged, bytes, ..found })
         })
     }
 
@@ -400,7 +410,8 @@ impl EngineVolume for ExtentVolume {
 
 /// The number of the overlay of a view, which is in memory.
 const OVERLAY: u64 = 1;
-
+/// The place of an inspection at which blocks begin: before it are files, of which there are fewer.
+const FIRST_BLOCK: u64 = 1 << 32;
 /// The objects all of which an opening needs.
 const ALL_NEEDED: [&str; 2] = [LOG_OBJECT, STATE_OBJECT];
 

@@ -1,6 +1,7 @@
 //! The public face: every call takes the one lock and goes down to [`State`].
 
 mod around;
+mod scrubbing;
 mod xattr;
 
 use super::state::State;

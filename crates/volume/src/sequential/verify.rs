@@ -1,28 +1,31 @@
-//! Reading everything, whatever is damaged.
+//! Reading everything, whatever is damaged, in the order of the blocks' addresses.
 
 use super::DISK_OBJECT;
 use super::rest::heal;
 use super::volume::SequentialVolume;
 use crate::Result;
 use crate::damage::{DamagedPlace, Inspected, push};
+use crate::scrub::{Inspection, Reached};
 use oblivio_engine::BlockId;
 use std::collections::BTreeSet;
 
 impl SequentialVolume {
-    /// Reads all blocks, whatever is damaged. What has a second copy is made whole first.
-    pub(super) fn read_all(
-        &mut self,
-        progress: &mut dyn FnMut(u64, u64),
-        damaged: &mut dyn FnMut(DamagedPlace),
-    ) -> Result<Inspected> {
-        self.guarded(heal)?;
-        let (blocks, together) = (self.header.engine.blocks, self.shared.together());
-        let mut inspected = Inspected { count: blocks, ..Inspected::default() };
+    /// Reads blocks, whatever is damaged; the places are their numbers. What has a second copy is made
+    /// whole before the first.
+    pub(super) fn read_all(&mut self, inspection: Inspection<'_>) -> Result<Inspected> {
+        let Inspection { from, at_once, reached, damaged, .. } = inspection;
+        if from == 0 {
+            self.guarded(heal)?;
+        }
+        let (total, block_bytes) = (self.header.engine.blocks, self.header.engine.block_bytes);
+        let together = (at_once / block_bytes).clamp(1, self.shared.together()) as u64;
+        let mut inspected = Inspected::default();
         // A node of a map is met as often as a block below it is read.
         let mut met = BTreeSet::new();
-        for first in (0..blocks).step_by(together) {
-            let end = blocks.min(first + together as u64);
-            let ids: Vec<BlockId> = (first..end).map(BlockId).collect();
+        let mut done = from.min(total);
+        loop {
+            let end = total.min(done + together);
+            let ids: Vec<BlockId> = (done..end).map(BlockId).collect();
             let (lost, places) = self.guarded(|volume| volume.shared.inspect(&ids))?;
             lost.iter().for_each(|block| push(&mut inspected.lost, block.0));
             for (extent, why) in places.into_iter().filter(|(extent, _)| met.insert(*extent)) {
@@ -30,7 +33,16 @@ impl SequentialVolume {
                 let (object, bytes) = (DISK_OBJECT.into(), extent.offset..extent.end());
                 damaged(DamagedPlace { object, bytes, why: why.into() });
             }
-            progress(end, blocks);
+            inspected.count += end - done;
+            inspected.bytes += (end - done) * block_bytes as u64;
+            done = end;
+            let next = (done < total).then_some(done);
+            let goes_on = reached(Reached { done, total, next }).is_continue();
+            match next {
+                None => break,
+                Some(_) if goes_on => {}
+                Some(_) => return Ok(inspected),
+            }
         }
         let (store, newest) = (&*self.store, self.newest.current.0);
         let states = self.shared.reads.of_copies(|| self.states.inspect(store, newest))?;

@@ -15,6 +15,7 @@ use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo};
 use crate::header::Header;
 use crate::options::OpenOptions;
+use crate::scrub::Inspection;
 use crate::trust::{Act, ComputerId, Known, Trust};
 use crate::{Error, Result};
 use oblivio_crypto::{Sealer, VolumeId};
@@ -355,12 +356,12 @@ impl EngineVolume for SequentialVolume {
     }
 
     /// In the order of the blocks' addresses.
-    fn inspect(
-        &mut self,
-        progress: &mut dyn FnMut(u64, u64),
-        damaged: &mut dyn FnMut(DamagedPlace),
-    ) -> Result<Inspected> {
-        self.read_all(progress, damaged)
+    fn inspect(&mut self, inspection: Inspection<'_>) -> Result<Inspected> {
+        self.read_all(inspection)
+    }
+
+    fn has_quiet_scrubs(&self) -> bool {
+        true
     }
 
     fn repair(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {

@@ -13,10 +13,12 @@
 use super::ledger::TreeLedger;
 use super::verify::verify;
 use super::volume::TreeVolume;
+use crate::scrub::{Inspection, Reached};
 use crate::{BlockSpace, Result};
 use oblivio_engine::tree::{CurrentLabels, TreeOram, reverse_lexicographic};
 use oblivio_engine::{Action, BlockId, BlockOp, Leaf, Level};
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 /// The lost blocks of a volume that a copy, which was just opened, has in the version that is lost.
 ///
@@ -34,7 +36,14 @@ pub fn found_in(
         return Ok(Vec::new());
     }
     let TreeLedger { store, slab, engine, .. } = &mut volume.ledger;
-    let (found, versions) = verify(&**store, slab, engine, progress, &mut |_| {})?;
+    let mut reached = |at: Reached| {
+        progress(at.done, at.total);
+        ControlFlow::Continue(())
+    };
+    let mut ignore = |_| {};
+    let everything = Inspection::of_all(&mut reached, &mut ignore);
+    let (found, versions) = verify(&**store, slab, engine, everything)?;
+    let versions = versions.unwrap_or_default();
     let there = &copy.ledger.engine;
     let (now, then) = (CurrentLabels::of(engine), CurrentLabels::of(there));
     let is_same = |id: &u64| {

@@ -74,7 +74,7 @@ pub(crate) const TICKS_BEFORE_COMMIT: usize = 4;
 /// Commit records, header, lock, and the rounding of file systems.
 pub(crate) const BESIDE_SLAB: u64 = 1 << 20;
 
-/// Buckets read at a time, in bytes.
+/// Buckets read at a time, in bytes, at most.
 pub(crate) const VERIFIED_AT_ONCE: usize = 8 << 20;
 
 /// What the store may keep of an object, for this budget.

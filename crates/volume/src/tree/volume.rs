@@ -7,6 +7,7 @@ use crate::engine::{
     Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo, make, open_as,
 };
 use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions, ShownKind};
+use crate::scrub::Inspection;
 use crate::tree::account::{Since, TreeAccount};
 use crate::tree::buckets::Buckets;
 use crate::tree::header::{check, config, parameters_of};
@@ -260,19 +261,26 @@ impl EngineVolume for TreeVolume {
     }
 
     /// In the order of the heap.
-    fn inspect(
-        &mut self,
-        progress: &mut dyn FnMut(u64, u64),
-        damaged: &mut dyn FnMut(DamagedPlace),
-    ) -> Result<Inspected> {
-        self.checkpoint()?;
+    fn inspect(&mut self, inspection: Inspection<'_>) -> Result<Inspected> {
+        let Inspection { from, at_once, amid_requests, reached, damaged } = inspection;
+        match amid_requests {
+            true => self.guarded(|_| Ok(()))?,
+            false => self.checkpoint()?,
+        }
+        let buckets = Inspection { from, at_once, amid_requests, reached, damaged: &mut *damaged };
         let TreeLedger { store, slab, engine, .. } = &mut self.ledger;
-        let (mut found, _) = verify(&**store, slab, engine, progress, damaged)?;
-        for place in self.ledger.inspect()? {
-            found.damaged += 1;
-            damaged(place);
+        let (mut found, versions) = verify(&**store, slab, engine, buckets)?;
+        if versions.is_some() {
+            for place in self.ledger.inspect()? {
+                found.damaged += 1;
+                damaged(place);
+            }
         }
         Ok(found)
+    }
+
+    fn has_quiet_scrubs(&self) -> bool {
+        true
     }
 
     /// Each bucket has its turn in a whole period of the schedule.

@@ -6,38 +6,49 @@ use super::ledger::WindowLedger;
 use super::places::Places;
 use crate::Result;
 use crate::damage::{DamagedPlace, Inspected};
+use crate::scrub::{Inspection, Reached};
 use oblivio_engine::Level;
-use oblivio_engine::tree::{BucketSpot, Verifier};
+use oblivio_engine::tree::{BucketSpot, PartChecked, Verifier};
 
 const HELD: &str = "it is not what was stored; this computer's disk cache still has it";
 
 /// An object of buckets.
 struct Object {
+    /// Its number in the order of an inspection: the same for the one that takes its place.
+    place: u64,
     name: String,
     level: Level,
     window: u64,
     bucket_bytes: usize,
 }
 
-/// Reads all buckets, level by level, object by object. Its requests follow from what there is, and
-/// from what the store lacks.
+/// Reads all buckets from a place on, level by level, object by object. Its requests follow from
+/// what there is, and from what the store lacks.
 pub(super) fn inspect_buckets(
     ledger: &mut WindowLedger,
-    at_once: usize,
-    progress: &mut dyn FnMut(u64, u64),
-    damaged: &mut dyn FnMut(DamagedPlace),
+    inspection: Inspection<'_>,
 ) -> Result<Inspected> {
+    let Inspection { from, at_once, reached, damaged, .. } = inspection;
     let objects = objects_of(ledger)?;
+    let first = objects.partition_point(|object| object.place < from);
     let (all, turns) = (objects.len() as u64, ledger.places.rule.turns() as usize);
     let largest = objects.iter().map(|object| object.bucket_bytes * turns).max().unwrap_or(1);
     let WindowLedger { store, session, engine, places, cache, .. } = ledger;
-    let mut verifier = Verifier::new(engine);
-    let (mut done, mut found) = (0, Inspected::default());
+    let mut verifier = match objects.get(first) {
+        _ if first == 0 => Verifier::new(engine),
+        Some(object) => Verifier::of_part(engine, PartChecked::From(object.level)),
+        None => Verifier::of_part(engine, PartChecked::Alone),
+    };
+    let (mut done, mut found) = (first, Inspected::default());
+    let mut places_damaged = 0;
     let mut note = |place| {
-        found.damaged += 1;
+        places_damaged += 1;
         damaged(place);
     };
-    for some in objects.chunks((at_once / largest).max(1)) {
+    let mut rest = objects.get(first..).unwrap_or_default();
+    loop {
+        let some;
+        (some, rest) = rest.split_at(rest.len().min((at_once / largest).max(1)));
         let mut bufs: Vec<Vec<u8>> =
             some.iter().map(|object| vec![0; object.bucket_bytes * turns]).collect();
         let wanted = some.iter().zip(&mut bufs).map(|(object, buf)| {
@@ -50,19 +61,25 @@ pub(super) fn inspect_buckets(
         Source { store: &**store, session, lacking, turns: turns as u64 }.fetch(&mut wanted)?;
         drop(wanted);
         for (object, buf) in some.iter().zip(&mut bufs) {
-            found.count += turns as u64;
+            (found.count, found.bytes) =
+                (found.count + turns as u64, found.bytes + buf.len() as u64);
             object.check((places, cache.as_mut()), &mut verifier, (buf, &mut note))?;
         }
-        done += some.len() as u64;
-        progress(done, all);
+        done += some.len();
+        let next = rest.first().map(|object| object.place);
+        let goes_on = reached(Reached { done: done as u64, total: all, next }).is_continue();
+        match next {
+            None => break,
+            Some(_) if goes_on => {}
+            Some(_) => return Ok(Inspected { damaged: places_damaged, ..found }),
+        }
     }
     let lacking = verifier.finish();
     for bucket in lacking.buckets {
         let object = places.object_with(bucket).unwrap_or_else(|| format!("bucket {}", bucket.0));
         note(DamagedPlace { object, bytes: 0..0, why: "it is missing".into() });
     }
-    found.lost = lacking.blocks;
-    Ok(found)
+    Ok(Inspected { damaged: places_damaged, lost: lacking.blocks, ..found })
 }
 
 impl Object {
@@ -73,7 +90,7 @@ impl Object {
         verifier: &mut Verifier<'_>,
         (buf, note): (&mut [u8], &mut dyn FnMut(DamagedPlace)),
     ) -> Result<()> {
-        let Self { name, level, window, bucket_bytes } = self;
+        let Self { name, level, window, bucket_bytes, .. } = self;
         let (turns, whole) = (places.rule.turns(), buf.len() as u64);
         let left = places.lacking.left(name).unwrap_or(whole);
         if left < whole {
@@ -113,7 +130,9 @@ fn objects_of(ledger: &WindowLedger) -> Result<Vec<Object>> {
         let slots = engine.shapes().slots(level, window, config.blocks_per_bucket);
         if slots > 0 {
             let bucket_bytes = config.geometry().bucket_bytes_with(slots);
+            let in_level = 1 << (level.0 - places.rule.log_turns);
             objects.push(Object {
+                place: in_level + window % in_level,
                 name: places.object(level, window)?,
                 level,
                 window,
@@ -121,6 +140,7 @@ fn objects_of(ledger: &WindowLedger) -> Result<Vec<Object>> {
             });
         }
     }
+    objects.sort_by_key(|object| object.place);
     Ok(objects)
 }
 

@@ -13,6 +13,7 @@ use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo};
 use crate::header::{Header, has_header};
 use crate::options::{DEFAULT_MEMORY, OpenOptions};
+use crate::scrub::{Inspection, only_as_a_whole};
 use crate::trust::{Known, Trust};
 use crate::volume::Volume;
 use crate::{Error, Result};
@@ -257,18 +258,21 @@ impl EngineVolume for WindowVolume {
     }
 
     /// Level by level, object by object.
-    fn inspect(
-        &mut self,
-        progress: &mut dyn FnMut(u64, u64),
-        damaged: &mut dyn FnMut(DamagedPlace),
-    ) -> Result<Inspected> {
+    fn inspect(&mut self, inspection: Inspection<'_>) -> Result<Inspected> {
+        let Inspection { from, at_once, amid_requests, reached, damaged } = inspection;
+        if amid_requests {
+            return Err(only_as_a_whole());
+        }
         self.guarded(|volume| {
             volume.drain()?;
             volume.commit_all()?;
-            let small = volume.ledger.inspect_small()?;
+            // An inspection that goes on has seen them.
+            let small = if from == 0 { volume.ledger.inspect_small()? } else { Vec::new() };
             volume.commit_all()?;
-            let mut found =
-                inspect_buckets(&mut volume.ledger, VERIFIED_AT_ONCE, progress, damaged)?;
+            let at_once = at_once.min(VERIFIED_AT_ONCE);
+            let buckets =
+                Inspection { from, at_once, amid_requests, reached, damaged: &mut *damaged };
+            let mut found = inspect_buckets(&mut volume.ledger, buckets)?;
             found.damaged += small.len() as u64;
             small.into_iter().for_each(damaged);
             Ok(found)

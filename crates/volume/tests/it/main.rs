@@ -21,6 +21,7 @@ mod limits;
 mod padding;
 mod quiet;
 mod recorded;
+mod scrub;
 mod sequential;
 mod shown_again;
 mod steps;

@@ -10,6 +10,7 @@ mod names;
 mod options;
 mod programs;
 mod removed;
+mod scrub;
 mod set_ids;
 
 use crate::common::{Scratch, until};

@@ -7,8 +7,8 @@ use oblivio_engine::memory::Batches;
 use oblivio_engine::{BlockOp, BlockOutcome, Carrier, Extent, Read, Write, WritePiece, carry_out};
 use oblivio_store::{PutMode, ReadAt, Store, WriteAt};
 use oblivio_volume::{
-    BlockSpace, ComputerId, DamagedPlace, EngineEntry, EngineVolume, Error, Header, Inspected,
-    Known, OpenOptions, Opening, Parameters, ROOT_BYTES, Result, Volume, VolumeInfo, make,
+    BlockSpace, ComputerId, EngineEntry, EngineVolume, Error, Header, Inspected, Inspection, Known,
+    OpenOptions, Opening, Parameters, ROOT_BYTES, Reached, Result, Volume, VolumeInfo, make,
 };
 use std::sync::Arc;
 
@@ -134,13 +134,13 @@ impl BlockSpace for LinearVolume {
     }
 }
 
-type OnDamage<'a> = &'a mut dyn FnMut(DamagedPlace);
-
 impl EngineVolume for LinearVolume {
     fn known(&self) -> Known {
         Known::nothing(self.header.volume(), ComputerId::default())
     }
-    fn inspect(&mut self, _: &mut dyn FnMut(u64, u64), _: OnDamage<'_>) -> Result<Inspected> {
+    fn inspect(&mut self, inspection: Inspection<'_>) -> Result<Inspected> {
+        let blocks = self.engine.blocks();
+        let _ = (inspection.reached)(Reached { done: blocks, total: blocks, next: None });
         self.access(Vec::new())?;
         Ok(Inspected { count: self.engine.blocks(), ..Inspected::default() })
     }

@@ -13,7 +13,7 @@ mod outcome;
 mod repairs;
 pub mod sectors;
 mod trial;
-mod world;
+pub(super) mod world;
 
 use oblivio_store::{Held, Log, Objects, PutMode};
 use oblivio_testkit::Dice;

@@ -12,9 +12,9 @@ use oblivio_store::{
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::{scaled, seed};
 use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
-use oblivio_volume::{BlockSpace, DamagedPlace, EngineVolume, Error};
+use oblivio_volume::{BlockSpace, DamagedPlace, EngineVolume, Error, Inspection};
 use std::collections::BTreeSet;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex};
 
 /// Plays an event. Answers are right or lost, and what was lost is as before.
@@ -74,7 +74,9 @@ pub fn inspect(
     what: &str,
 ) -> Vec<DamagedPlace> {
     let mut places = Vec::new();
-    let found = volume.inspect(&mut |_, _| {}, &mut |place| places.push(place)).expect("reads");
+    let all = &mut |_| ControlFlow::Continue(());
+    let mut note = |place| places.push(place);
+    let found = volume.inspect(Inspection::of_all(all, &mut note)).expect("reads");
     assert_eq!(found.lost.into_iter().flatten().collect::<BTreeSet<_>>(), *lost, "{what}");
     assert_eq!(found.damaged, places.len() as u64, "{what}");
     places
