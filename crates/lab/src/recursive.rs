@@ -190,14 +190,14 @@ impl<F: FnOnce(&mut [u8])> Job for Path<F> {
                 Ok(self.round.insert(tree.lend_round()).as_read())
             }
             Phase::Read => {
-                tree.absorb(None)?;
+                tree.absorb(None, &[])?;
                 if tree.target(0).is_none() {
                     tree.insert(0, self.id);
                 }
                 if let Some(serve) = self.serve.take() {
                     serve(tree.content_mut(0));
                 }
-                tree.relabel(0, label(self.new), oblivio_crypto::Tag::default());
+                tree.relabel(0, label(self.new), oblivio_crypto::Tag::default(), false);
                 tree.evict()?;
                 self.at = Phase::Written;
                 Ok(self.round.insert(tree.lend_round()).as_write())

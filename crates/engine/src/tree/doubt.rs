@@ -12,7 +12,6 @@
 //! An access that finds its block lost counts like any other. So what stands in the place of the
 //! block from then on says which version was lost: an older copy of the volume may have it.
 
-use super::frontend::TreeOram;
 use super::geometry::SlotHeader;
 use super::position_map::{CountChange, MapFormat};
 use crate::{Address, BlockId, Label, Leaf, Level};
@@ -64,12 +63,6 @@ pub struct CurrentLabels<'a> {
 }
 
 impl<'a> CurrentLabels<'a> {
-    /// Those of the blocks of a tree.
-    pub fn of(engine: &'a TreeOram) -> Self {
-        let map = (&engine.on_chip[..], &engine.pending);
-        Self::new((&engine.prf, engine.config.map_format), map, engine.levels)
-    }
-
     /// Those of a map in this memory, with `levels` levels of recursion.
     pub(super) fn new(
         (prf, format): (&'a Prf, MapFormat),

@@ -46,5 +46,5 @@ pub use meters::Meters;
 pub use position_map::MapFormat;
 pub use size::size_class_after;
 pub use state::STASH_BOUND;
-pub use verifier::{Lacking, PartChecked, Verifier};
+pub use verifier::{Lacking, PartChecked, Verifier, current_labels};
 pub use windows::{BucketSpot, Shapes, Windows};

@@ -115,7 +115,7 @@ impl<'a> Verifier<'a> {
     /// Notes the blocks of an opened bucket that are the newest versions of themselves.
     fn find_blocks(&mut self, bucket: BucketId, proof: BucketProof, bytes: &[u8]) {
         let engine = &*self.engine;
-        let labels = CurrentLabels::of(engine);
+        let labels = current_labels(engine);
         let tree = &engine.tree;
         if !proof.is_useful(Some(&labels)) {
             return;
@@ -160,6 +160,12 @@ impl<'a> Verifier<'a> {
         }
         Lacking { buckets, blocks, versions: self.versions }
     }
+}
+
+/// The labels of the blocks of a tree.
+pub fn current_labels(engine: &TreeOram) -> CurrentLabels<'_> {
+    let map = (&engine.on_chip[..], &engine.pending);
+    CurrentLabels::new((&engine.prf, engine.config.map_format), map, engine.levels)
 }
 
 /// The version in what stands in the place of a lost block.

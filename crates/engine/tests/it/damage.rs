@@ -5,7 +5,7 @@ use crate::cases;
 use crate::plain::{BYTES, Plain, any_op, read};
 use oblivio_engine::memory::{Batches, MemoryBuckets};
 use oblivio_engine::tree::{
-    CurrentLabels, Eviction, Lacking, MapFormat, TreeConfig, TreeKeys, TreeOram, Verifier,
+    Eviction, Lacking, MapFormat, TreeConfig, TreeKeys, TreeOram, Verifier, current_labels,
 };
 use oblivio_engine::{
     Action, BlockId, BlockOp, BlockOutcome, BucketId, EngineError, Lost, carry_out,
@@ -280,7 +280,7 @@ proptest! {
         let lacking = run.lacking();
         let still: BTreeSet<u64> = lacking.blocks.iter().cloned().flatten().collect();
         prop_assert_eq!(&still, &lost);
-        let (now, then) = (CurrentLabels::of(&run.engine), CurrentLabels::of(&copy.engine));
+        let (now, then) = (current_labels(&run.engine), current_labels(&copy.engine));
         let version = |id| lacking.versions.get(&id).copied().or(now.version(BlockId(id)));
         let same = |id: &u64| then.version(BlockId(*id)) == version(*id);
         let same: BTreeSet<u64> = lost.iter().copied().filter(same).collect();

@@ -10,8 +10,8 @@ use oblivio_engine::BlockId;
 use std::collections::BTreeSet;
 
 impl SequentialVolume {
-    /// Reads blocks, whatever is damaged; the places are their numbers. What has a second copy is made
-    /// whole before the first.
+    /// Reads blocks, whatever is damaged; the places are their numbers. What has a second copy is
+    /// made whole before the first.
     pub(super) fn read_all(&mut self, inspection: Inspection<'_>) -> Result<Inspected> {
         let Inspection { from, at_once, reached, damaged, .. } = inspection;
         if from == 0 {

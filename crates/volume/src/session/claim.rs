@@ -6,8 +6,8 @@
 //! alone, or each list would have come before the other one's store. Claims are never deleted.
 //!
 //! A claim that is lost would hide its session, so each has a second copy, stored once the number
-//! is taken. A session that begins looks for both. A look of a session under way asks for the claim alone:
-//! a store that loses it just then is one that hides it.
+//! is taken. A session that begins looks for both. A look of a session under way asks for the claim
+//! alone: a store that loses it just then is one that hides it.
 
 use super::ask::{found, there};
 use super::names::{self, CLAIM_COPIES, CLAIMS, SessionId};

@@ -4,38 +4,33 @@
 //! the count of each block's accesses. A block there is the version that is lost here if, and only
 //! if, that count is the one at which it was lost, and the copy is a state that led to this one.
 //! Two histories that parted reach the same counts with different content; the table of computers
-//! tells them apart. So nothing older and nothing of another history is taken, and it does not matter in
-//! which bucket the copy has a block.
+//! tells them apart. So nothing older and nothing of another history is taken, and it does not
+//! matter in which bucket the copy has a block.
 //!
 //! What is put back goes into the rounds of a repair, each block into that of its path. So the
 //! volume's store sees a repair and nothing else. The copy's sees the paths that are read there.
 
 use super::ledger::TreeLedger;
 use super::verify::verify;
-use super::volume::TreeVolume;
 use crate::scrub::{Inspection, Reached};
 use crate::{BlockSpace, Result};
-use oblivio_engine::tree::{CurrentLabels, TreeOram, reverse_lexicographic};
+use oblivio_engine::tree::{TreeOram, current_labels, reverse_lexicographic};
 use oblivio_engine::{Action, BlockId, BlockOp, Leaf, Level};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-/// The lost blocks of a volume that a copy, which was just opened, has in the version that is lost.
+/// The lost blocks of a volume, all of which is stored, that a copy has in the version that is
+/// lost. The copy is as a commit left it: what a replay made again may differ from what the session
+/// that went on made. All is read without a copy, too: the store does not see what there is of one.
 ///
 /// # Errors
 /// Those of the stores.
 pub fn found_in(
-    volume: &mut TreeVolume,
-    copy: &TreeVolume,
+    volume: &mut TreeLedger,
+    copy: Option<&TreeLedger>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Vec<u64>> {
-    volume.checkpoint()?;
-    // What a replay made again may differ from what the session that went on made.
-    let is_commit = copy.replayed == 0;
-    if !is_commit || !volume.ledger.trust.leads_on_from(&copy.ledger.trust) {
-        return Ok(Vec::new());
-    }
-    let TreeLedger { store, slab, engine, .. } = &mut volume.ledger;
+    let TreeLedger { store, slab, engine, trust, .. } = volume;
     let mut reached = |at: Reached| {
         progress(at.done, at.total);
         ControlFlow::Continue(())
@@ -44,8 +39,11 @@ pub fn found_in(
     let everything = Inspection::of_all(&mut reached, &mut ignore);
     let (found, versions) = verify(&**store, slab, engine, everything)?;
     let versions = versions.unwrap_or_default();
-    let there = &copy.ledger.engine;
-    let (now, then) = (CurrentLabels::of(engine), CurrentLabels::of(there));
+    let Some(copy) = copy.filter(|copy| trust.leads_on_from(&copy.trust)) else {
+        return Ok(Vec::new());
+    };
+    let there = &copy.engine;
+    let (now, then) = (current_labels(engine), current_labels(there));
     let is_same = |id: &u64| {
         let block = BlockId(*id);
         let lost = versions.get(id).copied().or_else(|| now.version(block));
@@ -56,7 +54,7 @@ pub fn found_in(
 
 /// The blocks of a copy that are put back.
 pub struct OlderCopy<'a> {
-    copy: &'a mut TreeVolume,
+    copy: &'a mut dyn BlockSpace,
     wanted: Vec<u64>,
     /// Those that are still to come, by the leaf of their path in a tree of this depth.
     by_leaf: BTreeMap<Leaf, Vec<u64>>,
@@ -66,7 +64,7 @@ pub struct OlderCopy<'a> {
 
 impl<'a> OlderCopy<'a> {
     /// All that [`found_in`] gave.
-    pub fn new(copy: &'a mut TreeVolume, ids: &[u64]) -> Self {
+    pub fn new(copy: &'a mut dyn BlockSpace, ids: &[u64]) -> Self {
         let (by_leaf, depth) = (BTreeMap::new(), None);
         Self { copy, wanted: ids.to_vec(), by_leaf, depth, given: Vec::new() }
     }
@@ -80,7 +78,7 @@ impl<'a> OlderCopy<'a> {
         if self.depth != Some(depth) {
             // Again, if the tree got another depth meanwhile.
             self.wanted.extend(std::mem::take(&mut self.by_leaf).into_values().flatten());
-            let labels = CurrentLabels::of(engine);
+            let labels = current_labels(engine);
             for id in self.wanted.drain(..) {
                 if let Some(leaf) = labels.leaf(BlockId(id), depth) {
                     self.by_leaf.entry(leaf).or_default().push(id);

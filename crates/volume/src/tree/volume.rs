@@ -294,10 +294,9 @@ impl EngineVolume for TreeVolume {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Vec<u64>> {
         let copy: &mut dyn Any = copy;
-        match copy.downcast_ref() {
-            Some(copy) => self.guarded(|volume| found_in(volume, copy, progress)),
-            None => Ok(Vec::new()),
-        }
+        let copy = copy.downcast_ref::<Self>().filter(|copy| copy.replayed == 0);
+        self.checkpoint()?;
+        self.guarded(|volume| found_in(&mut volume.ledger, copy.map(|copy| &copy.ledger), progress))
     }
 
     fn restore_from(
@@ -307,7 +306,7 @@ impl EngineVolume for TreeVolume {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Vec<u64>> {
         let copy: &mut dyn Any = copy;
-        let mut older = copy.downcast_mut().map(|copy| OlderCopy::new(copy, ids));
+        let mut older = copy.downcast_mut::<Self>().map(|copy| OlderCopy::new(copy, ids));
         let mut back = |engine: &TreeOram, paths| match &mut older {
             Some(older) => older.blocks(engine, paths),
             None => Ok(Vec::new()),
