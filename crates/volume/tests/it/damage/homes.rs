@@ -69,8 +69,6 @@ pub struct Home {
     pub short: &'static [Short],
 }
 
-const ANY: &[&str] = &["flips", "lost", "cut", "replaced"];
-
 const SLAB_GONE: Short = Short {
     harms: &["lost"],
     objects: "slab",
@@ -85,11 +83,11 @@ const DISK_GONE: Short = Short {
     why: "it may be somewhere else, and a session would write the loss into the volume",
 };
 
-const ONE_LOG: Short = Short {
-    harms: ANY,
+const LOG_GONE: Short = Short {
+    harms: &["lost", "cut", "replaced"],
     objects: "log",
     says: &["log"],
-    why: "there is one copy of what was written since the newest state",
+    why: "parity makes one page of each part of it again, not all",
 };
 
 pub const HOMES: &[Home] = &[
@@ -122,24 +120,24 @@ pub const HOMES: &[Home] = &[
         kind: Kind::Sequential { map_on_disk: false, in_one_file: false },
         newcomer: false,
         cost: Cost::WhatIsRead,
-        repairs: false,
-        short: &[DISK_GONE, ONE_LOG],
+        repairs: true,
+        short: &[DISK_GONE, LOG_GONE],
     },
     Home {
         name: "sequential in a folder, its map on the disk",
         kind: Kind::Sequential { map_on_disk: true, in_one_file: false },
         newcomer: false,
         cost: Cost::WhatIsRead,
-        repairs: false,
-        short: &[DISK_GONE, ONE_LOG],
+        repairs: true,
+        short: &[DISK_GONE, LOG_GONE],
     },
     Home {
         name: "sequential in one file",
         kind: Kind::Sequential { map_on_disk: false, in_one_file: true },
         newcomer: false,
         cost: Cost::WhatIsRead,
-        repairs: false,
-        short: &[ONE_LOG],
+        repairs: true,
+        short: &[LOG_GONE],
     },
     Home {
         name: "synced folder, the computer that wrote it",
@@ -155,26 +153,7 @@ pub const HOMES: &[Home] = &[
         newcomer: true,
         cost: Cost::WhatIsRead,
         repairs: false,
-        short: &[
-            Short {
-                harms: ANY,
-                objects: "x-",
-                says: &["without which nothing opens", "what was written last, in"],
-                why: "the log and the map are needed to open, and there is one copy of each",
-            },
-            Short {
-                harms: ANY,
-                objects: "x-",
-                says: &["and nothing that it needs"],
-                why: "a file with a part of the map costs what that lists",
-            },
-            Short {
-                harms: ANY,
-                objects: "e-",
-                says: &["still to come: the first epoch of the volume"],
-                why: "of the newest entry there is one copy, and no older epoch is left",
-            },
-        ],
+        short: &[],
     },
 ];
 
