@@ -2,8 +2,8 @@
 //! is carried out again.
 //!
 //! A replay gives a block the labels that the session gave it, but not what the session wrote to it
-//! and did not sync. Buckets of that session may still be in the store, and a label is what proves a
-//! block beside damage. So each access that was shown again is made once more, as one of its own:
+//! and did not sync. Buckets of that session may still be in the store, and a label is what proves
+//! a block beside damage. So each access that was shown again is made once more, as one of its own:
 //! then a block has a label that the session never gave it.
 
 use super::ledger::{Core, Ledger, Policy};
@@ -14,8 +14,8 @@ use oblivio_engine::tree::Intent;
 use std::collections::VecDeque;
 
 /// The batches that were shown again and must still be made once more. Those have intents of their
-/// own. After another crash the next replay knows them by their seeds: each follows from that of the
-/// batch that it repeats. So they are not repeated themselves.
+/// own. After another crash the next replay knows them by their seeds: each follows from that of
+/// the batch that it repeats. So they are not repeated themselves.
 #[derive(Default)]
 struct Renewals(VecDeque<Intent>);
 

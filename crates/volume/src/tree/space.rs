@@ -91,18 +91,18 @@ impl TreeVolume {
         self.drain()
     }
 
-    /// Carries out a new batch, once its record is durable.
-    fn show(&mut self, batch: &mut TreeJob) -> Result<()> {
-        self.ledger.record_intent(batch.intent())?;
-        self.sync_tick()?;
-        self.run(batch, ShownKind::Batch)
-    }
-
     /// A commit that leaves nothing deferred and an empty journal.
     pub(crate) fn checkpoint(&mut self) -> Result<()> {
         self.carry_out_all()?;
         self.write_commit()
     }
+}
+
+/// Carries out a new batch, once its record is durable.
+fn show(volume: &mut TreeVolume, batch: &mut TreeJob) -> Result<()> {
+    volume.ledger.record_intent(batch.intent())?;
+    volume.sync_tick()?;
+    volume.run(batch, ShownKind::Batch)
 }
 
 impl Policy for TreeVolume {
@@ -127,7 +127,7 @@ impl Policy for TreeVolume {
         self.account.accesses += ops.len() as u64;
         self.keep_little_towards_commit();
         let mut batch = self.ledger.engine.begin_batch(ops)?;
-        self.show(&mut batch)?;
+        show(self, &mut batch)?;
         let mut answers = batch.into_outcomes();
         answers.truncate(wanted.len());
         self.note_lost(&wanted, &answers);
@@ -239,7 +239,7 @@ impl Policy for TreeVolume {
 
     fn renew(&mut self, intent: &Intent) -> Result<()> {
         let mut batch = self.ledger.engine.begin_replay(intent)?;
-        self.show(&mut batch)?;
+        show(self, &mut batch)?;
         self.sweep(SWEEP_BATCH)
     }
 
