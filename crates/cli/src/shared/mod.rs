@@ -34,6 +34,11 @@ pub fn run(command: &Command) -> Option<Result<()>> {
         Command::Info(args) => care::info(args, &address),
         Command::Passphrase(command) => passphrases::run(command, &address),
         Command::Check(args) => care::check(args, &address),
+        Command::Repair(_) => Err(usage(
+            "a volume at a server is not repaired in place",
+            "What is lost there is lost for its readers alone. Bring out what is whole with `oblivio \
+             get -r`; write or remove the files that `oblivio check` names.",
+        )),
         _ => Err(usage(
             format!("{} is a shared volume, and this command is not for those", place.display()),
             format!("Mount it: oblivio mount {} DIR", place.display()),
