@@ -43,6 +43,13 @@ impl<'a> Inspection<'a> {
     ) -> Self {
         Self { from: 0, at_once: usize::MAX, amid_requests: false, reached, damaged }
     }
+
+    /// For an engine that has no parts: it read everything, `count` units, and found it whole.
+    pub fn all_at_once(self, count: u64) -> Inspected {
+        // There is nothing left to stop.
+        let _ = (self.reached)(Reached { done: count, total: count, next: None });
+        Inspected { count, ..Inspected::default() }
+    }
 }
 
 /// Bytes of one step between requests: they wait for it.

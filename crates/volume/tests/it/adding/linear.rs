@@ -8,7 +8,7 @@ use oblivio_engine::{BlockOp, BlockOutcome, Carrier, Extent, Read, Write, WriteP
 use oblivio_store::{PutMode, ReadAt, Store, WriteAt};
 use oblivio_volume::{
     BlockSpace, ComputerId, EngineEntry, EngineVolume, Error, Header, Inspected, Inspection, Known,
-    OpenOptions, Opening, Parameters, ROOT_BYTES, Reached, Result, Volume, VolumeInfo, make,
+    OpenOptions, Opening, Parameters, ROOT_BYTES, Result, Volume, VolumeInfo, make,
 };
 use std::sync::Arc;
 
@@ -139,10 +139,8 @@ impl EngineVolume for LinearVolume {
         Known::nothing(self.header.volume(), ComputerId::default())
     }
     fn inspect(&mut self, inspection: Inspection<'_>) -> Result<Inspected> {
-        let blocks = self.engine.blocks();
-        let _ = (inspection.reached)(Reached { done: blocks, total: blocks, next: None });
         self.access(Vec::new())?;
-        Ok(Inspected { count: self.engine.blocks(), ..Inspected::default() })
+        Ok(inspection.all_at_once(self.engine.blocks()))
     }
     fn info(&self) -> Result<VolumeInfo> {
         VolumeInfo::of(&self.header, &LINEAR, &*self.store)

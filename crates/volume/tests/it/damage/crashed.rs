@@ -71,7 +71,7 @@ impl Recovered {
         let mut kept = Vec::new();
         for missing in 0..info.blocks_per_bucket as u64 {
             let object = if missing == 0 { "slab".into() } else { format!("slab-{missing}") };
-            // A slot has 48 bytes beside its block's.
+            // Each block has a header of 16 bytes.
             let bucket = info.bucket_bytes as u64 - missing * (bytes as u64 + 16);
             let slot = bucket.next_multiple_of(SECTOR);
             let current = slots(&disk, &object, slot);
@@ -97,7 +97,7 @@ impl Recovered {
         disk
     }
 
-    /// So many shifts put each kept slot in each place once.
+    /// As many shifts put each kept slot in each place once.
     fn shifts(&self) -> usize {
         self.kept.iter().map(|(_, _, old)| old.len()).max().unwrap_or(0)
     }
