@@ -23,9 +23,6 @@ use std::ops::Range;
 
 /// The most damaged places that are named one by one.
 const MOST_PLACES: usize = 100;
-/// What to do where something is lost.
-const ADVICE: &str = "`oblivio get -r` reads what is whole; `oblivio repair VOLUME` makes the volume writable \
-                      and clean again.";
 
 /// Runs the command.
 pub fn run(args: &CheckArgs) -> Result<()> {
@@ -50,11 +47,11 @@ fn judge(read: &PartsRead, contents: &Contents) -> Result<()> {
         found.extend((!lost.is_empty()).then(|| in_sum(lost)));
         found.extend((problems > 0).then(|| human::count(problems, "problem")));
         let what = format!("the volume is not clean: {}", found.join("; "));
-        return Err(fault(Code::Tampered, what, ADVICE));
+        return Err(fault(Code::Tampered, what, read.advice()));
     }
     if read.damaged > 0 {
         let what = format!("the volume is not clean: {places}; no byte of a file is lost");
-        return Err(fault(Code::Tampered, what, ADVICE));
+        return Err(fault(Code::Tampered, what, read.advice()));
     }
     judge_healed(read)
 }
@@ -132,7 +129,7 @@ pub fn inspect(
     limit: Option<u64>,
     quiet: bool,
 ) -> Result<(PartsRead, Vec<Range<u64>>)> {
-    let VolumeInfo { verified: unit, bytes_stored, .. } = volume.info()?;
+    let VolumeInfo { verified: unit, bytes_stored, engine, .. } = volume.info()?;
     let rate = RateLimit::new(limit, bytes_stored);
     let mut progress = Progress::steps(quiet, &format!("{unit}s"));
     let told = volume.damaged();
@@ -149,7 +146,8 @@ pub fn inspect(
     drop(progress);
     open::tell_damage(volume, &told);
     let healed = volume.damaged().iter().map(ToString::to_string).collect();
-    let read = PartsRead { count: found.count, unit, healed, damaged: found.damaged, places };
+    let (count, damaged, repairs) = (found.count, found.damaged, engine.repairs);
+    let read = PartsRead { count, unit, repairs, healed, damaged, places };
     Ok((read, found.lost))
 }
 

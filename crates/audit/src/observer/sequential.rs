@@ -8,6 +8,10 @@
 
 use crate::record::{RecordedAct, RecordedCall};
 
+/// Quanta in the shortest write, at most. A quantum has more pages than that, so one that is a page
+/// longer than others is found.
+const QUANTA_OF_THE_SHORTEST: u64 = 7;
+
 /// The offset and length of the last write of a kind.
 type Last = Option<(u64, u64)>;
 
@@ -17,7 +21,8 @@ pub(super) struct Sequential {
     quantum: Last,
     /// Of each object of states.
     state: [Last; 2],
-    quantum_bytes: Option<u64>,
+    /// Of the quanta: the shortest write, and what divides all writes.
+    quanta: Option<(u64, u64)>,
     state_bytes: Option<u64>,
     /// The end of the log, known after its first wrap.
     ring: Option<u64>,
@@ -49,13 +54,13 @@ impl Sequential {
     }
 
     fn take_quantum(&mut self, offset: u64, len: u64) -> Option<String> {
-        // The shortest write so far is the best estimate of a single quantum.
-        let usual = *self.quantum_bytes.get_or_insert(len);
-        let (short, long) = (len.min(usual), len.max(usual));
-        if short == 0 || !long.is_multiple_of(short) {
+        // What divides all writes so far is the best estimate of a single quantum.
+        let (shortest, usual) = *self.quanta.get_or_insert((len, len));
+        let (shortest, unit) = (shortest.min(len), common_divisor(usual, len));
+        if unit * QUANTA_OF_THE_SHORTEST < shortest || len == 0 {
             return Some(format!("quanta have {len} bytes, where others had {usual}"));
         }
-        self.quantum_bytes = Some(short);
+        self.quanta = Some((shortest, unit));
         let (last, length) = self.quantum.replace((offset, len))?;
         let next = last.saturating_add(length);
         if offset == 0 && self.ring.is_none() {
@@ -75,6 +80,10 @@ impl Sequential {
             .filter(|&(at, _)| at == offset)
             .map(|_| format!("a state was written over the one before it, at {offset}"))
     }
+}
+
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
 #[cfg(test)]
@@ -97,6 +106,8 @@ mod tests {
         assert!(odd(&[&ring[..], &[("log", 24, 8)]].concat()), "one is left out");
         assert!(odd(&[&ring[..], &[("log", 16, 9)]].concat()), "a longer one");
         assert!(!odd(&[("log", 0, 16), ("log", 16, 8), ("log", 24, 24)]), "several at once");
+        assert!(!odd(&[("log", 0, 32), ("log", 32, 24)]), "no single one");
+        assert!(odd(&[("log", 0, 32), ("log", 32, 25)]), "a longer one among several");
         assert!(odd(&[&ring[..], &[("log", 16, 8), ("log", 24, 8)]].concat()), "beyond the ring");
         assert!(!odd(&[("state", 0, 4), ("state", 4, 4), ("state", 0, 4)]));
         assert!(odd(&[("state", 0, 4), ("state", 0, 4)]), "the same place twice");

@@ -39,10 +39,25 @@ pub struct PartsRead {
     pub count: u64,
     /// The name of a unit.
     pub unit: &'static str,
+    /// Whether such volumes can be repaired in place.
+    pub repairs: bool,
     /// Places that were damaged and have a second copy.
     pub healed: Vec<String>,
     /// How many others are damaged.
     pub damaged: u64,
     /// The first of them.
     pub places: Vec<String>,
+}
+
+impl PartsRead {
+    /// What to do where something is lost.
+    pub fn advice(&self) -> &'static str {
+        if self.repairs {
+            "`oblivio get -r` reads what is whole; `oblivio repair VOLUME` makes the volume writable \
+             and clean again."
+        } else {
+            "A computer that holds what is damaged puts it back: run `oblivio check` there. `oblivio \
+             get -r --incomplete` reads what is whole."
+        }
+    }
 }

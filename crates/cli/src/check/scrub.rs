@@ -1,7 +1,7 @@
 //! `check --scrub`: everything that is stored, a part at a time, from where the last scrub stopped.
 
 use super::rate::RateLimit;
-use super::{ADVICE, MOST_PLACES, PartsRead, tell};
+use super::{MOST_PLACES, PartsRead, tell};
 use crate::args::CheckArgs;
 use crate::exit::{Code, fault, usage};
 use crate::human::{self, say, say_json};
@@ -118,9 +118,10 @@ fn part(
     drop(progress);
     open::tell_damage(volume, &said);
     let healed = volume.damaged().iter().map(ToString::to_string).collect();
-    let (count, unit, damaged) = (found.count, info.verified, found.damaged);
-    let places = places.into_inner();
-    Ok(Scrubbed { read: PartsRead { count, unit, healed, damaged, places }, reached: last })
+    let (unit, repairs) = (info.verified, info.engine.repairs);
+    let (count, damaged, places) = (found.count, found.damaged, places.into_inner());
+    let read = PartsRead { count, unit, repairs, healed, damaged, places };
+    Ok(Scrubbed { read, reached: last })
 }
 
 fn in_words(read: &PartsRead, reached: Reached) -> Result<()> {
@@ -161,7 +162,8 @@ fn judge(read: &PartsRead) -> Result<()> {
     if read.damaged > 0 {
         let what =
             format!("the volume is not clean: {}", human::count(read.damaged, "damaged place"));
-        let hint = format!("`oblivio check VOLUME` says what that means in files. {ADVICE}");
+        let advice = read.advice();
+        let hint = format!("`oblivio check VOLUME` says what that means in files. {advice}");
         return Err(fault(Code::Tampered, what, hint));
     }
     super::judge_healed(read)
