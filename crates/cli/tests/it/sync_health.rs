@@ -89,8 +89,8 @@ fn a_bit_that_changes_in_place_is_healed_by_another_computer() {
     sync(&scratch);
     succeeded(run(&scratch, "two", &["ls", "two/v", "/"]));
     sync(&scratch);
-    // Two of the disk: one alone would be made again from the others, and without the log no opening
-    // gets far enough to name anything else.
+    // Two of the disk: one alone would be made again from the others, and without the log no
+    // opening gets far enough to name anything else.
     let number = |name: &&String| name.split('-').nth(2).map(str::to_owned);
     let mut extents: Vec<&String> = needed.iter().filter(|name| name.starts_with("x-")).collect();
     extents.sort_by_key(number);
