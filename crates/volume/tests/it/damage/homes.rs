@@ -48,7 +48,7 @@ pub enum Cost {
 #[derive(Debug)]
 #[expect(dead_code, reason = "printed")]
 pub struct Short {
-    /// The harm: "flips", or how it is called.
+    /// The harm: "flips" for more than one, or how it is called.
     pub harms: &'static [&'static str],
     /// How the names of the objects begin.
     pub objects: &'static str,
@@ -83,8 +83,8 @@ const DISK_GONE: Short = Short {
     why: "it may be somewhere else, and a session would write the loss into the volume",
 };
 
-const LOG_GONE: Short = Short {
-    harms: &["lost", "cut", "replaced"],
+const LOG_BEYOND_PARITY: Short = Short {
+    harms: &["flips", "lost", "cut", "replaced"],
     objects: "log",
     says: &["log"],
     why: "parity makes one page of each part of it again, not all",
@@ -121,7 +121,7 @@ pub const HOMES: &[Home] = &[
         newcomer: false,
         cost: Cost::WhatIsRead,
         repairs: true,
-        short: &[DISK_GONE, LOG_GONE],
+        short: &[DISK_GONE, LOG_BEYOND_PARITY],
     },
     Home {
         name: "sequential in a folder, its map on the disk",
@@ -129,7 +129,7 @@ pub const HOMES: &[Home] = &[
         newcomer: false,
         cost: Cost::WhatIsRead,
         repairs: true,
-        short: &[DISK_GONE, LOG_GONE],
+        short: &[DISK_GONE, LOG_BEYOND_PARITY],
     },
     Home {
         name: "sequential in one file",
@@ -137,7 +137,7 @@ pub const HOMES: &[Home] = &[
         newcomer: false,
         cost: Cost::WhatIsRead,
         repairs: true,
-        short: &[LOG_GONE],
+        short: &[LOG_BEYOND_PARITY],
     },
     Home {
         name: "synced folder, the computer that wrote it",
@@ -153,7 +153,20 @@ pub const HOMES: &[Home] = &[
         newcomer: true,
         cost: Cost::WhatIsRead,
         repairs: false,
-        short: &[],
+        short: &[
+            Short {
+                harms: &["flips"],
+                objects: "x-",
+                says: &["without which nothing opens", "what was written last, in"],
+                why: "a parity makes one file of the log again, not two",
+            },
+            Short {
+                harms: &["flips"],
+                objects: "e-",
+                says: &["still to come: the first epoch of the volume"],
+                why: "there are two copies of the newest entry, and no older epoch is left",
+            },
+        ],
     },
 ];
 

@@ -245,6 +245,7 @@ fn word(deed: Deed) -> &'static str {
 /// The entries that say that this costs more than it should, by their numbers.
 fn short(home: &Home, harm: &Harm, places: &[Place]) -> Vec<usize> {
     let harm = match harm {
+        Harm::Flips(1) | Harm::FlipsOfBlocks(1) => "flip",
         Harm::Flips(_) | Harm::FlipsOfBlocks(_) | Harm::Noise(_) => "flips",
         Harm::To(_, deed) => word(*deed),
     };
