@@ -64,7 +64,8 @@ pub struct Home {
     /// Whether the computer that opens it has nothing but what is stored.
     newcomer: bool,
     pub cost: Cost,
-    /// Whether it can be repaired in place.
+    /// Whether the campaign of repairs has it. Sequential volumes have their own: a crash of a repair
+    /// may cost more there (`sequential/repair.rs`).
     pub repairs: bool,
     pub short: &'static [Short],
 }
@@ -120,7 +121,7 @@ pub const HOMES: &[Home] = &[
         kind: Kind::Sequential { map_on_disk: false, in_one_file: false },
         newcomer: false,
         cost: Cost::WhatIsRead,
-        repairs: true,
+        repairs: false,
         short: &[DISK_GONE, LOG_BEYOND_PARITY],
     },
     Home {
@@ -128,7 +129,7 @@ pub const HOMES: &[Home] = &[
         kind: Kind::Sequential { map_on_disk: true, in_one_file: false },
         newcomer: false,
         cost: Cost::WhatIsRead,
-        repairs: true,
+        repairs: false,
         short: &[DISK_GONE, LOG_BEYOND_PARITY],
     },
     Home {
@@ -136,7 +137,7 @@ pub const HOMES: &[Home] = &[
         kind: Kind::Sequential { map_on_disk: false, in_one_file: true },
         newcomer: false,
         cost: Cost::WhatIsRead,
-        repairs: true,
+        repairs: false,
         short: &[LOG_BEYOND_PARITY],
     },
     Home {
