@@ -80,7 +80,7 @@ fn lost(client: &Client, expected: impl Fn(u64) -> u64) -> BTreeSet<u64> {
 #[test]
 fn flipped_bits_of_tables_cost_the_blocks_of_their_slots() {
     let (mut all, mut rng) = (0, SplitMix64::new(4));
-    for flips in [3, 10, 40] {
+    for flips in [3, 10, 120] {
         let dir = tempfile::tempdir().unwrap();
         let world = filled(dir.path());
         flip(dir.path(), flips, &mut rng);
