@@ -64,8 +64,8 @@ pub struct Home {
     /// Whether the computer that opens it has nothing but what is stored.
     newcomer: bool,
     pub cost: Cost,
-    /// Whether the campaign of repairs has it. Sequential volumes have their own: a crash of a repair
-    /// may cost more there (`sequential/repair.rs`).
+    /// Whether the campaign of repairs has it. Sequential volumes have their own: a crash of a
+    /// repair may cost more there (`sequential/repair.rs`).
     pub repairs: bool,
     pub short: &'static [Short],
 }

@@ -327,8 +327,8 @@ impl World<'_> {
         };
         volume.finish()?;
         let after = content(volume)?;
-        // The store may have damaged more by now. What a tree lost stays lost; where nobody sees what
-        // is read, the store may also give back what it kept.
+        // The store may have damaged more by now. What a tree lost stays lost; where nobody sees
+        // what is read, the store may also give back what it kept.
         let same = |(now, then): (&Option<u64>, &Option<u64>)| now.is_none() || now == then;
         let fits = self.oracle.find(self.parties[who].newest, &after);
         let states: Vec<usize> = states.iter().copied().filter(|it| fits.contains(it)).collect();
