@@ -5,7 +5,6 @@
 //! and prints the table of docs/damage-evidence.md.
 
 mod around;
-mod crashed;
 mod harmed;
 mod homes;
 mod levels;
