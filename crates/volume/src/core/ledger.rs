@@ -87,6 +87,11 @@ pub trait Policy {
     fn report_rule(&mut self);
     /// Shows again what a record says was shown.
     fn replay_intent(&mut self, intent: &Intent) -> Result<()>;
+    /// Makes a batch that a replay showed once more, as a new one, with a record of its own. A tree
+    /// in windows does not: recoveries that are cut off again and again must come to an end.
+    fn renew(&mut self, _intent: &Intent) -> Result<()> {
+        Ok(())
+    }
     /// All records were replayed: carries out what they left, and commits.
     fn end_replay(&mut self) -> Result<()>;
     /// How many more blocks may exist before the store is full.

@@ -8,7 +8,7 @@ use crate::records::writes::WriteEntry;
 use crate::tree::policy::Commit;
 use crate::tree::tuning::{MOST_BATCH, MOST_DEFERRED, MOST_WAITING, SPARE_BLOCKS, SWEEP_BATCH};
 use crate::tree::volume::TreeVolume;
-use oblivio_engine::tree::{Intent, Shape};
+use oblivio_engine::tree::{Intent, Shape, TreeJob};
 use oblivio_engine::{Action, BlockId, BlockOp, BlockOutcome};
 use std::time::Duration;
 
@@ -98,6 +98,13 @@ impl TreeVolume {
     }
 }
 
+/// Carries out a new batch, once its record is durable.
+fn show(volume: &mut TreeVolume, batch: &mut TreeJob) -> Result<()> {
+    volume.ledger.record_intent(batch.intent())?;
+    volume.sync_tick()?;
+    volume.run(batch, ShownKind::Batch)
+}
+
 impl Policy for TreeVolume {
     fn addressable(&self) -> u64 {
         let (there, limit) = (self.ledger.engine.capacity(), self.ledger.limit());
@@ -120,9 +127,7 @@ impl Policy for TreeVolume {
         self.account.accesses += ops.len() as u64;
         self.keep_little_towards_commit();
         let mut batch = self.ledger.engine.begin_batch(ops)?;
-        self.ledger.record_intent(batch.intent())?;
-        self.sync_tick()?;
-        self.run(&mut batch, ShownKind::Batch)?;
+        show(self, &mut batch)?;
         let mut answers = batch.into_outcomes();
         answers.truncate(wanted.len());
         self.note_lost(&wanted, &answers);
@@ -230,6 +235,12 @@ impl Policy for TreeVolume {
             false => ShownKind::Batch,
         };
         self.run(&mut job, kind)
+    }
+
+    fn renew(&mut self, intent: &Intent) -> Result<()> {
+        let mut batch = self.ledger.engine.begin_replay(intent)?;
+        show(self, &mut batch)?;
+        self.sweep(SWEEP_BATCH)
     }
 
     fn end_replay(&mut self) -> Result<()> {

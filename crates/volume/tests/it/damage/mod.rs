@@ -5,6 +5,7 @@
 //! and prints the table of docs/damage-evidence.md.
 
 mod around;
+mod crashed;
 mod harmed;
 mod homes;
 mod levels;
