@@ -49,6 +49,9 @@ pub struct LoadedState {
     pub plains: Vec<Plain>,
     /// A pair that is damaged. If it is the first, the other one had to do.
     pub damaged: Option<DamagedPlace>,
+    /// Whether that may be where a commit was cut off: its checkpoint takes the place of the second
+    /// pair before its record says so.
+    pub may_be_remains: bool,
 }
 
 /// The deltas of a log that was read whole, with their digests. The other log has the same bytes
@@ -228,6 +231,7 @@ impl StateLog {
     pub fn load(&mut self, store: &dyn Held, record: CommitRecord) -> Result<LoadedState> {
         let first = self.read_pair(store, record.first(), record.epoch());
         self.damaged = [false; 2];
+        let mut may_be_remains = false;
         let (plains, damaged) = match (first, record.second()) {
             (Ok((plains, _)), None) => (plains, None),
             (Ok((plains, known)), Some(second)) => {
@@ -236,6 +240,7 @@ impl StateLog {
                     true => self.wrong_pair(store, second, record.epoch(), &known),
                     false => self.unwritable_pair(store, second),
                 };
+                may_be_remains = wrong.as_ref().is_some_and(|wrong| wrong.error.is_none());
                 (plains, wrong.map(|wrong| wrong.place))
             }
             (Err(wrong), None) => return Err(failure(wrong, None)),
@@ -254,7 +259,7 @@ impl StateLog {
                 self.wrote(pair, which, length);
             }
         }
-        Ok(LoadedState { plains, damaged })
+        Ok(LoadedState { plains, damaged, may_be_remains })
     }
 
     /// Reads both pairs again; gives what is not as it was written. The next commit makes it whole.

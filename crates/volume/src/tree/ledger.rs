@@ -38,6 +38,8 @@ pub struct TreeLedger {
     pub(crate) limit: Limit,
     /// Copies of commit record and state that were damaged.
     pub(crate) damaged: Vec<DamagedPlace>,
+    /// One that is no damage if a session did not end well.
+    remains: Option<DamagedPlace>,
 }
 
 impl TreeLedger {
@@ -62,6 +64,7 @@ impl TreeLedger {
             root: Vec::new(),
             limit: Limit::of(header, master),
             damaged: Vec::new(),
+            remains: None,
         }
     }
 
@@ -71,7 +74,10 @@ impl TreeLedger {
         let record = found.record;
         self.damaged = found.damaged;
         let (mut table, mut computers) = (SlotTable::default(), None);
-        self.damaged.extend(loaded.damaged);
+        match loaded.may_be_remains {
+            true => self.remains = loaded.damaged,
+            false => self.damaged.extend(loaded.damaged),
+        }
         for (index, plain) in loaded.plains.iter().enumerate() {
             let parts = match index {
                 0 => Parts::of_checkpoint(plain)?,
@@ -122,6 +128,8 @@ impl TreeLedger {
         records.iter().filter_map(|(act, _)| *act).for_each(|act| self.trust.absorb(act));
         let newest = records.last().and_then(|(act, _)| *act);
         self.trust.begin(self.journal.mark(), newest)?;
+        // The next commit makes it whole in either case.
+        self.damaged.extend(self.remains.take().filter(|_| records.is_empty()));
         Ok(records)
     }
 

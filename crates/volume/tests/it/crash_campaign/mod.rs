@@ -359,6 +359,7 @@ impl Campaign<'_> {
             Ok(volume) => volume,
             Err(error) => panic!("{what} does not open: {error} ({setup:?})"),
         };
+        assert_eq!(volume.damaged(), [], "{what}: a crash is no damage");
         let info = volume.info().expect("memory");
         self.counts.replayed += u64::from(info.replayed > 0);
         volume.verify(&mut |_, _| {}).unwrap_or_else(|error| panic!("{what}: {error}"));
