@@ -14,7 +14,7 @@ mod slots;
 pub use lease::{excludes, lease};
 pub use log::log;
 pub use model::{NAMES, ROOM};
-pub use objects::objects;
+pub use objects::{objects, objects_without_races};
 pub use puts::puts;
 pub use slots::slots;
 

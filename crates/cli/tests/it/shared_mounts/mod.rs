@@ -125,7 +125,9 @@ fn files_are_changed_without_a_mount() {
         let names = ben.join(".oblivio-incoming").read_dir().ok()?;
         names.flatten().map(|entry| entry.path()).last()
     };
-    until(|| incoming().is_some());
+    let begun =
+        || incoming().is_some_and(|dir| dir.read_dir().is_ok_and(|mut file| file.next().is_some()));
+    until(begun);
     child.kill().expect("it is killed");
     child.wait().expect("it ends");
     assert!(!ben.join("large").exists());
