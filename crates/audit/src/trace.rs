@@ -81,6 +81,9 @@ pub struct TraceRule {
     /// Also then: the offset of each stored bucket in its object, in heap order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<u64>,
+    /// Whether reads may begin before the record that announces them is durable.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ahead: bool,
     /// Operations so far. Every 256 of them, one extra path is drawn.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub requests: u64,
@@ -119,6 +122,10 @@ pub struct TraceWindowRule {
 
 fn is_none(number: &u32) -> bool {
     *number == 0
+}
+
+pub(crate) fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 fn is_zero(number: &u64) -> bool {

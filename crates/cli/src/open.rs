@@ -19,7 +19,7 @@ use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::{FileSystem, Timestamp};
 use oblivio_volume::{
     Beside, BlockSpace, ClosedVolume, DamagedPlace, Error as VolumeError, OnShown, OpenOptions,
-    Pace, Volume, VolumeInfo, Which,
+    Pace, Records, Volume, VolumeInfo, Which,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -98,6 +98,7 @@ pub fn options(folder: &Path, args: &OpenArgs, on_shown: Option<OnShown>) -> Res
         incomplete: args.incomplete,
         pad: args.pad,
         pace: args.pace.map(pace),
+        records: if args.strict { Records::First } else { Records::Ahead },
         on_shown,
         host: oblivio_app::others::host(),
         on_wait: (!args.take_over).then(|| others::on_wait(args.quiet)),
@@ -255,7 +256,7 @@ pub fn refuse_what_needs_a_volume(args: &OpenArgs) -> Result<()> {
 
 /// Refuses options that hide reads, for a volume whose reads nobody sees.
 fn refuse_what_hides_reads(args: &OpenArgs) -> Result<()> {
-    let given = [(args.pad, "--pad"), (args.pace.is_some(), "--pace")];
+    let given = [(args.pad, "--pad"), (args.pace.is_some(), "--pace"), (args.strict, "--strict")];
     match given.into_iter().find(|(given, _)| *given) {
         Some((_, option)) => {
             let what = format!("{option} is about reads, which this volume does not hide");

@@ -267,6 +267,7 @@ fn rule(rule: &oblivio_volume::Rule) -> TraceRule {
         stored: rule.stored.clone(),
         lacking: rule.lacking.clone(),
         places: rule.places.clone(),
+        ahead: rule.ahead,
         requests: rule.requests,
         windows: rule.windows.as_ref().map(windows),
     }

@@ -216,7 +216,9 @@ fn library(args: &Args, folder: &Path) -> Result<Vec<Line>> {
 /// The same by a program on a mount.
 fn mounted(args: &Args, folder: &Path, dir: &Path) -> Result<Vec<Line>> {
     let (store, mut watch) = slow(args, folder)?;
-    let mount = watch.time("FUSE: mount", 0, || Ok(mount_within(store, &passphrase(), dir)?))?;
+    let mount = watch.time("FUSE: mount", 0, || {
+        Ok(mount_within(store, &passphrase(), dir, OpenOptions::default())?)
+    })?;
     let used = on_mount(args, dir, &mut watch);
     // Also after a failure: the folder must be removed.
     let ended = watch.time("FUSE: unmount", 0, || Ok(mount.end()?));

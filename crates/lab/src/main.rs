@@ -35,6 +35,7 @@ mod rivals;
 mod sequential;
 mod served;
 mod share;
+mod slow_syncs;
 mod stash;
 mod sweep;
 mod tool;

@@ -3,16 +3,19 @@
 
 use crate::engines::{Engine, passphrase};
 use crate::files::high_water;
+use crate::slow_syncs::{SlowKeeper, SlowSyncs};
 use anyhow::{Context, Result, ensure};
+use oblivio_app::Remembered;
 use oblivio_serve::mount::within::mount_within;
 use oblivio_store::LocalStore;
 use oblivio_volume::fs::FileSystem;
-use oblivio_volume::{CreateOptions, DEFAULT_MEMORY, OpenOptions, Volume};
+use oblivio_volume::{BlockSpace, CreateOptions, DEFAULT_MEMORY, OpenOptions, Records, Volume};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What the process mounts.
 #[derive(clap::Args, Clone, Debug)]
@@ -26,6 +29,33 @@ pub struct Args {
     /// MiB of a new volume
     #[arg(long)]
     mib: u64,
+    #[command(flatten)]
+    syncs: Syncs,
+}
+
+/// How its records are synced, and on which disk.
+#[derive(clap::Args, Clone, Copy, Debug, Default, PartialEq)]
+pub struct Syncs {
+    /// Milliseconds that each sync takes longer than it does
+    #[arg(long, default_value_t = 0.0)]
+    pub sync_delay: f64,
+    /// Sync each record before its reads
+    #[arg(long)]
+    pub strict: bool,
+}
+
+impl Syncs {
+    fn delay(self) -> Duration {
+        Duration::from_secs_f64(self.sync_delay / 1e3)
+    }
+
+    /// As `oblivio mount` opens a volume.
+    fn open(self, state: PathBuf, volume: &Path) -> OpenOptions {
+        let keeper = Remembered::in_folder(state, volume, false);
+        let keeper = SlowKeeper { below: keeper, delay: self.delay() };
+        let records = if self.strict { Records::First } else { Records::Ahead };
+        OpenOptions { keeper: Some(Box::new(keeper)), records, ..OpenOptions::default() }
+    }
 }
 
 impl Args {
@@ -44,14 +74,19 @@ impl Args {
 /// Those of the volume and of the mount.
 pub fn run(args: &Args) -> Result<()> {
     let (volume, dir) = (args.volume(), args.dir());
+    let open = |volume: &Path| args.syncs.open(args.scratch.join("state"), volume);
     if !volume.exists() {
         let store = Arc::new(LocalStore::create(&volume)?);
         let block = CreateOptions::default().block_bytes;
-        let made = args.engine.create(store, block, args.mib << 20, DEFAULT_MEMORY)?;
-        drop(FileSystem::format(Box::new(made))?.into_blocks()?);
+        drop(args.engine.create(store, block, args.mib << 20, DEFAULT_MEMORY)?);
+        // By a session of this computer that ends well.
+        let store = Arc::new(LocalStore::open(&volume)?);
+        let made = Volume::open(store, &passphrase(), open(&volume))?;
+        FileSystem::format(Box::new(made))?.into_blocks()?.finish()?;
     }
     fs::create_dir_all(&dir)?;
-    let mount = mount_within(Arc::new(LocalStore::open(&volume)?), &passphrase(), &dir)?;
+    let store = SlowSyncs { below: LocalStore::open(&volume)?, delay: args.syncs.delay() };
+    let mount = mount_within(Arc::new(store), &passphrase(), &dir, open(&volume))?;
     println!("ready");
     std::io::stdin().read_to_end(&mut Vec::new())?;
     Ok(mount.end()?)
@@ -72,10 +107,20 @@ impl Served {
     /// # Errors
     /// It failed.
     pub fn start(engine: Engine, scratch: &Path, mib: u64) -> Result<Self> {
-        let args = Args { engine, scratch: scratch.to_owned(), mib };
+        Self::with(engine, scratch, mib, Syncs::default())
+    }
+
+    /// The same on a disk with slower syncs, or with strict ones.
+    ///
+    /// # Errors
+    /// It failed.
+    pub fn with(engine: Engine, scratch: &Path, mib: u64, syncs: Syncs) -> Result<Self> {
+        let args = Args { engine, scratch: scratch.to_owned(), mib, syncs };
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["served", "--engine", engine.name()]);
         command.arg("--scratch").arg(scratch).args(["--mib", &mib.to_string()]);
+        command.args(["--sync-delay", &syncs.sync_delay.to_string()]);
+        command.args(syncs.strict.then_some("--strict"));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let tell = child.stdin.take();
         let hear = child.stdout.take().context("a pipe")?;

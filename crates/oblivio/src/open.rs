@@ -14,7 +14,7 @@ use oblivio_store::partition::Existing;
 use oblivio_volume::disk::{Disk as InnerDisk, size_in};
 use oblivio_volume::fs::FileSystem;
 use oblivio_volume::{
-    Beside, BlockSpace, ClosedVolume, Keeper, NewVolume, SeenBy, Volume as Blocks, Which,
+    Beside, BlockSpace, ClosedVolume, Keeper, NewVolume, Records, SeenBy, Volume as Blocks, Which,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -107,6 +107,7 @@ impl OpenOptions {
             history: self.history,
             incomplete: self.incomplete,
             pad: self.pad && hides_reads,
+            records: if self.strict { Records::First } else { Records::Ahead },
             host: others::host(),
             on_wait: others::on_wait(self.wait),
             ..oblivio_volume::OpenOptions::default()

@@ -14,6 +14,7 @@ pub struct OpenOptions {
     pub(crate) accept_rollback: bool,
     pub(crate) accept_other_volume: bool,
     pub(crate) pad: bool,
+    pub(crate) strict: bool,
     pub(crate) cache: Option<u64>,
     pub(crate) history: Which,
     pub(crate) incomplete: bool,
@@ -51,6 +52,19 @@ impl OpenOptions {
     #[must_use]
     pub fn pad(mut self, pad: bool) -> Self {
         self.pad = pad;
+        self
+    }
+
+    /// Syncs the record of each access before its reads. By default at most 256 accesses, all
+    /// within 50 ms, are ahead of their records: after a power cut they may be shown once more, and
+    /// then the storage learns which of them were for one block. A killed process shows nothing
+    /// again in either way. It is about volumes that hide reads, in a folder or file.
+    ///
+    /// When: others may cut the power of this computer, as they can that of a rented virtual
+    /// machine, or syncs cost nothing.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
         self
     }
 

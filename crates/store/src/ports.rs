@@ -79,7 +79,8 @@ pub trait Log: Held {
 
 /// Places that are written over, many at a time, and become durable together.
 pub trait Slots: Log {
-    /// Writes many ranges, in no promised order.
+    /// Writes many ranges, in no promised order. A short call (less than 256 KiB) to ranges that no
+    /// write before it has pending outlives the process once it has returned, though no power cut.
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()>;
     /// Makes everything written to these objects durable, their creation included.
     fn sync(&self, objects: &[&str]) -> Result<()>;

@@ -46,6 +46,9 @@ struct State {
     failed: bool,
     /// The last round made everything durable, and the medium did not change since.
     synced: bool,
+    /// Writes and holes so far, and how many of them, the first, are durable.
+    added: u64,
+    durable: u64,
     closing: bool,
 }
 
@@ -73,9 +76,12 @@ impl State {
         self.waiting.len() + self.underway.len()
     }
 
-    /// Whether the system lacks some of the kept writes.
-    fn kept_waits(&self) -> bool {
-        !self.underway.is_empty() || self.waiting.waiting() > 0
+    /// Whether something that the system does not have yet, or may be given now, overlaps a range.
+    fn is_pending(&self, offset: u64, end: u64) -> bool {
+        let len = end - offset;
+        self.punching.touch(offset, end)
+            || self.underway.touches(offset, len)
+            || self.waiting.waits(offset, end)
     }
 
     /// Whether a pending hole overlaps a range.
@@ -126,7 +132,8 @@ impl<M: Medium> WriteBehind<M> {
         &self.shared.medium
     }
 
-    /// Writes a range; `later` lets a thread do it.
+    /// Writes a range; `later` lets a thread do it. Otherwise the system has it on return, unless
+    /// an older write to the range is pending: whatever becomes of this process, it is not lost.
     pub(crate) fn write(&self, write: &WriteAt<'_>, later: bool) -> io::Result<()> {
         self.repair()?;
         let &WriteAt { offset, data, .. } = write;
@@ -146,8 +153,9 @@ impl<M: Medium> WriteBehind<M> {
         }
         let end = self.shared.rounded(offset + data.len() as u64);
         state.holes.keep_out(offset, end);
-        // The busy thread may be punching a hole here.
-        if later || state.busy || state.kept_waits() {
+        state.added += 1;
+        // The busy thread may be punching a hole here, or writing what is older.
+        if later || state.is_pending(offset, end) {
             let zeros = (end - offset) as usize - data.len();
             state.waiting.add(offset, write.to_kept(), zeros, false);
             if self.shared.is_enough(&state) {
@@ -175,13 +183,18 @@ impl<M: Medium> WriteBehind<M> {
         if is_durable { Ok(()) } else { self.sync() }
     }
 
-    /// Makes everything durable.
+    /// Makes everything durable that was written before. What others write meanwhile is not waited
+    /// for.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        let state = self.shared.state();
+        let mut state = self.shared.state();
         if state.is_empty() && !state.failed {
             return self.medium().sync();
         }
-        self.shared.make_durable(state).map(drop)
+        let all = state.added;
+        while state.failed || state.durable < all {
+            state = self.shared.next(state)?;
+        }
+        Ok(())
     }
 
     /// Fills `buf` from the kept writes. False if the file has the range.
@@ -213,7 +226,10 @@ impl<M: Medium> WriteBehind<M> {
 
     /// Lets the thread punch a range: a disk may take its time to free space.
     pub(crate) fn punch_later(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.settled(offset, len)?.holes.add(offset, len);
+        let mut state = self.settled(offset, len)?;
+        state.holes.add(offset, len);
+        state.added += 1;
+        drop(state);
         self.start();
         self.shared.changed.notify_all();
         Ok(())
@@ -390,6 +406,7 @@ impl<M: Medium> Shared<M> {
             state.underway = Arc::new(state.waiting.take(self.most() / 2));
         }
         state.busy = true;
+        let covered = if state.waiting.is_empty() { state.added } else { state.durable };
         state.punching = Arc::new(std::mem::take(&mut state.holes));
         let (batch, holes) = (Arc::clone(&state.underway), Arc::clone(&state.punching));
         drop(state);
@@ -401,6 +418,7 @@ impl<M: Medium> Shared<M> {
         (state.failed, state.synced) = (result.is_err(), result.is_ok());
         if result.is_ok() {
             state.underway = Arc::default();
+            state.durable = covered;
         } else {
             drop(batch);
             state.take_back();

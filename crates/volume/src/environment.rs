@@ -79,20 +79,23 @@ pub struct Environment {
     pub clock: Arc<dyn Clock>,
     /// Keys, salts, labels of dummies, names of computers.
     pub randomness: Randomness,
+    /// Whether a volume's own thread may sync what nobody waits for.
+    pub threads: bool,
 }
 
 impl Default for Environment {
     fn default() -> Self {
-        Self { clock: Arc::new(SystemClock::default()), randomness: Randomness::default() }
+        let clock = Arc::new(SystemClock::default());
+        Self { clock, randomness: Randomness::default(), threads: true }
     }
 }
 
 impl Environment {
-    /// A reproducible one, **for tests and simulation only**: a simulated clock, and randomness
-    /// from the seed.
+    /// A reproducible one, **for tests and simulation only**: a simulated clock, randomness from the
+    /// seed, and no threads.
     pub fn from_seed(seed: u64) -> Self {
         let clock = Arc::new(SimulatedClock::default());
-        Self { clock, randomness: Randomness::from_seed(seed) }
+        Self { clock, randomness: Randomness::from_seed(seed), threads: false }
     }
 }
 

@@ -116,9 +116,9 @@ pub fn journal(key: Key, entropy: u64, records: &[Record]) -> Result<Vec<u8>> {
     let mut new = new_journal(key, entropy);
     for record in records {
         let (record, least) = match record {
-            Record::Intent(intent) => (record::intent(ACT, intent), 0),
-            Record::Sync { root, writes } => (record::sync(ACT, root, writes), PAGE),
-            Record::Resize { blocks, class } => (record::resize(ACT, *blocks, *class), 0),
+            Record::Intent(intent) => (record::intent(ACT, None, intent), 0),
+            Record::Sync { root, writes } => (record::sync(ACT, None, root, writes), PAGE),
+            Record::Resize { blocks, class } => (record::resize(ACT, None, *blocks, *class), 0),
         };
         new.append(&store, record, least)?;
     }

@@ -61,12 +61,14 @@ pub use header::{
 };
 pub use options::{
     Beside, CacheOptions, CreateOptions, DEFAULT_MEMORY, HolderNotice, OnShown, OnWait, OnWanted,
-    OpenOptions, Pace, Rule, Shown, ShownKind, Which, WindowRule,
+    OpenOptions, Pace, Records, Rule, Shown, ShownKind, Which, WindowRule,
 };
 pub use passphrases::{add_passphrase, change_passphrase, read_header, remove_passphrase};
 pub use registry::{ENGINES, NewVolume, SeenBy};
 pub use scrub::{Inspection, QuietScrub, Reached, Scrubs};
 pub use session::is_of_session;
-pub use trust::{Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper, notes};
+pub use trust::{
+    Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper, NoteSyncer, notes,
+};
 pub use volume::{ClosedVolume, Volume};
 pub use windows::{Collected, SessionStatus, Traffic, status};

@@ -81,6 +81,8 @@ pub struct Rule {
     pub lacking: Vec<Vec<(u64, u64)>>,
     /// Then too: each stored bucket's offset in its object, in heap order.
     pub places: Vec<u64>,
+    /// Whether reads may begin before the record that announces them is durable.
+    pub ahead: bool,
     /// Operations so far; every 256 of them draw one more path.
     pub requests: u64,
     /// Of a tree in windows, what its counters say.
@@ -174,6 +176,18 @@ pub struct Pace {
     pub batch: usize,
 }
 
+/// When the record that announces reads is durable, of a tree in a store that writes over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Records {
+    /// Before those reads.
+    #[default]
+    First,
+    /// Soon: at most 256 accesses, all within 50 ms, are ahead of it. A power cut may lose their
+    /// records, and then they may be shown once more. Not with a pace or padding, and not before a
+    /// session ended well on this computer.
+    Ahead,
+}
+
 /// Where a volume may keep sealed buckets on this computer.
 #[derive(Clone)]
 pub struct CacheOptions {
@@ -202,6 +216,8 @@ pub struct OpenOptions {
     /// Where a volume on the tree in windows may keep sealed buckets on this computer; others take
     /// no notice.
     pub cache: Option<CacheOptions>,
+    /// When records are durable.
+    pub records: Records,
     /// A caller waits for every operation: do deferrable work in small parts.
     pub short_pauses: bool,
     /// Called after each trace.

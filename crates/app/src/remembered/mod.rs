@@ -12,7 +12,7 @@ use etcetera::BaseStrategy;
 use etcetera::base_strategy::Xdg;
 use oblivio_crypto::{Entropy, OsEntropy, VolumeId, digest, hex, unhex};
 use oblivio_volume::notes::{PlaceNote, TwoNotes, lock, make_folder, unkept};
-use oblivio_volume::{ComputerId, Error, Keep, Keeper, Known, Result};
+use oblivio_volume::{ComputerId, Error, Keep, Keeper, Known, NoteSyncer, Result};
 use record::Lines;
 pub use scrubbed::ScrubNote;
 use std::fs::File;
@@ -124,6 +124,11 @@ impl Keeper for Remembered {
 
     fn machine(&self) -> Option<ComputerId> {
         self.taken.as_ref().and_then(|taken| taken.machine)
+    }
+
+    fn syncer(&self) -> Option<NoteSyncer> {
+        let taken = self.taken.as_ref().filter(|_| !self.unchanged);
+        taken.and_then(|taken| taken.record.syncer())
     }
 
     fn holds(&mut self, known: &Known) -> Result<bool> {

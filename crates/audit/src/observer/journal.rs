@@ -31,6 +31,10 @@ pub(crate) fn ahead(end: u64) -> u64 {
     end.saturating_add((end / 8).clamp(LEAST_AHEAD, MOST_AHEAD))
 }
 
+/// The most operations ahead of the durable records, and the most of a batch that adds to them.
+const MOST_SHOWN: u64 = 256;
+const MOST_UNSYNCED: u64 = 32;
+
 /// A record at this offset, of this length; and its explanation, once known.
 #[derive(Clone, Debug)]
 struct Appended {
@@ -48,6 +52,8 @@ pub(super) struct Journal {
     /// The length of the object, if known.
     length: Option<u64>,
     synced: bool,
+    /// Operations shown since the last sync began.
+    ahead: u64,
 }
 
 impl Journal {
@@ -59,7 +65,18 @@ impl Journal {
 
     /// Records a sync.
     pub(super) fn synced(&mut self) {
-        self.synced = true;
+        (self.synced, self.ahead) = (true, 0);
+    }
+
+    /// Records that this many operations were shown; gives a fault if too many are ahead of their
+    /// records.
+    pub(super) fn showed(&mut self, operations: u64) -> Option<String> {
+        if self.synced {
+            return None;
+        }
+        self.ahead += operations;
+        let most = MOST_SHOWN + MOST_UNSYNCED;
+        (self.ahead > most).then(|| format!("{} operations ran ahead of a sync", self.ahead))
     }
 
     /// Records a cut.

@@ -63,6 +63,8 @@ pub struct ObservedSession {
     pub restored: bool,
     /// Calls of the store.
     pub calls: u64,
+    /// Whether reads may begin before their record is durable.
+    pub ahead: bool,
     /// All but the reads and writes of buckets.
     pub outline: Vec<Outline>,
 }

@@ -108,7 +108,8 @@ impl Observer {
     ) -> Option<String> {
         match (object, act) {
             (object, RecordedAct::Read) if is_slab(object) => {
-                self.window.announced |= self.journal.is_durable() && self.journal.waits();
+                let announced = self.now.ahead || self.journal.is_durable();
+                self.window.announced |= announced && self.journal.waits();
                 self.window.reads.push((object.into(), offset, len));
                 None
             }

@@ -68,6 +68,7 @@ impl Observer {
     /// Handles the statement of the stored buckets at the start of a session.
     fn hear_start(&mut self, said: &TraceRequest) {
         let Some(rule) = &said.rule else { return };
+        self.now.ahead = rule.ahead;
         let restored = self.now.session.accept_rollback;
         self.since.resized = self.model.sweeping();
         let Some(table) = Places::named(rule, |bucket| self.model.slots_of(bucket)) else {
@@ -187,7 +188,8 @@ impl Observer {
         let wrong = self.journal.take_intent(operations);
         let late = !window.reads.is_empty() && !window.announced;
         let late = late.then(|| "paths were read before their record was durable".to_owned());
-        self.sight.odd.journal.look(wrong.or(late));
+        let ahead = self.journal.showed(operations);
+        self.sight.odd.journal.look(wrong.or(late).or(ahead));
         false
     }
 

@@ -21,6 +21,9 @@ const LEAST_LOG: u64 = 256 << 10;
 /// The objects of each pair.
 const PAIRS: [[&str; 2]; 2] = [["state-0", "log-0"], ["state-1", "log-1"]];
 
+/// Operations between two syncs, where records run ahead of syncs.
+const MOST_AHEAD: u64 = 200;
+
 /// A part of a scrub comes after each of these rounds, and reads this many buckets.
 const SCRUB_EVERY: u64 = 7;
 const SCRUB_PART: usize = 5;
@@ -45,6 +48,9 @@ pub(super) struct CallLog {
     committed: (HashMap<u64, (String, u64)>, BTreeMap<String, Slots>),
     journal: u64,
     journal_length: u64,
+    /// Operations since the last sync, where records run ahead of syncs; `None` once no more syncs
+    /// come before the next commit.
+    ahead: Option<u64>,
     /// Of each pair.
     logs: [u64; 2],
     checkpoints: [u64; 2],
@@ -71,6 +77,7 @@ impl CallLog {
             committed: Default::default(),
             journal: 0,
             journal_length: 0,
+            ahead: Some(0),
             logs: [0; 2],
             checkpoints: [CHECKPOINT; 2],
             pair: 0,
@@ -107,7 +114,9 @@ impl CallLog {
         self.lines.push(RecordLine::Volume(VolumeLine { id: "01".into(), engine: "tree".into() }));
         self.call(RecordedAct::Lock, &[("", 0, 0)]);
         self.call(RecordedAct::MayKeep, &[("", 0, 8 << 20)]);
+        let ahead = self.runs_ahead();
         let Some(rule) = &mut request.rule else { return };
+        rule.ahead = ahead;
         for slots in (1..=rule.slots).rev() {
             let bytes = rule.bucket_bytes - u64::from(rule.slots - slots) * rule.slot_bytes;
             let (object, stride) = (object_of(slots, rule.slots), bytes.next_multiple_of(512));
@@ -155,14 +164,40 @@ impl CallLog {
     }
 
     fn append(&mut self, bytes: u64, written: u64) {
+        self.write_record(bytes, written);
+        self.call(RecordedAct::Sync, &[("journal", 0, 0)]);
+    }
+
+    fn write_record(&mut self, bytes: u64, written: u64) {
         let end = self.journal + bytes;
         let grows = end > self.journal_length;
         if grows {
             self.journal_length = ahead(end);
         }
         let len = if grows { ahead(end) - self.journal } else { written };
-        self.durable("journal", self.journal, len);
+        self.call(RecordedAct::Write, &[("journal", self.journal, len)]);
         self.journal = end;
+    }
+
+    fn runs_ahead(&self) -> bool {
+        use Distortion::{Ahead, AheadLate, AheadUnsynced};
+        matches!(self.distortion, Ahead | AheadLate | AheadUnsynced)
+    }
+
+    /// The intent of so many operations.
+    fn intend(&mut self, bytes: u64, operations: u64, secret: bool) {
+        if !self.runs_ahead() {
+            return self.append(bytes, bytes);
+        }
+        self.write_record(bytes, bytes);
+        if secret && self.is(Distortion::AheadUnsynced) {
+            self.ahead = None;
+        }
+        let ahead = self.ahead.map(|ahead| ahead + operations);
+        self.ahead = ahead.map(|ahead| if ahead < MOST_AHEAD { ahead } else { 0 });
+        if self.ahead == Some(0) {
+            self.call(RecordedAct::Sync, &[("journal", 0, 0)]);
+        }
     }
 
     /// Writes a record of a change of size.
@@ -193,13 +228,14 @@ impl CallLog {
         announced: bool,
     ) {
         let mut said = request.clone();
-        let late = secret && self.is(Distortion::LateIntent);
+        let is_late = self.is(Distortion::LateIntent) || self.is(Distortion::AheadLate);
+        let late = secret && is_late;
         let shows = matches!(request.kind, RequestKind::Batch | RequestKind::Maintenance);
         let operations = request.operations(self.requests);
         let more = if secret && self.is(Distortion::LongIntent) { 4096 } else { 0 };
         let bytes = intent(if request.kind == RequestKind::Batch { operations } else { 0 }) + more;
         if shows && announced && !late {
-            self.append(bytes, bytes);
+            self.intend(bytes, operations, secret);
         }
         if secret && self.is(Distortion::Hint) {
             self.call(RecordedAct::MayKeep, &[("", 0, 4 << 20)]);
@@ -213,7 +249,7 @@ impl CallLog {
         }
         self.read(model, &mut said, secret);
         if shows && late {
-            self.append(bytes, bytes);
+            self.intend(bytes, operations, secret);
         }
         self.write(model, secret);
         self.since.paths += request.leaves.len() as u64;
@@ -332,7 +368,7 @@ impl CallLog {
         self.call(RecordedAct::Write, &[record("commit"), record("commit-2")]);
         self.call(RecordedAct::Sync, &[("commit", 0, 0), ("commit-2", 0, 0)]);
         self.commits += 1;
-        self.journal = 0;
+        (self.journal, self.ahead) = (0, Some(0));
         self.since = Since::default();
         for slots in self.slots.values_mut() {
             slots.free.extend(slots.retired.drain(..));

@@ -4,6 +4,12 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Distortion {
     None,
+    /// Records run ahead of syncs, within the bound: no flaw.
+    Ahead,
+    /// So they do, but one file's intents come after its reads.
+    AheadLate,
+    /// So they do, but after a read of one file none is synced before the next commit.
+    AheadUnsynced,
     /// A delta has room for as many words of "exists" bits as the removed blocks are scattered
     /// over.
     LongDelta,

@@ -20,6 +20,7 @@ pub(super) fn cases(leaks: bool) -> Vec<PlantedTrace> {
     if !leaks {
         return vec![
             record("every call of three sessions, one broken off", D::None),
+            record("the same with records ahead of syncs", D::Ahead),
             against("a session, then another file in the next", D::None),
         ];
     }
@@ -31,6 +32,8 @@ pub(super) fn cases(leaks: bool) -> Vec<PlantedTrace> {
         record("a record as long as what was written", D::OddRecord),
         record("a longer intent for some block ids", D::LongIntent),
         record("one file's intent after its reads", D::LateIntent),
+        record("ahead of syncs, one file's intent after its reads", D::AheadLate),
+        record("ahead of syncs, no sync after one file was read", D::AheadUnsynced),
         record("a volume that lies about a path", D::OtherPath),
         record("a read that the volume does not tell of", D::MoreThanSaid),
         record("reads in another order for one file", D::ReadOrder),

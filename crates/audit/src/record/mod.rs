@@ -7,7 +7,7 @@
 
 mod text;
 
-use crate::trace::TraceRequest;
+use crate::trace::{TraceRequest, is_false};
 use serde::{Deserialize, Serialize};
 
 pub use text::{Lines, RecordError, RecordWriter};
@@ -41,10 +41,6 @@ pub struct RecordedSession {
     /// Whether the user declared a restored backup. Paths after the backup may then be repeated.
     #[serde(default, skip_serializing_if = "is_false")]
     pub accept_rollback: bool,
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 /// The volume of a session.

@@ -46,8 +46,8 @@ pub struct MountArgs {
     /// names what is damaged
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub scrub: Option<u64>,
-    /// Options as `mount` writes them, as in -o ro,scrub=5M,passphrase-file=FILE; for a shared
-    /// volume also strict: nothing is answered from memory
+    /// Options as `mount` writes them, as in -o ro,scrub=5M,passphrase-file=FILE; of a
+    /// shared volume, strict answers nothing from memory
     #[arg(short, value_name = "OPTIONS")]
     pub options: Vec<String>,
     /// This is the background process of a mount
@@ -61,8 +61,6 @@ pub struct MountArgs {
     pub sloppy: bool,
     #[command(flatten)]
     pub open: OpenArgs,
-    #[arg(skip)]
-    pub strict: bool,
     #[arg(skip)]
     pub look: Look,
     #[arg(skip)]

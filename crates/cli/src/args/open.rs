@@ -45,6 +45,10 @@ pub struct OpenArgs {
     /// Round the accesses of each file operation up to a power of two
     #[arg(long, hide_short_help = true)]
     pub pad: bool,
+    /// Sync the record of each access before its reads: then a power cut makes none be shown again.
+    /// It costs a sync of the disk for each access
+    #[arg(long, hide_short_help = true)]
+    pub strict: bool,
     /// Accesses a second: exactly this many, whether needed or not
     #[arg(long, value_name = "RATE", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub pace: Option<u32>,

@@ -31,9 +31,9 @@ const TIMEOUT: u64 = 20;
 pub fn run(args: &MountArgs) -> Result<()> {
     let mut args = args.clone();
     apply(&mut args)?;
-    if args.strict || args.open.token_file.is_some() {
-        let what = "strict and --token-file are for shared volumes";
-        return Err(usage(what, "Leave them out, or name a volume as share://HOST:PORT/NAME."));
+    if args.open.token_file.is_some() {
+        let what = "--token-file is for shared volumes";
+        return Err(usage(what, "Leave it out, or name a volume as share://HOST:PORT/NAME."));
     }
     if args.remount {
         let look = Look { read_only: args.read_only, ..args.look.clone() };

@@ -93,7 +93,7 @@ fn one(args: &mut MountArgs, name: &str, option: &str, value: Option<&str>) -> R
         ("dev" | "nodev", None) => args.look.dev = name == "dev",
         ("exec" | "noexec", None) => args.look.noexec = name == "noexec",
         ("rw", None) if args.remount => args.read_only = false,
-        ("strict", None) => args.strict = true,
+        ("strict", None) => args.open.strict = true,
         ("token-file", Some(file)) => args.open.token_file = Some(PathBuf::from(file)),
         ("passphrase-file", Some(file)) => {
             args.open.passphrase.passphrase_file = Some(PathBuf::from(file));

@@ -17,9 +17,10 @@ pub fn with<T>(
     work: impl FnOnce(&dyn WriteFiles) -> Result<T>,
 ) -> Result<T> {
     let others = args.unobserved || args.older || args.only_looks() || args.take_over;
+    let others = others || args.strict;
     if args.pad || args.pace.is_some() || args.trace_out.is_some() || others {
-        let what = "a shared volume has no --pad, --pace, --trace-out, --unobserved, --older, --history, \
-                    --incomplete or --take-over here";
+        let what = "a shared volume has no --pad, --pace, --strict, --trace-out, --unobserved, --older, \
+                    --history, --incomplete or --take-over here";
         return Err(usage(what, "Leave that option out."));
     }
     let line = line(address, args.token_file.as_deref())?;

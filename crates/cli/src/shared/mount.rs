@@ -44,7 +44,7 @@ pub fn run(args: &MountArgs, address: &ShareAddress) -> Result<()> {
     let signals = signals::catch()?;
     let files = Arc::new(ClientFiles::new(client)?);
     make_root(&files)?;
-    let fs_options = FsOptions { strict: args.strict, ..FsOptions::default() };
+    let fs_options = FsOptions { strict: args.open.strict, ..FsOptions::default() };
     let fs = PrivateFs::new(told(Arc::clone(&files) as _), environment(), fs_options)?;
     let mounted = serve(Arc::new(fs), &dir, &options(&args, address))?;
     let shown = args.dir.display();
@@ -78,7 +78,7 @@ fn options(args: &MountArgs, address: &ShareAddress) -> SharedMountOptions {
     };
     SharedMountOptions {
         look,
-        strict: args.strict,
+        strict: args.open.strict,
         write_every: Duration::from_secs(args.commit_every),
         ..SharedMountOptions::default()
     }

@@ -25,9 +25,10 @@ pub fn mount_within(
     store: impl Into<AnyStore>,
     passphrase: &Passphrase,
     dir: &Path,
+    open: OpenOptions,
 ) -> Result<Within> {
     let Layers { store, pulse, .. } = Layers::over(store);
-    let open = OpenOptions { short_pauses: true, ..OpenOptions::default() };
+    let open = OpenOptions { short_pauses: true, ..open };
     let fs = FileSystem::open_ahead(Box::new(Volume::open(store, passphrase, open)?), READ_AHEAD)?;
     fs.set_clock(Box::new(|| SystemTime::now().into()));
     // The list of mounts has its full name.

@@ -162,6 +162,13 @@ impl Kept {
         self.last_before(offset.saturating_add(len)).is_some_and(|(at, kept)| at + kept > offset)
     }
 
+    /// Whether the system lacks a piece that overlaps this range.
+    pub(super) fn waits(&self, begin: u64, end: u64) -> bool {
+        let before = self.pieces.range(..end).rev();
+        let mut over = before.take_while(|(at, piece)| *at + piece.len() as u64 > begin);
+        self.waiting > 0 && over.any(|(_, piece)| !piece.given)
+    }
+
     /// The last piece that begins before `end`, and its length.
     fn last_before(&self, end: u64) -> Option<(u64, u64)> {
         let (at, piece) = self.pieces.range(..end).next_back()?;

@@ -154,6 +154,53 @@ fn as_much_is_written_as_may_be_kept_while_the_disk_stalls() -> io::Result<()> {
     Ok(())
 }
 
+/// A disk whose syncs wait while a test holds it; its writes pass.
+#[derive(Default)]
+struct SlowSyncs(Mutex<()>, AtomicUsize);
+
+impl Medium for SlowSyncs {
+    fn read_at(&self, _: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        Ok(())
+    }
+    fn write_at(&self, data: &[u8], _: usize, _: u64) -> io::Result<()> {
+        self.1.fetch_add(data.len(), Ordering::Relaxed);
+        Ok(())
+    }
+    fn sync(&self) -> io::Result<()> {
+        drop(self.0.lock());
+        Ok(())
+    }
+    fn punch(&self, _: u64, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Records that run ahead of syncs depend on it. And a sync does not wait for what comes after it.
+#[test]
+fn a_short_write_passes_beside_a_sync_unless_an_older_one_is_pending_there() -> io::Result<()> {
+    let behind = WriteBehind::new(SlowSyncs::default());
+    behind.write(&piece(0, &[1; 10]), false)?;
+    let held = behind.medium().0.lock();
+    thread::scope(|scope| {
+        let sync = scope.spawn(|| behind.sync());
+        while !behind.shared.state().busy {
+            thread::yield_now();
+        }
+        let written = || behind.medium().1.load(Ordering::Relaxed);
+        behind.write(&piece(10, &[2; 10]), false)?;
+        assert_eq!(written(), 20);
+        behind.write(&piece(5, &[3; 10]), false)?;
+        assert_eq!(written(), 20, "the first ten bytes may be written again");
+        drop(held);
+        sync.join().expect("no panic")?;
+        assert_eq!(behind.shared.state().durable, 1, "one round was enough");
+        behind.sync()
+    })?;
+    assert!(behind.is_empty());
+    assert_eq!(behind.medium().1.load(Ordering::Relaxed), 30);
+    Ok(())
+}
+
 #[test]
 fn what_a_partial_sync_left_is_given_again_after_it_failed() -> io::Result<()> {
     let behind = open(b"")?;

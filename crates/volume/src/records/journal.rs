@@ -8,7 +8,7 @@
 use crate::trust::{Act, LogCheck, LogMark, StoredAct};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_OVERHEAD, Sealer, TAG_BYTES, Tag, VolumeId, tag_of};
-use oblivio_store::{Log, ReadAt};
+use oblivio_store::{Log, ReadAt, Slots, WriteAt};
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -22,6 +22,8 @@ pub(crate) const FRAME: usize = size_of::<Frame>();
 const FRONT: usize = FRAME + oblivio_crypto::SEAL_HEADER;
 /// The longest record.
 pub(crate) const MOST: usize = 16 << 20;
+/// The longest record that is written and synced apart.
+const MOST_SHORT: usize = 128 << 10;
 /// Bytes tried behind the last record that look like records and do not open.
 const MOST_IN_VAIN: usize = MOST;
 /// Zeros behind a record that extends the object: an eighth of its length, between these. An
@@ -104,6 +106,28 @@ impl Journal {
         Ok(store.write_durable(JOURNAL_OBJECT, offset, &record)?)
     }
 
+    /// The same, of a record that becomes durable with the next sync; no death of this process
+    /// loses it. A long one, or one that extends the object, is durable on return. Says whether it
+    /// is.
+    ///
+    /// # Errors
+    /// Those of the store and of the sealer.
+    pub fn append_ahead(
+        &mut self,
+        store: &dyn Slots,
+        record: Vec<u8>,
+        least: usize,
+    ) -> Result<bool> {
+        let length = self.length;
+        let (offset, record) = self.seal(record, least)?;
+        let durable = self.length > length || record.len() > MOST_SHORT;
+        match durable {
+            true => store.write_durable(JOURNAL_OBJECT, offset, &record)?,
+            false => store.write(&[WriteAt::new(JOURNAL_OBJECT, offset, &record)])?,
+        }
+        Ok(durable)
+    }
+
     /// Seals a record as the next one; gives its offset.
     fn seal(&mut self, mut record: Vec<u8>, least: usize) -> Result<(u64, Vec<u8>)> {
         let tail = SEAL_OVERHEAD - oblivio_crypto::SEAL_HEADER;
@@ -155,7 +179,10 @@ impl Journal {
         let mut window = Window { store, len, start: 0, bytes: Vec::new() };
         while let Some(found) = self.read_record(&mut window, self.offset)? {
             if found.before != self.before {
-                return Err(tampered("a record follows another one than that before it"));
+                if found.needs(self.offset) {
+                    return Err(tampered("a record follows another one than that before it"));
+                }
+                break;
             }
             let record = parse(&found.plain, check);
             records.push(record.ok_or_else(|| tampered("a record does not parse"))?);
@@ -168,17 +195,24 @@ impl Journal {
 
     /// Ensures that the journal ends here, and that no damaged record hides later ones.
     ///
-    /// Frames alone are not authentic: each must be opened as a whole. A crash leaves at most its
-    /// last record unopenable, so a store with more than a few has made them, and is refused too.
-    /// The journal's length bounds the search, whatever the frames say.
+    /// Of records that ran ahead of syncs a power cut keeps any part: some may stand behind one that
+    /// is lost. Each says up to where all was durable when it was written, so none may say more.
+    /// What a lost end left is written over later, record by record.
+    ///
+    /// Frames alone are not authentic: each must be opened as a whole. A crash leaves few records
+    /// that do not open, so a store with more has made them, and is refused too. The journal's
+    /// length bounds the search, whatever the frames say.
     fn expect_end(&mut self, window: &mut Window<'_>) -> Result<()> {
         let (mut ahead, mut in_vain) = (self.offset + PAGE as u64, 0);
         while ahead < window.len.min(self.offset + MOST as u64) {
             if let Some(size) = self.frame_at(window, ahead)? {
-                if self.read_record(window, ahead)?.is_some() {
-                    return Err(tampered("a record before others does not open"));
+                match self.read_record(window, ahead)? {
+                    Some(found) if found.needs(self.offset) => {
+                        return Err(tampered("a record before others does not open"));
+                    }
+                    Some(_) => {}
+                    None => in_vain += size,
                 }
-                in_vain += size;
             }
             if in_vain > MOST_IN_VAIN {
                 return Err(tampered("records of this commit stand there that do not open"));
@@ -222,6 +256,14 @@ struct Opened {
     end: u64,
 }
 
+impl Opened {
+    /// Whether a journal that ends here lacks something that was durable before this record, which
+    /// stands here or behind, was written.
+    fn needs(&self, end: u64) -> bool {
+        durable_of(&self.plain).is_none_or(|durable| durable > end)
+    }
+}
+
 /// The predecessor of the first record on a commit.
 fn start_of(digest: &[u8; 32]) -> Tag {
     digest.first_chunk().copied().map_or_else(Tag::default, Tag)
@@ -261,15 +303,25 @@ impl Window<'_> {
     }
 }
 
-/// An empty record: free bytes for frame, seal and the tag before it, its kind and its act. `room`
-/// is about what follows, in bytes.
-pub(crate) fn begin(kind: u64, act: Act, room: usize) -> Vec<u8> {
+/// Added to the kind of a record that names its act.
+const OF_ACT: u64 = 3;
+/// Added to the kind of one that also ran ahead of syncs.
+const AHEAD: u64 = 6;
+
+/// An empty record: free bytes for frame, seal and the tag before it, its kind and its act. One
+/// that runs `ahead` of syncs says up to which offset the journal is durable. `room` is about what
+/// follows, in bytes.
+pub(crate) fn begin(kind: u64, act: Act, ahead: Option<u64>, room: usize) -> Vec<u8> {
     let front = FRONT + TAG_BYTES;
-    let most = front + size_of::<Head>() + room + SEAL_OVERHEAD;
+    let most = front + size_of::<Head>() + size_of::<U64>() + room + SEAL_OVERHEAD;
     let mut record = Vec::with_capacity(size_class(most));
     record.resize(front, 0);
+    let kind = kind + if ahead.is_some() { AHEAD } else { OF_ACT };
     let head = Head { kind: U64::new(kind), act: StoredAct::new(act) };
     record.extend_from_slice(head.as_bytes());
+    if let Some(durable) = ahead {
+        record.extend_from_slice(U64::new(durable).as_bytes());
+    }
     record
 }
 
@@ -280,14 +332,24 @@ pub(crate) fn size_class(bytes: usize) -> usize {
     bytes.next_multiple_of(step)
 }
 
-/// The kind of an opened record.
-pub(crate) fn kind_of(plain: &[u8]) -> Option<(u64, &[u8])> {
+/// The kind of an opened record, its act, if it names one, and what follows.
+pub(crate) fn open_head(plain: &[u8]) -> Option<(u64, Option<Act>, &[u8])> {
     let (kind, rest) = U64::ref_from_prefix(plain).ok()?;
-    Some((kind.get(), rest))
+    if kind.get() <= OF_ACT {
+        return Some((kind.get(), None, rest));
+    }
+    let (head, rest) = Head::ref_from_prefix(plain).ok()?;
+    let (kind, act) = (head.kind.get(), Some(head.act.get()));
+    match kind <= AHEAD {
+        true => Some((kind - OF_ACT, act, rest)),
+        false => Some((kind - AHEAD, act, U64::ref_from_prefix(rest).ok()?.1)),
+    }
 }
 
-/// The kind and the act of an opened record that names its act, and what follows.
-pub(crate) fn open_head(plain: &[u8]) -> Option<(u64, Act, &[u8])> {
+/// Up to which offset the journal was durable when this record was written: `None` of a record that
+/// waited for all before it.
+fn durable_of(plain: &[u8]) -> Option<u64> {
     let (head, rest) = Head::ref_from_prefix(plain).ok()?;
-    Some((head.kind.get(), head.act.get(), rest))
+    let (durable, _) = U64::ref_from_prefix(rest).ok()?;
+    (head.kind.get() > AHEAD).then(|| durable.get())
 }

@@ -7,7 +7,7 @@
 //! written since the last sync. It makes them durable without waiting for whole paths, which follow
 //! on their schedule. Its length is padded to a public size class.
 
-use crate::records::journal::{begin, kind_of, open_head};
+use crate::records::journal::{begin, open_head};
 use crate::records::writes::Writes;
 use crate::trust::{Act, LogCheck};
 use oblivio_engine::BlockId;
@@ -18,8 +18,6 @@ use zerocopy::{FromBytes, IntoBytes};
 pub(crate) const INTENT: u64 = 1;
 pub(crate) const SYNC: u64 = 2;
 pub(crate) const RESIZE: u64 = 3;
-/// Added to the kind of a record that names its act.
-const OF_ACT: u64 = 3;
 
 /// One record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,9 +40,10 @@ pub enum Record {
     },
 }
 
-/// The record of a batch's intent. Its size follows from the batch's length.
-pub fn intent(act: Act, intent: &Intent) -> Vec<u8> {
-    let mut record = begin(INTENT + OF_ACT, act, 8 * (intent.ids.len() + 2));
+/// The record of a batch's intent. Its size follows from the batch's length. `ahead` as of
+/// [`begin`], here and below.
+pub fn intent(act: Act, ahead: Option<u64>, intent: &Intent) -> Vec<u8> {
+    let mut record = begin(INTENT, act, ahead, 8 * (intent.ids.len() + 2));
     push_intent(&mut record, intent);
     record
 }
@@ -59,8 +58,8 @@ pub(crate) fn push_intent(record: &mut Vec<u8>, intent: &Intent) {
 }
 
 /// The record of writes and the root.
-pub fn sync(act: Act, root: &[u8], writes: &Writes) -> Vec<u8> {
-    let mut record = begin(SYNC + OF_ACT, act, 8 + root.len() + writes.len());
+pub fn sync(act: Act, ahead: Option<u64>, root: &[u8], writes: &Writes) -> Vec<u8> {
+    let mut record = begin(SYNC, act, ahead, 8 + root.len() + writes.len());
     push_sync(&mut record, root, writes);
     record
 }
@@ -73,8 +72,8 @@ pub(crate) fn push_sync(record: &mut Vec<u8>, root: &[u8], writes: &Writes) {
 }
 
 /// The record of a change of size. It comes before the first batch served with it.
-pub fn resize(act: Act, blocks: u64, class: u64) -> Vec<u8> {
-    let mut record = begin(RESIZE + OF_ACT, act, 16);
+pub fn resize(act: Act, ahead: Option<u64>, blocks: u64, class: u64) -> Vec<u8> {
+    let mut record = begin(RESIZE, act, ahead, 16);
     push_resize(&mut record, blocks, class);
     record
 }
@@ -86,13 +85,8 @@ pub(crate) fn push_resize(record: &mut Vec<u8>, blocks: u64, class: u64) {
 
 /// Parses an opened record; gives its act, if it names one. `check` gets its sync.
 pub fn parse(plain: &[u8], check: &mut LogCheck) -> Option<(Option<Act>, Record)> {
-    let (kind, rest) = kind_of(plain)?;
-    let (act, record) = if kind <= OF_ACT {
-        (None, parse_as(kind, rest)?)
-    } else {
-        let (kind, act, rest) = open_head(plain)?;
-        (Some(act), parse_as(kind - OF_ACT, rest)?)
-    };
+    let (kind, act, rest) = open_head(plain)?;
+    let record = parse_as(kind, rest)?;
     if matches!(record, Record::Sync { .. }) {
         check.sync();
     }

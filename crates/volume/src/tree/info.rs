@@ -25,6 +25,8 @@ pub struct TreeInfo {
     pub stored_slots: u64,
     /// Levels of recursion of the position map; 1 when it is all in memory.
     pub recursion_levels: usize,
+    /// The most accesses that are shown before their records are durable; 0 if none is.
+    pub most_ahead: u64,
 }
 
 impl TreeInfo {
@@ -51,6 +53,7 @@ impl TreeInfo {
             ("depth", self.depth.into()),
             ("leaf_slots", self.leaf_slots as u64),
             ("recursion_levels", self.recursion_levels as u64),
+            ("most_ahead", self.most_ahead),
             ("access_bytes_read", read),
             ("access_bytes_written", written),
             ("replayed_batches", info.replayed),
@@ -58,6 +61,7 @@ impl TreeInfo {
         let stored = size(info.bytes_stored);
         report.row("on disk", format!("{stored} for a size class of {}", size(class)));
         report.row("memory", format!("up to {}", size(info.memory_bytes as u64)));
+        report.row("records", self.records());
         report.row("commits", grouped(info.epoch));
         report.recovered(info.replayed, "batch");
         self.say_leaks(info, class, &mut report);
@@ -70,6 +74,13 @@ impl TreeInfo {
         report
     }
 
+    fn records(&self) -> String {
+        match self.most_ahead {
+            0 => "each is synced before its reads".into(),
+            most => format!("up to {most} accesses are ahead of their records"),
+        }
+    }
+
     fn say_leaks(&self, info: &VolumeInfo, class: u64, report: &mut EngineReport) {
         report.say("\nWhat its storage learns");
         report.say(
@@ -79,6 +90,12 @@ impl TreeInfo {
         report.say(
             "  - when something is synced, and roughly how much was written since the last time",
         );
+        if self.most_ahead > 0 {
+            report.say(
+                "  - after a power cut, which of the last few accesses were for the same (--strict: \
+                 nothing)",
+            );
+        }
         report.say(format!(
             "  - the size class: {} now ({} blocks of {}); it follows what is stored by eighths of \
              a power of two",

@@ -4,10 +4,12 @@
 //! checkpoints, and now and then a new checkpoint in place of the older one). Once all of that is
 //! durable it writes the commit record, twice. Until a record is durable, a crash leaves the
 //! previous commit, whole. Each record of the journal is an act of this
-//! computer: it is durable, then noted; only then may an answer or a read follow from it.
+//! computer: it is durable, then noted; only then may an answer follow from it, and a read but for
+//! a few (see `record_sync`).
 
 use crate::core::{self, Limit};
 use crate::damage::DamagedPlace;
+use crate::environment::Environment;
 use crate::records::commit::{COMMIT_OBJECTS, CommitSlots, FoundCommit};
 use crate::records::journal::{Journal, PAGE};
 use crate::records::record::{Record, intent, parse, resize, sync};
@@ -15,6 +17,7 @@ use crate::records::state::{LoadedState, StateLog};
 use crate::records::writes::Writes;
 use crate::tree::account::TreeAccount;
 use crate::tree::header::{config, slot_align, with_limit};
+use crate::tree::record_sync::{MOST_UNSYNCED, RecordSync};
 use crate::tree::slab::{Slab, SlotTable};
 use crate::tree::state::{ChangedSlots, Parts, begin};
 use crate::trust::{Act, Keep, LogMark, MOST_ROWS, Trust, beside_damage};
@@ -40,6 +43,8 @@ pub struct TreeLedger {
     pub(crate) damaged: Vec<DamagedPlace>,
     /// One that is no damage if a session did not end well.
     remains: Option<DamagedPlace>,
+    environment: Environment,
+    pub(crate) records: RecordSync,
 }
 
 impl TreeLedger {
@@ -51,13 +56,15 @@ impl TreeLedger {
     ) -> Self {
         let Opening { store, header, master, options } = opening;
         let volume = header.volume();
-        let randomness = &options.environment.randomness;
+        let environment = options.environment.clone();
+        let randomness = &environment.randomness;
         let sealer = |root| Sealer::new(root, Box::new(randomness.clone()));
         Self {
             slab: Slab::of(&engine, slot_align(&header.parameters())),
             journal: Journal::new(volume, sealer(master.intent_root(volume))),
             state: StateLog::new(volume, sealer(master.state_root(volume))),
             commits: CommitSlots::new(volume, sealer(master.commit_root(volume))),
+            records: RecordSync::new(store, trust.notes(), &environment, false),
             trust,
             store: Arc::clone(store),
             engine,
@@ -65,7 +72,14 @@ impl TreeLedger {
             limit: Limit::of(header, master),
             damaged: Vec::new(),
             remains: None,
+            environment,
         }
+    }
+
+    /// Lets records run ahead of syncs, or not. The journal is empty, and noted.
+    pub fn records_run_ahead(&mut self, ahead: bool) {
+        let notes = self.trust.notes();
+        self.records = RecordSync::new(&self.store, notes, &self.environment, ahead);
     }
 
     /// Loads the newest commit and its state.
@@ -136,6 +150,7 @@ impl TreeLedger {
     /// Makes the engine's state current. Everything of it is flushed.
     pub fn commit(&mut self) -> Result<()> {
         self.slab.forget(&self.engine.dropped());
+        self.records.settle()?;
         let current = *self.state.record();
         let table = self.trust.commit_act(current.epoch() + 1)?.to_bytes(MOST_ROWS);
         let checkpoint = self.state.wants_checkpoint().then(|| {
@@ -159,32 +174,45 @@ impl TreeLedger {
         self.slab.committed();
         let (epoch, digest) = (record.epoch(), record.digest());
         self.journal.restart(epoch, &digest);
-        self.trust.committed(epoch, digest, LogMark::default(), Keep::Durable)
+        self.trust.committed(epoch, digest, LogMark::default(), Keep::Durable)?;
+        self.records.restart();
+        Ok(())
     }
 
     /// Records the intent of a batch or a round of maintenance.
     pub fn record_intent(&mut self, of: &Intent) -> Result<()> {
-        let act = self.trust.act()?;
-        self.journal.append(&*self.store, intent(act, of), 0)?;
-        self.note_record()
+        let many = of.ids.len() > MOST_UNSYNCED;
+        self.append(|act, ahead| intent(act, ahead, of), 0, (of.ids.len(), many))
     }
 
     /// Records writes and the root, in the size class of `least` bytes or a larger one; gives the
     /// record's length.
     pub fn record_sync(&mut self, writes: &Writes, least: usize) -> Result<u64> {
         let before = self.journal.bytes();
-        let act = self.trust.act()?;
+        let root = std::mem::take(&mut self.root);
         // Room for the frame, the seal and a root of any length: `least` counts writes only.
-        let record = sync(act, &self.root, writes);
-        self.journal.append(&*self.store, record, least + PAGE)?;
-        self.note_record()?;
+        let done =
+            self.append(|act, ahead| sync(act, ahead, &root, writes), least + PAGE, (0, true));
+        self.root = root;
+        done?;
         Ok(self.journal.bytes() - before)
     }
 
-    /// Notes the newest record, which is durable.
-    fn note_record(&mut self) -> Result<()> {
-        let act = self.trust.last_act();
-        self.trust.logged(self.journal.mark(), Some(act))
+    /// Appends a record of so many accesses; it is durable on return, if records do not run ahead
+    /// or `wait`.
+    fn append(
+        &mut self,
+        record: impl FnOnce(Act, Option<u64>) -> Vec<u8>,
+        least: usize,
+        (accesses, wait): (usize, bool),
+    ) -> Result<()> {
+        let (act, ahead) = (self.trust.act()?, self.records.ahead_of());
+        let (store, record) = (&*self.store, record(act, ahead));
+        let durable = match ahead {
+            Some(_) => self.journal.append_ahead(store, record, least)?,
+            None => self.journal.append(store, record, least).map(|()| true)?,
+        };
+        self.records.wrote((self.journal.mark(), act), accesses as u64, (durable, wait))
     }
 
     /// Bytes of a bucket with all its slots.
@@ -223,9 +251,7 @@ impl core::Ledger for TreeLedger {
     }
 
     fn record_resize(&mut self, blocks: u64, class: u64) -> Result<()> {
-        let act = self.trust.act()?;
-        self.journal.append(&*self.store, resize(act, blocks, class), 0)?;
-        self.note_record()
+        self.append(|act, ahead| resize(act, ahead, blocks, class), 0, (0, true))
     }
 
     fn judged<T>(&mut self, result: Result<T>) -> Result<T> {

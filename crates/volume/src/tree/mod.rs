@@ -15,6 +15,7 @@ mod pacer;
 mod pacing;
 pub(crate) mod padding;
 mod policy;
+mod record_sync;
 mod room;
 mod shown;
 mod size;

@@ -84,7 +84,8 @@ impl TreeVolume {
 
     fn rule(&self) -> Rule {
         let engine = &self.ledger.engine;
-        Rule { flush_at: engine.flush_at(), ..rule_of(engine) }
+        let ahead = self.ledger.records.ahead_of().is_some();
+        Rule { flush_at: engine.flush_at(), ahead, ..rule_of(engine) }
     }
 
     fn report(&mut self, shown: Shown) {

@@ -6,7 +6,7 @@ use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{
     Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo, make, open_as,
 };
-use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions, ShownKind};
+use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions, Records, ShownKind};
 use crate::scrub::Inspection;
 use crate::tree::account::{Since, TreeAccount};
 use crate::tree::buckets::Buckets;
@@ -16,6 +16,7 @@ use crate::tree::ledger::TreeLedger;
 use crate::tree::older_copy::{OlderCopy, found_in};
 use crate::tree::pacer::Pacer;
 use crate::tree::policy;
+use crate::tree::record_sync::AHEAD;
 use crate::tree::slab::{Interval, Slab};
 use crate::tree::tuning::most_kept;
 use crate::tree::verify::verify;
@@ -108,8 +109,9 @@ impl TreeVolume {
         let parameters = parameters_of(&config_of(&create))?;
         make(&ENGINE, store, passphrase, (&parameters, create.kdf), open, |opening| {
             let mut volume = Self::assemble(opening.over()?)?;
-            volume.report_start();
             volume.ledger.trust.begin(LogMark::default(), None)?;
+            volume.let_records_run_ahead(true);
+            volume.report_start();
             volume.checkpoint()?;
             Ok(volume)
         })
@@ -133,8 +135,9 @@ impl TreeVolume {
         volume.ledger.load()?;
         volume.waiting.root_synced(&volume.ledger.root);
         volume.begin_interval()?;
-        volume.report_start();
         let records = volume.ledger.load_journal()?;
+        volume.let_records_run_ahead(records.is_empty() && volume.ledger.trust.left_it_well());
+        volume.report_start();
         volume.ledger.slab.trim(&*volume.ledger.store)?;
         if !records.is_empty() {
             volume.replay(records.into_iter().map(|(_, record)| record))?;
@@ -163,6 +166,14 @@ impl TreeVolume {
         let options = opening.options;
         let pacer = options.pace.map(|pace| Pacer::new(pace, &*options.environment.clock));
         Ok(Self::over(ledger, TreeAccount::new(pacer), (memory_bytes, options)))
+    }
+
+    /// Lets records run ahead of syncs, if that was asked for, and nothing that was shown may be
+    /// forgotten: who can cut the power again and again gains once.
+    fn let_records_run_ahead(&mut self, nothing_lost: bool) {
+        let options = &self.options;
+        let ahead = options.records == Records::Ahead && !options.pad && options.pace.is_none();
+        self.ledger.records_run_ahead(ahead && nothing_lost);
     }
 
     /// Begins an interval after a commit: everything is flushed, so the cache may change.
@@ -241,7 +252,9 @@ impl TreeVolume {
     /// Information about the tree.
     pub fn tree_info(&self) -> TreeInfo {
         let config = self.ledger.engine.config();
+        let runs_ahead = self.ledger.records.ahead_of().is_some();
         TreeInfo {
+            most_ahead: if runs_ahead { AHEAD } else { 0 },
             blocks_per_bucket: config.blocks_per_bucket,
             bucket_bytes: self.ledger.engine.bucket_bytes(),
             addressable_blocks: self.ledger.engine.capacity(),

@@ -105,6 +105,9 @@ pub enum Keep {
     Durable,
 }
 
+/// Makes notes durable.
+pub type NoteSyncer = Box<dyn Fn() -> Result<()> + Send + Sync>;
+
 /// Where a computer keeps its knowledge of volumes, outside of every store.
 pub trait Keeper: Send {
     /// The knowledge of a volume; `None` the first time. Until this is dropped, no other session of
@@ -125,6 +128,12 @@ pub trait Keeper: Send {
     /// of them see at once that one has ended: only one at a time has a volume. `None`: there is no
     /// such name, and that of the newest note stands for it.
     fn machine(&self) -> Option<ComputerId> {
+        None
+    }
+
+    /// Makes the notes so far durable, from any thread, without being in the way of the next note.
+    /// `None` if nothing can be done for that.
+    fn syncer(&self) -> Option<NoteSyncer> {
         None
     }
 

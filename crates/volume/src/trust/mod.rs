@@ -12,13 +12,14 @@ mod known;
 pub mod notes;
 mod table;
 
-pub use known::{Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper};
+pub use known::{Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper, NoteSyncer};
 pub(crate) use known::{ReadOnlyKeeper, StoredAct};
 pub(crate) use table::{MOST_ROWS, Table};
 
 use crate::options::OpenOptions;
 use crate::{Error, Result};
 use oblivio_crypto::VolumeId;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The error of an older state that was shown because the newest, of two in this object, does not
 /// open: that one is damaged. Nobody put an old one back, as far as that shows.
@@ -34,15 +35,54 @@ pub(crate) fn beside_damage(error: Error, damaged: bool, object: &str) -> Error 
 
 /// What this computer knows of an open volume.
 pub(crate) struct Trust {
-    keeper: Option<Box<dyn Keeper>>,
+    notes: SharedNotes,
     /// The knowledge at the opening, if that must still hold.
     before: Option<Known>,
     /// The identity of this computer's session before.
     was: ComputerId,
-    /// The present note.
-    noted: Known,
     table: Table,
     most_rows: usize,
+}
+
+/// The notes of a session. A thread that makes records durable notes them, too.
+#[derive(Clone)]
+pub(crate) struct SharedNotes(Arc<Mutex<Notes>>);
+
+/// The present note, and who keeps it.
+pub(crate) struct Notes {
+    keeper: Option<Box<dyn Keeper>>,
+    noted: Known,
+}
+
+impl SharedNotes {
+    fn lock(&self) -> MutexGuard<'_, Notes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`Trust::logged`].
+    ///
+    /// # Errors
+    /// Those of the keeper.
+    pub fn logged(&self, log: LogMark, newest: Option<Act>) -> Result<()> {
+        let mut notes = self.lock();
+        notes.noted.log = LogSeen::Mark(log);
+        notes.noted.newest = newest;
+        notes.note(Keep::Soon)
+    }
+
+    /// As [`Keeper::syncer`].
+    pub fn syncer(&self) -> Option<NoteSyncer> {
+        self.lock().keeper.as_ref().and_then(|keeper| keeper.syncer())
+    }
+}
+
+impl Notes {
+    fn note(&mut self, keep: Keep) -> Result<()> {
+        match &mut self.keeper {
+            Some(keeper) => keeper.note(&self.noted, keep),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Trust {
@@ -67,7 +107,8 @@ impl Trust {
         }
         let before = before.filter(|_| !accepted);
         let table = Table::default();
-        Ok(Self { keeper, before, was, noted, table, most_rows: MOST_ROWS })
+        let notes = SharedNotes(Arc::new(Mutex::new(Notes { keeper, noted })));
+        Ok(Self { notes, before, was, table, most_rows: MOST_ROWS })
     }
 
     /// The identity of this computer in its session before this one.
@@ -77,7 +118,7 @@ impl Trust {
 
     /// What all sessions of this computer have in common, if its keeper knows.
     pub fn machine(&self) -> Option<ComputerId> {
-        self.keeper.as_ref().and_then(|keeper| keeper.machine())
+        self.notes.lock().keeper.as_ref().and_then(|keeper| keeper.machine())
     }
 
     /// Limits the rows of tables; 0 for a state without room for one.
@@ -117,29 +158,29 @@ impl Trust {
             }
         }
         self.table = table.unwrap_or_default();
-        (self.noted.epoch, self.noted.digest) = (epoch, digest);
+        let mut notes = self.notes.lock();
+        (notes.noted.epoch, notes.noted.digest) = (epoch, digest);
         Ok(())
     }
 
     /// Whether this state is that of another session's judged commit, or leads on from it.
     pub fn leads_on_from(&self, other: &Self) -> bool {
         let maker = other.table.newest();
-        let same_volume = self.noted.volume == other.noted.volume;
+        let same_volume = self.known().volume == other.known().volume;
         same_volume && maker.number > 0 && self.table.has(maker)
     }
 
     /// The check of the log on the judged commit.
     pub fn log_check(&self) -> LogCheck {
-        let same = |before: &&Known| {
-            (before.epoch, before.digest) == (self.noted.epoch, self.noted.digest)
-        };
+        let noted = self.known();
+        let same = |before: &&Known| (before.epoch, before.digest) == (noted.epoch, noted.digest);
         let expected = self.before.as_ref().filter(same).map(|before| before.log);
         LogCheck { expected, ..LogCheck::default() }
     }
 
     /// Adds an act of the replayed log.
     pub fn absorb(&mut self, act: Act) {
-        self.table.absorb(act, self.noted.epoch + 1);
+        self.table.absorb(act, self.known().epoch + 1);
     }
 
     /// Begins a session on the judged commit, with a log up to `log` whose newest act, if any, is
@@ -149,15 +190,16 @@ impl Trust {
     /// Those of the keeper.
     pub fn begin(&mut self, log: LogMark, newest: Option<Act>) -> Result<()> {
         let maker = Some(self.table.newest()).filter(|maker| maker.number > 0);
-        self.noted.log = LogSeen::Mark(log);
-        self.noted.newest = newest.or(maker);
-        self.noted.ended = false;
-        self.note(Keep::Durable)
+        let mut notes = self.notes.lock();
+        notes.noted.log = LogSeen::Mark(log);
+        notes.noted.newest = newest.or(maker);
+        notes.noted.ended = false;
+        notes.note(Keep::Durable)
     }
 
     /// The last act of this computer; number 0 before the first.
     pub fn last_act(&self) -> Act {
-        let computer = self.noted.computer;
+        let computer = self.known().computer;
         Act { computer, number: self.table.acts(computer) }
     }
 
@@ -166,11 +208,12 @@ impl Trust {
     /// # Errors
     /// Those of the keeper.
     pub fn go_on(&mut self) -> Result<ComputerId> {
-        if self.noted.ended {
-            self.noted.ended = false;
-            self.note(Keep::Durable)?;
+        let mut notes = self.notes.lock();
+        if notes.noted.ended {
+            notes.noted.ended = false;
+            notes.note(Keep::Durable)?;
         }
-        Ok(self.noted.computer)
+        Ok(notes.noted.computer)
     }
 
     /// Makes the next act of this computer.
@@ -190,9 +233,7 @@ impl Trust {
     /// # Errors
     /// Those of the keeper.
     pub fn logged(&mut self, log: LogMark, newest: Option<Act>) -> Result<()> {
-        self.noted.log = LogSeen::Mark(log);
-        self.noted.newest = newest;
-        self.note(Keep::Soon)
+        self.notes.logged(log, newest)
     }
 
     /// Makes the next commit, with this number, an act of this computer.
@@ -215,11 +256,9 @@ impl Trust {
     /// # Errors
     /// `RolledBack` if another session of this computer went on meanwhile.
     pub fn refuse_overtaken(&mut self) -> Result<()> {
-        let holds = match &mut self.keeper {
-            Some(keeper) => keeper.holds(&self.noted)?,
-            None => true,
-        };
-        if holds {
+        let mut notes = self.notes.lock();
+        let Notes { keeper, noted } = &mut *notes;
+        if keeper.as_mut().map_or(Ok(true), |keeper| keeper.holds(noted))? {
             return Ok(());
         }
         let why = "another session of this computer changed what it knows of the volume";
@@ -237,10 +276,11 @@ impl Trust {
         log: LogMark,
         keep: Keep,
     ) -> Result<()> {
-        (self.noted.epoch, self.noted.digest) = (epoch, digest);
-        self.noted.log = LogSeen::Mark(log);
-        self.noted.newest = (self.most_rows > 0).then(|| self.table.newest());
-        self.note(keep)
+        let mut notes = self.notes.lock();
+        (notes.noted.epoch, notes.noted.digest) = (epoch, digest);
+        notes.noted.log = LogSeen::Mark(log);
+        notes.noted.newest = (self.most_rows > 0).then(|| self.table.newest());
+        notes.note(keep)
     }
 
     /// Notes a durable commit made during a replay, whose log goes further.
@@ -248,8 +288,9 @@ impl Trust {
     /// # Errors
     /// Those of the keeper.
     pub fn replayed(&mut self, epoch: u64, digest: [u8; 32]) -> Result<()> {
-        (self.noted.epoch, self.noted.digest) = (epoch, digest);
-        self.note(Keep::Soon)
+        let mut notes = self.notes.lock();
+        (notes.noted.epoch, notes.noted.digest) = (epoch, digest);
+        notes.note(Keep::Soon)
     }
 
     /// Notes that the session ended well: with a commit, and nothing after it.
@@ -257,20 +298,28 @@ impl Trust {
     /// # Errors
     /// Those of the keeper.
     pub fn end(&mut self) -> Result<()> {
-        self.noted.ended = self.most_rows > 0;
-        self.note(Keep::Soon)
+        let mut notes = self.notes.lock();
+        notes.noted.ended = self.most_rows > 0;
+        notes.note(Keep::Soon)
     }
 
     /// The present knowledge.
     pub fn known(&self) -> Known {
-        self.noted
+        self.notes.lock().noted
     }
 
-    fn note(&mut self, keep: Keep) -> Result<()> {
-        match &mut self.keeper {
-            Some(keeper) => keeper.note(&self.noted, keep),
-            None => Ok(()),
-        }
+    /// The notes, for a thread that makes records durable.
+    pub fn notes(&self) -> SharedNotes {
+        self.notes.clone()
+    }
+
+    /// Whether this computer's last session of the volume ended well, and the judged commit is the
+    /// one that it left: then nothing that was shown is forgotten.
+    pub fn left_it_well(&self) -> bool {
+        let noted = self.known();
+        self.before.as_ref().is_some_and(|before| {
+            before.ended && (before.epoch, before.digest) == (noted.epoch, noted.digest)
+        })
     }
 }
 

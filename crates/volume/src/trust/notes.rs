@@ -8,7 +8,7 @@
 //! What was seen is noted before each sync returns, so a note is one small write into a file that
 //! exists. A power failure may tear it: two notes take turns, and the other one is whole.
 
-use super::known::Keep;
+use super::known::{Keep, NoteSyncer};
 use crate::{Error, Result};
 use oblivio_crypto::{VolumeId, digest, hex, unhex};
 use oblivio_store::replace_file;
@@ -100,6 +100,12 @@ impl<F: NoteFormat> TwoNotes<F> {
         written.map_err(|error| unkept(&self.path, &error))?;
         self.count = number;
         Ok(())
+    }
+
+    /// As [`super::Keeper::syncer`]; `None` before the first note.
+    pub fn syncer(&self) -> Option<NoteSyncer> {
+        let (file, path) = (self.file.as_ref()?.try_clone().ok()?, self.path.clone());
+        Some(Box::new(move || file.sync_data().map_err(|error| unkept(&path, &error))))
     }
 
     /// Whether the newest note in the file is the last one written, and this one.

@@ -21,6 +21,7 @@ mod limits;
 mod padding;
 mod quiet;
 mod recorded;
+mod records_ahead;
 mod scrub;
 mod sequential;
 mod shown_again;

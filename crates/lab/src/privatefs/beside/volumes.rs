@@ -87,7 +87,7 @@ impl OneWriter {
         // Rate 0 is any rate: the line to the shared volume's server has no limit either.
         let far = Latency::new(self.round_trip, 0);
         let store = LatencyStore::new(LocalStore::open(&self.volume)?, far);
-        Ok(mount_within(Arc::new(store), &passphrase(), &self.dir)?)
+        Ok(mount_within(Arc::new(store), &passphrase(), &self.dir, OpenOptions::default())?)
     }
 
     /// Mounts it for a piece of work. It is unmounted also after a failure, so that its folder can

@@ -37,7 +37,7 @@ fn written(records: u64) -> (MemoryStore, Vec<u64>) {
     let (store, mut journal, mut begins) = (MemoryStore::new(), journal(), Vec::new());
     for seed in 0..records {
         begins.push(journal.bytes());
-        let record = intent(Act::default(), &an_intent(seed));
+        let record = intent(Act::default(), None, &an_intent(seed));
         journal.append(&store, record, 0).expect("memory");
     }
     (store, begins)

@@ -17,7 +17,7 @@ use oblivio_store::{MemoryStore, Store};
 use oblivio_testkit::campaign::{scaled, seed};
 use oblivio_testkit::{CrashStore, Dice};
 use oblivio_volume::{
-    BlockSpace, CreateOptions, Environment, Error, MemoryKeeper, OpenOptions, Pace, Volume,
+    BlockSpace, CreateOptions, Environment, Error, MemoryKeeper, OpenOptions, Pace, Records, Volume,
 };
 use planted::Forgetful;
 use std::sync::Arc;
@@ -31,6 +31,7 @@ struct Setup {
     block_bytes: usize,
     memory_bytes: usize,
     pace: Option<Pace>,
+    records: Records,
     /// Whether a caller waits for each operation.
     short_pauses: bool,
     /// A seed names one clock and one stream of randomness, so a campaign replays.
@@ -47,8 +48,8 @@ impl Setup {
         let memory_bytes = least + dice.below(512 << 10) as usize;
         let short_pauses = dice.below(2) == 0;
         let environment = Environment::from_seed(dice.next_u64());
-        let (pace, forgets) = (None, None);
-        Setup { block_bytes, memory_bytes, pace, short_pauses, environment, forgets }
+        let (pace, records, forgets) = (None, Records::First, None);
+        Setup { block_bytes, memory_bytes, pace, records, short_pauses, environment, forgets }
     }
 
     /// Whether all work so far may be durable at any moment.
@@ -62,7 +63,13 @@ impl Setup {
         Setup { pace: Some(Pace { interval, batch }), ..Setup::any(dice) }
     }
 
-    fn create(&self) -> MemoryStore {
+    /// With records that run ahead of syncs.
+    fn ahead(dice: &mut Dice) -> Setup {
+        Setup { records: Records::Ahead, ..Setup::any(dice) }
+    }
+
+    /// A volume whose session ended well.
+    fn create(&self, computer: &MemoryKeeper) -> MemoryStore {
         let store = Arc::new(MemoryStore::new());
         let create = CreateOptions {
             block_bytes: self.block_bytes,
@@ -71,11 +78,12 @@ impl Setup {
         };
         let options = OpenOptions {
             memory_bytes: self.memory_bytes,
+            keeper: Some(Box::new(computer.clone())),
             environment: self.environment.clone(),
             ..OpenOptions::default()
         };
         let made = Volume::create(store.clone(), &passphrase(), create, options);
-        drop(made.expect("empty"));
+        made.expect("empty").finish().expect("memory");
         store.snapshot()
     }
 
@@ -84,6 +92,7 @@ impl Setup {
         let options = OpenOptions {
             memory_bytes: self.memory_bytes,
             pace: self.pace,
+            records: self.records,
             short_pauses: self.short_pauses,
             keeper: Some(Box::new(computer.clone())),
             environment: self.environment.clone(),
@@ -270,8 +279,8 @@ struct Campaign<'a> {
 
 impl Campaign<'_> {
     fn run(&mut self) {
-        let (mut disk, mut model, mut computer) =
-            (self.setup.create(), Model::new(), MemoryKeeper::default());
+        let mut computer = MemoryKeeper::default();
+        let (mut disk, mut model) = (self.setup.create(&computer), Model::new());
         for _ in 0..SESSIONS {
             let count = 1 + self.dice.below(12);
             let events: Vec<Event> = (0..count).map(|_| any_event(&mut self.dice)).collect();
@@ -426,12 +435,17 @@ fn crashes_at_every_operation_lose_nothing_at_a_pace() {
     campaigns(Setup::paced);
 }
 
+#[test]
+fn crashes_at_every_operation_lose_nothing_with_records_ahead_of_syncs() {
+    campaigns(Setup::ahead);
+}
+
 /// Seeds are played twice, with a few crashes of each session.
 #[test]
 fn a_seed_replays_byte_for_byte() {
     let (first, seeds) = (seed(1), scaled(1));
     for seed in first..first + seeds {
-        for any_setup in [Setup::any, Setup::paced] {
+        for any_setup in [Setup::any, Setup::paced, Setup::ahead] {
             let outcome = || {
                 let mut counts = Counts::default();
                 any_campaign(seed, any_setup, &mut counts, 2).run();

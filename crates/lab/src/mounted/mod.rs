@@ -1,5 +1,7 @@
 //! The same fio jobs on a mounted volume and, where it is installed, on gocryptfs.
 
+mod syncs;
+
 use crate::hold;
 use crate::report::{Report, Table, count, median};
 use crate::tool::Tool;
@@ -25,6 +27,9 @@ pub struct Args {
     /// Rounds, with alternating file systems; the table shows the median
     #[arg(long, default_value_t = 3)]
     rounds: usize,
+    /// Only volumes, on disks on which each sync takes so many milliseconds longer
+    #[arg(long, value_delimiter = ',')]
+    sync_delay: Vec<f64>,
     #[command(flatten)]
     hold: hold::Args,
 }
@@ -75,11 +80,13 @@ const JOBS: [Job; 5] = [
 /// # Errors
 /// Those of fio, the mounts and the page.
 pub fn run(args: &Args, write: bool) -> Result<()> {
-    let oblivio = args.tool.path()?;
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let _held = args.hold.hold()?;
     let scratch = tempfile::tempdir_in(&dir).with_context(|| dir.display().to_string())?;
-    let ours = Mount::oblivio(scratch.path(), oblivio)?;
+    if !args.sync_delay.is_empty() {
+        return syncs::run(args, scratch.path(), &args.sync_delay, write);
+    }
+    let ours = Mount::oblivio(scratch.path(), args.tool.path()?)?;
     let theirs = match Mount::gocryptfs(scratch.path()) {
         Ok(mount) => Some(mount),
         Err(error) => {
@@ -163,27 +170,31 @@ impl Mount {
         Ok(Self { dir, unmount })
     }
 
-    /// Bytes or operations a second.
     fn measure(&self, args: &Args, job: &Job) -> Result<f64> {
-        rustix::fs::sync();
-        // Needs root; other users measure warm.
-        std::fs::write("/proc/sys/vm/drop_caches", "3").ok();
-        let mut fio = Command::new("fio");
-        // The directory first: fio applies it to the names after it.
-        fio.args(["--name=job", &format!("--directory={}", text(&self.dir)), "--filename=data"]);
-        fio.args(["--group_reporting", "--output-format=json"]);
-        fio.arg(format!("--size={}m", args.mib)).arg(format!("--runtime={}", args.seconds));
-        if !job.options.contains(&"--time_based") {
-            fio.arg("--runtime=600");
-        }
-        let output = fio.args(job.options).stderr(Stdio::inherit()).output().context("fio")?;
-        ensure!(output.status.success(), "fio failed");
-        let answer: Value = serde_json::from_slice(&output.stdout)?;
-        let field = if job.in_bytes { "bw_bytes" } else { "iops" };
-        let rate = answer["jobs"][0][job.side][field].as_f64();
-        ensure!(self.dir.join("data").exists(), "fio worked somewhere else");
-        rate.context("fio gave no rate")
+        measure(&self.dir, args, job)
     }
+}
+
+/// Bytes or operations a second of a job in a folder.
+fn measure(dir: &Path, args: &Args, job: &Job) -> Result<f64> {
+    rustix::fs::sync();
+    // Needs root; other users measure warm.
+    std::fs::write("/proc/sys/vm/drop_caches", "3").ok();
+    let mut fio = Command::new("fio");
+    // The directory first: fio applies it to the names after it.
+    fio.args(["--name=job", &format!("--directory={}", text(dir)), "--filename=data"]);
+    fio.args(["--group_reporting", "--output-format=json"]);
+    fio.arg(format!("--size={}m", args.mib)).arg(format!("--runtime={}", args.seconds));
+    if !job.options.contains(&"--time_based") {
+        fio.arg("--runtime=600");
+    }
+    let output = fio.args(job.options).stderr(Stdio::inherit()).output().context("fio")?;
+    ensure!(output.status.success(), "fio failed");
+    let answer: Value = serde_json::from_slice(&output.stdout)?;
+    let field = if job.in_bytes { "bw_bytes" } else { "iops" };
+    let rate = answer["jobs"][0][job.side][field].as_f64();
+    ensure!(dir.join("data").exists(), "fio worked somewhere else");
+    rate.context("fio gave no rate")
 }
 
 impl Drop for Mount {
