@@ -199,11 +199,16 @@ impl Segments {
         }
     }
 
+    /// A part of a record. If its file cannot be read there, it is that of the second copy.
     pub fn part(&self, number: Number, offset: u32, len: u32) -> Result<Vec<u8>> {
         let place = self.place(number)?;
         let mut bytes = vec![0; len as usize];
         let at = place.offset + RECORD_HEAD as u64 + u64::from(offset);
-        place.file.read_exact_at(&mut bytes, at).map_err(failed)?;
+        if place.file.read_exact_at(&mut bytes, at).is_err() {
+            let record = self.record(number)?;
+            let part = record.get(offset as usize..offset as usize + len as usize);
+            bytes.copy_from_slice(part.ok_or(ShareError::Gone(number))?);
+        }
         Ok(bytes)
     }
 
