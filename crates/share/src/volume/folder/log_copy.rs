@@ -6,7 +6,7 @@ use super::durable::sync_parent;
 use super::framing::{FILE_HEAD, RECORD_HEAD, checksum, file_head};
 use super::paired::SECOND;
 use oblivio_store::share::MOST_ENTRY_BYTES;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -22,7 +22,9 @@ pub(super) struct LogCopy {
     files: BTreeMap<u64, Arc<File>>,
     /// The file that lacks something since a write failed: it ends there until the next start.
     broken: Option<u64>,
-    unsynced: bool,
+    /// Copies that were written since they were made durable, and whether one is new.
+    unsynced: BTreeSet<u64>,
+    is_new: bool,
 }
 
 /// The record of this number at a place, with its head, if it is whole.
@@ -134,7 +136,8 @@ impl LogCopy {
                 mended.push(format!("log/{}", name(*first)));
             }
         }
-        Ok((Self { dir: dir.into(), files, broken: None, unsynced: false }, mended))
+        let (unsynced, is_new) = (BTreeSet::new(), false);
+        Ok((Self { dir: dir.into(), files, broken: None, unsynced, is_new }, mended))
     }
 
     /// Makes the copies those of these files, and of no others. Returns the names of those that had
@@ -195,7 +198,7 @@ impl LogCopy {
             None => self.begin(first).and_then(|copy| copy.write_all_at(record, at)),
         };
         match written {
-            Ok(()) => self.unsynced = true,
+            Ok(()) => drop(self.unsynced.insert(first)),
             Err(_) => self.give_up(first),
         }
     }
@@ -205,6 +208,7 @@ impl LogCopy {
         copy.set_len(0)?;
         copy.write_all_at(&file_head(first), 0)?;
         self.files.insert(first, Arc::clone(&copy));
+        self.is_new = true;
         Ok(copy)
     }
 
@@ -222,10 +226,11 @@ impl LogCopy {
         }
     }
 
-    /// What must be made durable: the newest copies, and their folder.
-    pub fn take_unsynced(&mut self) -> Option<(PathBuf, Vec<Arc<File>>)> {
-        let newest = self.files.values().rev().take(2).cloned().collect();
-        std::mem::take(&mut self.unsynced).then(|| (self.dir.clone(), newest))
+    /// What must be made durable: the copies that were written, and their folder if one is new.
+    pub fn take_unsynced(&mut self) -> (Vec<Arc<File>>, Option<PathBuf>) {
+        let written = std::mem::take(&mut self.unsynced);
+        let files = written.iter().filter_map(|first| self.files.get(first).cloned()).collect();
+        (files, std::mem::take(&mut self.is_new).then(|| self.dir.clone()))
     }
 }
 

@@ -178,9 +178,10 @@ impl Segments {
 
     /// Makes the second copies durable.
     pub fn settle(&self) -> Result<()> {
-        let Some((dir, files)) = self.inside().copy.take_unsynced() else { return Ok(()) };
+        let (files, dir) = self.inside().copy.take_unsynced();
         let synced = files.iter().try_for_each(|file| file.sync_data());
-        synced.and_then(|()| sync_directory(&File::open(dir)?)).map_err(failed)
+        let folder = || dir.map_or(Ok(()), |dir| sync_directory(&File::open(dir)?));
+        synced.and_then(|()| folder()).map_err(failed)
     }
 
     fn place(&self, number: Number) -> Result<Place> {
