@@ -1,7 +1,7 @@
 //! The devices that a server admits: a name, a volume, and the hash of a secret for each.
 
 use crate::error::{Error, Result};
-use crate::volume::PairedDatabase;
+use crate::volume::{Healed, PairedDatabase};
 use oblivio_store::StoreError;
 use redb::{DatabaseError, ReadableTable, TableDefinition, WriteTransaction};
 use serde::{Deserialize, Serialize};
@@ -77,8 +77,8 @@ impl Devices {
         Ok(Self { file, known: Mutex::new(known) })
     }
 
-    /// Which of the files was damaged or lost, if it was made again.
-    pub fn healed(&self) -> Option<&Path> {
+    /// The files that were damaged or lost, or cannot be written.
+    pub fn healed(&self) -> Vec<Healed> {
         self.file.healed()
     }
 

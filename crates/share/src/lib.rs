@@ -45,7 +45,7 @@ pub use error::{Error, Result};
 pub use identity::{Fingerprint, random};
 pub use remote::{Dial, LinePatience, RemoteShare};
 pub use server::{Server, ServerDoor};
-pub use volume::{MemoryShare, MissingParts, StoredShare, Tables};
+pub use volume::{Healed, MemoryShare, MissingParts, StoredShare, Tables};
 pub use volume_registry::{Home, TablesOf, VolumeStatus};
 
 // The tests of what others see are in the binary of the unit tests: the crate is built once for

@@ -6,7 +6,7 @@ use crate::devices::{Devices, KnownDevice, SecretHash, number};
 use crate::error::{Doing, Error, Result};
 use crate::identity::random;
 use crate::line::LineWriter;
-use crate::volume::{MissingParts, StoredShare, Tables};
+use crate::volume::{Healed, MissingParts, StoredShare, Tables};
 use oblivio_store::share::{Share, ShareClock, ShareError};
 use oblivio_store::{Objects, StoreError};
 use serde::{Deserialize, Serialize};
@@ -71,12 +71,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What to say of a file that is whole again.
-fn healed(file: &str) -> String {
-    format!(
-        "{file} was damaged or lost, and is whole again from its second copy. Look at the disk, \
-         and make a backup"
-    )
+/// What to say of a file that was damaged or lost.
+fn healed(folder: &str, healed: &Healed) -> String {
+    let file = &healed.file;
+    match &healed.failed {
+        None => format!(
+            "{folder}{file} was damaged or lost, and is whole again from its second copy. Look at \
+             the disk, and make a backup"
+        ),
+        Some(why) => format!(
+            "{folder}{file} is damaged or lost, and cannot be made again: {why}. Its other copy \
+             alone is in use. Make a backup, and look at the disk"
+        ),
+    }
 }
 
 impl VolumeRegistry {
@@ -165,13 +172,12 @@ impl VolumeRegistry {
             )
         };
         let mut found: Vec<String> = self.damaged.iter().map(not_served).collect();
-        let devices = self.devices.healed().and_then(|path| path.strip_prefix(&self.dir).ok());
-        found.extend(devices.map(|path| healed(&path.display().to_string())));
+        found.extend(self.devices.healed().iter().map(|it| healed("", it)));
         for (name, volume) in self.volumes() {
             let lacks = volume.share.lacks().iter();
             found.extend(lacks.map(|what| format!("{name} is served without this: {what}")));
             let mended = volume.share.mended().iter();
-            found.extend(mended.map(|what| healed(&format!("volumes/{name}/{what}"))));
+            found.extend(mended.map(|it| healed(&format!("volumes/{name}/"), it)));
             found.extend(volume.share.set_aside().map(|path| {
                 let path = path.display();
                 format!(

@@ -24,7 +24,7 @@ pub(super) struct Catalog {
     pub tables: BTreeMap<ServerTable, u64>,
     pub applied: Number,
     pub checkpoint: Option<Checkpoint>,
-    /// Its BLAKE3, if there are two copies of it.
+    /// Its BLAKE3, if it was stored by a version that keeps two copies of it.
     pub sum: Option<[u8; 32]>,
     /// The first record that is kept.
     pub first: Number,
@@ -75,6 +75,11 @@ impl Catalog {
 
 /// Keeps bytes. No call overlaps another one of the same object.
 pub(super) trait Keeper: Send + Sync {
+    /// What it has was read and holds together: what a crash left goes, and what lacks a copy gets
+    /// it.
+    fn clean(&mut self) -> Result<()> {
+        Ok(())
+    }
     /// Writes the next record. When it fails, nothing was written.
     fn append(&self, number: Number, record: &[u8]) -> Result<()>;
     /// Makes all records that were appended before durable.

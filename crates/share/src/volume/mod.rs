@@ -17,7 +17,7 @@ mod request_queue;
 mod shared;
 mod stored;
 
-pub use folder::{PairedDatabase, Tables};
+pub use folder::{Healed, PairedDatabase, Tables};
 pub use keeper::MissingParts;
 pub use memory::MemoryShare;
 pub use stored::StoredShare;

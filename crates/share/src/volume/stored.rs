@@ -1,6 +1,6 @@
 //! [`StoredShare`]: a shared volume in a folder, whatever ends its process.
 
-use super::folder::{self, Folder, Tables};
+use super::folder::{self, Folder, Healed, Tables};
 use super::keeper::MissingParts;
 use super::shared::Shared;
 use oblivio_store::share::{Result, Share, ShareCall, ShareClock, ShareReply};
@@ -64,8 +64,8 @@ impl StoredShare {
         self.0.keeper().lacks()
     }
 
-    /// What was damaged or lost of it, and this start made again from a second copy.
-    pub fn mended(&self) -> &[String] {
+    /// What was damaged or lost of it, and is there in another copy: what became of that.
+    pub fn mended(&self) -> &[Healed] {
         self.0.keeper().mended()
     }
 

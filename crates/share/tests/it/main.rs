@@ -6,5 +6,6 @@ mod kills;
 mod lacking;
 mod server;
 mod small;
+mod starts;
 mod volumes;
 mod worst;

@@ -21,12 +21,12 @@ const SECTOR: usize = 512;
 /// Files of the history are this long here.
 const SEGMENT: u64 = 2000;
 /// Records before the newest state.
-const STATE: u64 = 30;
+pub const STATE: u64 = 30;
 
 /// Where the tables of a volume are.
-type Elsewhere = Option<Arc<MemoryStore>>;
+pub type Elsewhere = Option<Arc<MemoryStore>>;
 
-fn open(dir: &Path, elsewhere: &Elsewhere) -> oblivio_store::share::Result<StoredShare> {
+pub fn open(dir: &Path, elsewhere: &Elsewhere) -> oblivio_store::share::Result<StoredShare> {
     let clock = TestClock::default();
     let tables = elsewhere.clone().map(|store| Tables::new(store, [7; 16]));
     let opened = StoredShare::with(dir, clock.clock(), SEGMENT, tables, MissingParts::Refused)?;
@@ -35,16 +35,16 @@ fn open(dir: &Path, elsewhere: &Elsewhere) -> oblivio_store::share::Result<Store
 }
 
 /// What a client can know of a volume.
-#[derive(Debug, PartialEq)]
-struct Known {
-    parameters: Option<ShareParameters>,
-    state: Option<Checkpoint>,
-    bytes: Vec<u8>,
-    records: Vec<StoredEntry>,
-    tables: u64,
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
+    pub parameters: Option<ShareParameters>,
+    pub state: Option<Checkpoint>,
+    pub bytes: Vec<u8>,
+    pub records: Vec<StoredEntry>,
+    pub tables: u64,
 }
 
-fn known(share: &StoredShare) -> Known {
+pub fn known(share: &StoredShare) -> Known {
     let state = share.checkpoint().unwrap();
     let bytes = state.map_or(Vec::new(), |state| {
         share.read_checkpoint(state.at, 0, state.len as usize).unwrap()
@@ -63,7 +63,7 @@ fn known(share: &StoredShare) -> Known {
 }
 
 /// A volume with tables, two states, and a history of several files before and after the newest.
-fn fill(dir: &Path, elsewhere: &Elsewhere, dice: &mut Dice) {
+pub fn fill(dir: &Path, elsewhere: &Elsewhere, dice: &mut Dice) {
     let share = open(dir, elsewhere).unwrap();
     let mut rig = Rig::new(&share).unwrap();
     for table in 1..4 {
@@ -84,7 +84,7 @@ fn fill(dir: &Path, elsewhere: &Elsewhere, dice: &mut Dice) {
     share.settle().unwrap();
 }
 
-fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in dir.read_dir().unwrap().map(Result::unwrap) {
         match entry.file_type().unwrap().is_dir() {

@@ -1,10 +1,11 @@
 //! The catalog: small numbers and names, changed in transactions of redb.
 
 use super::super::keeper::{Catalog, Change};
+use super::healed::Healed;
 use super::paired::PairedDatabase;
 use oblivio_store::StoreError;
 use oblivio_store::share::{Checkpoint, Number, Result, ScribeTerm, ServerTable, ShareParameters};
-use redb::{DatabaseError, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{DatabaseError, ReadableTable, TableDefinition, TableError, WriteTransaction};
 use std::io;
 use std::path::Path;
 
@@ -24,6 +25,8 @@ const SLOT_BYTES: &str = "slot bytes";
 const HEADER: &str = "header";
 /// BLAKE3 of the newest checkpoint, among the headers: versions with one copy of it have none.
 const SUM: &str = "checkpoint sum";
+/// Which checkpoint that is of. Versions with one copy leave the sum of an older one behind.
+const SUM_OF: &str = "checkpoint sum of";
 
 /// The file, twice. One process has it at a time.
 pub(super) struct CatalogFile(PairedDatabase);
@@ -37,38 +40,45 @@ fn failed(error: impl Into<redb::Error>) -> StoreError {
 }
 
 impl CatalogFile {
-    /// Opens it, or makes it, and counts a start.
+    /// Opens it, or makes it. Nothing in it changes before [`Self::begin`].
     pub fn open(path: &Path) -> Result<(Self, Catalog)> {
         let opened = PairedDatabase::open(path).map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => StoreError::Busy,
             other => failed(other),
         })?;
         let file = Self(opened);
-        file.count_start()?;
-        let catalog = file.read()?;
+        let mut catalog = file.read()?;
+        catalog.starts += 1;
         Ok((file, catalog))
     }
 
-    fn count_start(&self) -> Result<()> {
-        let change = |write: &WriteTransaction| {
-            let mut numbers = write.open_table(NUMBERS)?;
-            let starts = numbers.get(STARTS)?.map_or(0, |it| it.value());
-            numbers.insert(STARTS, starts + 1)?;
+    /// Counts this start, and makes changes that it brings.
+    pub fn begin(&self, changes: &[Change]) -> Result<()> {
+        let begin = |write: &WriteTransaction| {
+            {
+                let mut numbers = write.open_table(NUMBERS)?;
+                let starts = numbers.get(STARTS)?.map_or(0, |it| it.value());
+                numbers.insert(STARTS, starts + 1)?;
+            }
             write.open_table(TABLES)?;
             write.open_table(HEADERS)?;
-            Ok(())
+            changes.iter().try_for_each(|it| make(write, it))
         };
-        Ok(self.0.change(change).map_err(failed)?)
+        Ok(self.0.change(begin).map_err(failed)?)
     }
 
-    /// Which of the files was damaged or lost, if it was made again.
-    pub fn healed(&self) -> Option<&Path> {
+    /// The files that were damaged or lost, or cannot be written.
+    pub fn healed(&self) -> Vec<Healed> {
         self.0.healed()
     }
 
     fn read(&self) -> Result<Catalog> {
         let read = self.0.read().map_err(failed)?;
-        let numbers = read.open_table(NUMBERS).map_err(failed)?;
+        let numbers = match read.open_table(NUMBERS) {
+            // It is new.
+            Err(TableError::TableDoesNotExist(_)) => return Ok(Catalog::default()),
+            numbers => numbers.map_err(failed)?,
+        };
         let find =
             |name| Ok::<_, StoreError>(numbers.get(name).map_err(failed)?.map(|it| it.value()));
         let number = |name| Ok::<_, StoreError>(find(name)?.unwrap_or(0));
@@ -82,12 +92,13 @@ impl CatalogFile {
             }),
             None => None,
         };
-        let sum = headers.get(SUM).map_err(failed)?;
-        let sum = sum.and_then(|sum| sum.value().try_into().ok());
         let checkpoint = match find(CHECKPOINT)? {
             Some(at) => Some(Checkpoint { at: Number(at), len: number(CHECKPOINT_BYTES)? }),
             None => None,
         };
+        let sum = headers.get(SUM).map_err(failed)?;
+        let is_its = checkpoint.is_some_and(|it| find(SUM_OF).is_ok_and(|of| of == Some(it.at.0)));
+        let sum = sum.filter(|_| is_its).and_then(|sum| sum.value().try_into().ok());
         let mut catalog = Catalog {
             term: ScribeTerm(number(TERM)?),
             parameters,
@@ -143,6 +154,7 @@ fn make(write: &WriteTransaction, change: &Change) -> std::result::Result<(), re
                 Some(sum) => drop(headers.insert(SUM, &sum[..])?),
                 None => drop(headers.remove(SUM)?),
             }
+            set(SUM_OF, checkpoint.at.0)?;
         }
     }
     Ok(())

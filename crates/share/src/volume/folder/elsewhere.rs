@@ -11,6 +11,7 @@
 //! that nothing else waits for them.
 
 use super::super::keeper::MissingParts;
+use super::healed::Healed;
 use super::notes::{Note, Notes, Owner};
 use super::runs::{Run, is_part};
 use oblivio_store::share::{Object, Result, ShareError};
@@ -65,61 +66,86 @@ pub(super) struct Elsewhere {
     /// None while only what the server's folder knows is asked for.
     store: Option<Arc<dyn Objects>>,
     notes: Notes,
+    owner: Owner,
     start: u64,
     part_bytes: u64,
     inside: Mutex<Inside>,
     deleting: Arc<Deleting>,
+    torn: Torn,
+}
+
+/// What a crash left of objects that are not whole: their notes and their parts.
+#[derive(Default)]
+struct Torn {
+    notes: Vec<Object>,
+    parts: Vec<String>,
 }
 
 impl Elsewhere {
     /// Opens what the notes in a folder say, over the store that has the parts, and returns whole
-    /// objects with their lengths. What a crash left of others is deleted.
+    /// objects with their lengths. A state may lack parts: there is a second copy of it.
     ///
     /// # Errors
-    /// Those of both; the store is another server's, or lacks a part of an object in use.
+    /// Those of both; the store is another server's, or lacks a part of a table in use.
     pub fn open(
         dir: &Path,
-        owner: &Owner,
+        owner: Owner,
         store: Option<Arc<dyn Objects>>,
         (start, part_bytes): (u64, u64),
         in_use: impl Fn(Object) -> bool,
         lacking: MissingParts,
     ) -> Result<(Self, BTreeMap<Object, u64>)> {
-        let (notes, mut whole) = Notes::open(dir)?;
-        let deleting = Arc::new(Deleting::default());
+        let (notes, mut whole) = Notes::open(dir, &in_use)?;
         let mut lost: BTreeSet<Object> = BTreeSet::new();
+        let mut torn = Torn::default();
         if let Some(store) = &store {
-            owner.claim(&**store)?;
+            owner.check(&**store)?;
             let mut there: BTreeMap<String, u64> = store.list()?.into_iter().collect();
             let is_whole = |object: &Object, note: &Note| {
                 let mut parts = note.run.parts(*object, note.len);
                 parts.all(|(name, len)| there.get(&name) == Some(&len))
             };
-            // First: nothing is deleted from a store that is not what it was.
             let lacks = |it: &(&Object, &Note)| in_use(*it.0) && !is_whole(it.0, it.1);
             lost.extend(whole.iter().filter(lacks).map(|it| *it.0));
-            if let Some(object) = lost.first().filter(|_| lacking == MissingParts::Refused) {
+            let mut tables = lost.iter().filter(|it| matches!(it, Object::Table(_)));
+            if let Some(object) = tables.next().filter(|_| lacking == MissingParts::Refused) {
                 return Err(missing(*object));
             }
             let is_torn = |it: &(&Object, &Note)| !in_use(*it.0) && !is_whole(it.0, it.1);
-            let torn: Vec<Object> = whole.iter().filter(is_torn).map(|it| *it.0).collect();
-            for object in torn {
-                whole.remove(&object);
-                notes.remove(object)?;
-            }
+            torn.notes = whole.iter().filter(is_torn).map(|it| *it.0).collect();
+            whole.retain(|object, _| !torn.notes.contains(object));
             for (object, note) in &whole {
                 for (name, _) in note.run.parts(*object, note.len) {
                     there.remove(&name);
                 }
             }
-            deleting.add(there.into_keys().filter(|name| is_part(name)));
-            Deleting::begin(&deleting, Arc::clone(store))?;
+            torn.parts = there.into_keys().filter(|name| is_part(name)).collect();
         }
         let found = whole.iter().filter(|it| !lost.contains(it.0));
         let found = found.map(|(object, note)| (*object, note.len)).collect();
         let whole = whole.into_iter().map(|(object, Note { run, len })| (object, (run, len)));
         let inside = Mutex::new(Inside { whole: whole.collect(), ..Inside::default() });
-        Ok((Self { store, notes, start, part_bytes, inside, deleting }, found))
+        let deleting = Arc::default();
+        Ok((Self { store, notes, owner, start, part_bytes, inside, deleting, torn }, found))
+    }
+
+    /// The volume holds together: the store becomes its own, and what a crash left is deleted.
+    ///
+    /// # Errors
+    /// Those of both; the store is another server's.
+    pub fn clean(&mut self) -> Result<()> {
+        let Some(store) = &self.store else { return Ok(()) };
+        self.owner.claim(&**store)?;
+        let torn = std::mem::take(&mut self.torn);
+        torn.notes.into_iter().try_for_each(|object| self.notes.remove(object))?;
+        self.notes.clean()?;
+        self.deleting.add(torn.parts);
+        Deleting::begin(&self.deleting, Arc::clone(store))
+    }
+
+    /// The files that were damaged or lost.
+    pub fn healed(&self) -> Vec<Healed> {
+        self.owner.healed.iter().chain(self.notes.healed()).cloned().collect()
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {

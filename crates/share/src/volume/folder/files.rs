@@ -12,8 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most files that stay open, far below the usual limit of a process.
 const OPEN: usize = 256;
-/// Bytes that are copied at once.
-const PIECE: usize = 1 << 20;
 /// The end of the name of a file that is not whole.
 pub(super) const PARTIAL: &str = ".part";
 
@@ -21,6 +19,8 @@ pub(super) const PARTIAL: &str = ".part";
 pub(super) struct Files {
     dir: PathBuf,
     inside: Mutex<Inside>,
+    /// Files that are not whole since before the start.
+    torn: Vec<PathBuf>,
 }
 
 #[derive(Default)]
@@ -55,21 +55,32 @@ fn failed(of: Object, source: io::Error) -> ShareError {
 }
 
 impl Files {
-    /// Opens a folder, and returns whole objects with their lengths. Others are deleted.
+    /// Opens a folder, and returns whole objects with their lengths. Others go with
+    /// [`Self::clean`].
     pub fn open(dir: &Path) -> Result<(Self, BTreeMap<Object, u64>)> {
         let fail = |error| ShareError::from(StoreError::io("tables", error));
-        let mut found = BTreeMap::new();
+        let (mut found, mut torn) = (BTreeMap::new(), Vec::new());
         for entry in std::fs::read_dir(dir).map_err(fail)? {
             let entry = entry.map_err(fail)?;
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if name.ends_with(PARTIAL) {
-                std::fs::remove_file(entry.path()).map_err(fail)?;
+                torn.push(entry.path());
             } else if let Some(object) = object(&name) {
                 found.insert(object, entry.metadata().map_err(fail)?.len());
             }
         }
-        Ok((Self { dir: dir.into(), inside: Mutex::default() }, found))
+        Ok((Self { dir: dir.into(), inside: Mutex::default(), torn }, found))
+    }
+
+    /// Deletes what a crash left of objects that are not whole.
+    pub fn clean(&self) -> Result<()> {
+        self.torn.iter().try_for_each(|path| match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(StoreError::io("tables", error).into())
+            }
+            _ => Ok(()),
+        })
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
@@ -130,30 +141,6 @@ impl Files {
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(&file).ok()?;
         (hasher.count() == len).then(|| *hasher.finalize().as_bytes())
-    }
-
-    /// Makes an object anew from what `read` gives, if that has this sum. Whether it did.
-    pub fn make(
-        &self,
-        object: Object,
-        (len, sum): (u64, [u8; 32]),
-        read: impl Fn(u64, &mut [u8]) -> Result<()>,
-    ) -> Result<bool> {
-        let mut piece = vec![0; PIECE];
-        let mut hasher = blake3::Hasher::new();
-        for at in (0..len).step_by(PIECE) {
-            let piece = &mut piece[..(len - at).min(PIECE as u64) as usize];
-            read(at, piece)?;
-            hasher.update(piece);
-            self.write(object, at, piece)?;
-        }
-        let good = *hasher.finalize().as_bytes() == sum;
-        if good {
-            self.finish(object)?;
-        } else {
-            self.inside().partial.remove(&object);
-        }
-        Ok(good)
     }
 
     pub fn read(&self, object: Object, offset: u64, into: &mut [u8]) -> Result<()> {

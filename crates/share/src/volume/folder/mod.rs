@@ -7,6 +7,7 @@ mod durable;
 mod elsewhere;
 mod files;
 mod framing;
+mod healed;
 mod log_copy;
 mod notes;
 mod paired;
@@ -22,7 +23,7 @@ use oblivio_store::StoreError;
 use oblivio_store::share::{Checkpoint, Number, Object, Result, ServerTable, ShareError};
 use paired::{SECOND, private_folder};
 use segments::Segments;
-use states::{States, Whole};
+use states::{State, States, Whole};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,6 +32,7 @@ use tables::Stored;
 /// A file of the history ends after this many bytes.
 pub(super) const SEGMENT_BYTES: u64 = 64 << 20;
 
+pub use healed::Healed;
 pub use paired::PairedDatabase;
 pub use tables::Tables;
 
@@ -44,8 +46,12 @@ pub(super) struct Folder {
     lacking: MissingParts,
     /// What it was opened without.
     lacks: Vec<String>,
-    /// What was damaged or lost of it, and made again from a second copy.
-    mended: Vec<String>,
+    /// What was damaged or lost of it. Its other copy is whole.
+    mended: Vec<Healed>,
+    /// The newest state, and which copies of it are whole.
+    newest: Option<(State, Whole)>,
+    /// Changes of the catalog that this start brings.
+    changes: Vec<Change>,
 }
 
 fn failed(source: io::Error) -> ShareError {
@@ -72,7 +78,8 @@ fn is_gone(error: &ShareError) -> bool {
 }
 
 impl Folder {
-    /// Opens a folder, or makes it. Its tables may be somewhere else.
+    /// Opens a folder, or makes it. Its tables may be somewhere else. Nothing is deleted before
+    /// [`Keeper::clean`], and what is made again of one copy is read from another one that is whole.
     pub fn open(
         dir: &Path,
         segment_bytes: u64,
@@ -87,19 +94,18 @@ impl Folder {
         }
         // First: it keeps another process out.
         let (catalog, mut known) = CatalogFile::open(&dir.join("catalog"))?;
+        if known.parameters.is_none() && has_content(dir)? {
+            return Err(damaged("its catalog is missing, or was made anew"));
+        }
         let (tables, mut objects) = Stored::open(dir, &tables, &known, given, lacking)?;
         let mut lacks = lacking_tables(&known, &objects);
         if !lacks.is_empty() && lacking == MissingParts::Refused {
             return Err(damaged(&lacks.join(", ")));
         }
         objects.extend(known.tables.iter().map(|(table, len)| (Object::Table(*table), *len)));
-        let healed = catalog.healed().and_then(|path| path.strip_prefix(dir).ok());
-        let mut mended: Vec<String> =
-            healed.iter().map(|path| path.display().to_string()).collect();
-        let states = open_states(&states, (&tables, &mut objects), &known, &mut mended)?;
-        if known.parameters.is_none() && (!objects.is_empty() || Segments::any_in(&log)?) {
-            return Err(damaged("its catalog is missing, or was made anew"));
-        }
+        let mut mended = catalog.healed();
+        mended.extend(tables.healed());
+        let (states, newest) = open_states(&states, &tables, &mut objects, &known)?;
         // Last: it may set the end of the history aside.
         let needed = known.checkpoint.map_or(known.applied, |it| it.at.max(known.applied));
         // Nobody needs the records before a state, but for answers that were not fetched. So there
@@ -107,52 +113,74 @@ impl Folder {
         let spare = known.checkpoint.map_or(known.first, |it| it.at.max(known.first));
         let (dirs, known_records) = ((&*log, &*copies), known.first..needed);
         let (segments, has) = Segments::open(dirs, known_records, spare, segment_bytes)?;
-        mended.extend_from_slice(segments.mended());
+        let mut changes = Vec::new();
         if let Some(checkpoint) = known.checkpoint.filter(|_| has.start > known.first) {
             let (from, to) = (known.first.0, has.start.0 - 1);
             lacks.push(format!(
                 "the records {from} to {to} of its history: answers that nobody fetched"
             ));
             let change = Change::Checkpoint { checkpoint, first: has.start, sum: known.sum };
-            catalog.commit(std::slice::from_ref(&change))?;
             known.apply(&change);
+            changes.push(change);
         }
         let dir = dir.into();
-        let folder = Self { dir, segments, tables, states, catalog, lacking, lacks, mended };
+        let folder = Self {
+            dir,
+            segments,
+            tables,
+            states,
+            catalog,
+            lacking,
+            lacks,
+            mended,
+            newest,
+            changes,
+        };
         Ok((folder, Kept { catalog: known, objects, next: has.end }))
     }
 }
 
-/// Opens the second copies of states, and makes the newest one whole if a copy of it is.
+/// Whether a folder has a record, a table or a state, in any copy.
+fn has_content(dir: &Path) -> Result<bool> {
+    let second = dir.join(SECOND);
+    for dir in [dir.join("tables"), second.join("tables"), second.join("states")] {
+        match std::fs::read_dir(dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            entries => {
+                for entry in entries.map_err(failed)? {
+                    let name = entry.map_err(failed)?.file_name();
+                    if files::object(&name.to_string_lossy()).is_some() {
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+    }
+    Ok(Segments::any_in(&dir.join("log"))? || Segments::any_in(&second.join("log"))?)
+}
+
+/// Opens the second copies of states, and looks which copies of the newest one are whole.
 fn open_states(
     dir: &Path,
-    (tables, objects): (&Stored, &mut BTreeMap<Object, u64>),
+    tables: &Stored,
+    objects: &mut BTreeMap<Object, u64>,
     known: &Catalog,
-    mended: &mut Vec<String>,
-) -> Result<States> {
+) -> Result<(States, Option<(State, Whole)>)> {
     let newest = known.checkpoint.map(|it| Object::Checkpoint(it.at));
     let kept = |object| newest == Some(object) || objects.contains_key(&object);
     let states = States::open(dir, kept)?;
-    let Some(state) = known.checkpoint else { return Ok(states) };
-    let object = Object::Checkpoint(state.at);
-    let found = match known.sum.filter(|_| !tables.is_lacking()) {
-        Some(sum) => states.mend(tables, state, sum)?,
-        None if objects.get(&object) == Some(&state.len) => Whole::Both,
-        None => Whole::Neither,
-    };
-    let name = files::name(object);
-    match found {
-        Whole::Both => {}
-        Whole::Mended(SECOND) => mended.push(format!("{SECOND}/states/{name}")),
-        Whole::Mended(folder) => mended.push(format!("{folder}/{name}")),
-        Whole::Neither => {
-            let why = "is missing, cut or changed";
-            let why = format!("the clients' newest state, tables/{name}, {why}");
-            return Err(damaged(&why));
-        }
+    let Some(named) = known.checkpoint else { return Ok((states, None)) };
+    let object = Object::Checkpoint(named.at);
+    let is_there = objects.get(&object) == Some(&named.len);
+    let state = State { named, sum: known.sum };
+    let whole = states.look(tables, is_there, state)?;
+    if !whole.first && !whole.second {
+        let why = "is missing, cut or changed";
+        let why = format!("the clients' newest state, tables/{}, {why}", files::name(object));
+        return Err(damaged(&why));
     }
-    objects.insert(object, state.len);
-    Ok(states)
+    objects.insert(object, named.len);
+    Ok((states, Some((state, whole))))
 }
 
 /// The tables in use that are not there, or have another length.
@@ -182,8 +210,8 @@ impl Folder {
         &self.lacks
     }
 
-    /// What was damaged or lost of it, and made again from a second copy.
-    pub fn mended(&self) -> &[String] {
+    /// What was damaged or lost of it. Its other copy is whole.
+    pub fn mended(&self) -> &[Healed] {
         &self.mended
     }
 
@@ -194,6 +222,28 @@ impl Folder {
 }
 
 impl Keeper for Folder {
+    fn clean(&mut self) -> Result<()> {
+        self.catalog.begin(&std::mem::take(&mut self.changes))?;
+        // Without the store of its tables, not all was looked at.
+        if !self.tables.is_lacking() {
+            self.tables.clean()?;
+            let newest = self.newest.take();
+            let repaired =
+                newest.and_then(|(state, whole)| self.states.repair(&self.tables, state, whole));
+            self.mended.extend(repaired);
+            self.states.clean()?;
+        }
+        self.segments.clean()?;
+        self.mended.extend_from_slice(self.segments.mended());
+        // What failed just now is left out from now on.
+        for healed in self.catalog.healed() {
+            if !self.mended.contains(&healed) {
+                self.mended.push(healed);
+            }
+        }
+        Ok(())
+    }
+
     fn append(&self, number: Number, record: &[u8]) -> Result<()> {
         self.segments.append(number, record)
     }
@@ -239,13 +289,13 @@ impl Keeper for Folder {
     }
 
     fn read(&self, object: Object, offset: u64, into: &mut [u8]) -> Result<()> {
-        // A state is looked at before it is read, and the copy here is then whole.
-        match (object, &self.tables) {
-            (Object::Checkpoint(_), Stored::Elsewhere(..)) => self
+        match object {
+            // It is looked at before it is read. The first copy may be damaged, or far away.
+            Object::Checkpoint(_) => self
                 .states
                 .read(object, offset, into)
                 .or_else(|_| self.tables.read(object, offset, into)),
-            _ => self.tables.read(object, offset, into),
+            Object::Table(_) => self.tables.read(object, offset, into),
         }
     }
 
@@ -254,11 +304,14 @@ impl Keeper for Folder {
     }
 
     fn sum(&self, state: Checkpoint) -> Result<Option<[u8; 32]>> {
-        Ok(self.states.sum(state))
+        self.states.sum(&self.tables, state).map(Some)
     }
 
     fn mend(&self, state: Checkpoint, sum: [u8; 32]) -> Result<()> {
-        self.states.mend(&self.tables, state, sum).map(drop)
+        let state = State { named: state, sum: Some(sum) };
+        let whole = self.states.look(&self.tables, true, state)?;
+        let _ = self.states.repair(&self.tables, state, whole);
+        Ok(())
     }
 
     fn goes_without(&self, error: &ShareError) -> bool {

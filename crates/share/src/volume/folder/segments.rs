@@ -12,6 +12,7 @@
 
 use super::durable::sync_parent;
 use super::framing::{FILE_HEAD, RECORD_HEAD, checksum, file_head};
+use super::healed::Healed;
 use super::log_copy::{LogCopy, record_at};
 use super::torn;
 use oblivio_store::share::{MOST_ENTRY_BYTES, Number, Result, ShareError};
@@ -30,8 +31,10 @@ pub(super) struct Segments {
     most: u64,
     inside: Mutex<Inside>,
     set_aside: Option<PathBuf>,
-    /// Files that were damaged or lost, and that their second copies made whole.
-    mended: Vec<String>,
+    /// Files that were damaged or lost, and whose other copies are whole.
+    mended: Vec<Healed>,
+    /// Records before the first one are needed no more, and copies of those before the second one.
+    needed: (Number, Number),
 }
 
 struct Inside {
@@ -72,14 +75,14 @@ impl Segments {
     /// to `known` are needed. Returns the numbers of the first record that it has of these, and
     /// after the last one. Damage to records before `spare` is passed over: then the first one is
     /// the one after it. There are second copies of those from there on. But for what these mend,
-    /// nothing is changed before all is compared.
+    /// nothing is changed before all is compared, and nothing is deleted before [`Self::clean`].
     pub fn open(
         (dir, copies): (&Path, &Path),
         known: Range<Number>,
         spare: Number,
         most: u64,
     ) -> Result<(Self, Range<Number>)> {
-        let (copy, mended) = LogCopy::open(copies, dir).map_err(failed)?;
+        let (copy, mended) = LogCopy::open(copies, dir, &known).map_err(failed)?;
         let mut found = segments_in(dir)?;
         let unborn = unborn(&mut found, spare.0)?;
         let mut inside = Inside {
@@ -117,14 +120,21 @@ impl Segments {
         if inside.files.is_empty() {
             inside.files.push_back(create(dir, known.start.0).map_err(failed)?);
         }
-        let mut segments =
-            Self { dir: dir.into(), most, inside: Mutex::new(inside), set_aside, mended };
-        // Files that are not needed any more, but for a crash.
-        segments.forget(known.start, spare)?;
-        let others = segments.inside().follow(spare.0);
-        segments.mended.extend(others);
-        let next = segments.inside().next();
+        let next = inside.next();
+        let (dir, inside) = (dir.into(), Mutex::new(inside));
+        let needed = (known.start, spare);
+        let segments = Self { dir, most, inside, set_aside, mended, needed };
         Ok((segments, Number(first)..Number(next)))
+    }
+
+    /// The volume holds together: files go that are not needed any more, but for a crash, and the
+    /// second copies become those of the others.
+    pub fn clean(&mut self) -> Result<()> {
+        let (first, spare) = self.needed;
+        self.forget(first, spare)?;
+        let others = self.inside().follow(spare.0);
+        self.mended.extend(others);
+        Ok(())
     }
 
     /// Whether a folder has bytes of any record.
@@ -141,8 +151,8 @@ impl Segments {
         self.set_aside.as_deref()
     }
 
-    /// The files that were damaged or lost, and that their second copies made whole.
-    pub fn mended(&self) -> &[String] {
+    /// The files that were damaged or lost, and whose other copies are whole.
+    pub fn mended(&self) -> &[Healed] {
         &self.mended
     }
 
@@ -217,7 +227,8 @@ impl Segments {
     /// `copied`.
     pub fn forget(&self, before: Number, copied: Number) -> Result<()> {
         let mut inside = self.inside();
-        inside.copy.forget(copied.0);
+        let firsts: Vec<u64> = inside.files.iter().map(|file| file.first).collect();
+        inside.copy.forget(&firsts, copied.0);
         while inside.files.get(1).is_some_and(|second| second.first <= before.0) {
             let (gone, second) = (&inside.files[0], &inside.files[1]);
             // Of a file before damage, no record is known any more.
@@ -277,7 +288,7 @@ impl Inside {
     }
 
     /// Makes the second copies those of the files with this record and later ones.
-    fn follow(&mut self, from: u64) -> Vec<String> {
+    fn follow(&mut self, from: u64) -> Vec<Healed> {
         let later = |at: usize| self.files.get(at + 1).is_none_or(|next| next.first > from);
         let files = (0..self.files.len()).filter(|at| later(*at)).map(|at| &self.files[at]);
         let files: Vec<_> = files.map(|it| (it.first, &*it.file)).collect();
@@ -316,7 +327,9 @@ impl Inside {
         segment.len = FILE_HEAD;
         let mut head = [0; RECORD_HEAD];
         while segment.len + RECORD_HEAD as u64 <= whole {
-            segment.file.read_exact_at(&mut head, segment.len).map_err(failed)?;
+            if segment.file.read_exact_at(&mut head, segment.len).is_err() {
+                break;
+            }
             let len = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
             let end = segment.len + RECORD_HEAD as u64 + u64::from(len);
             if len as usize > MOST_ENTRY_BYTES || end > whole {
@@ -324,9 +337,10 @@ impl Inside {
             }
             let mut bytes = vec![0; len as usize];
             let at = segment.len + RECORD_HEAD as u64;
-            segment.file.read_exact_at(&mut bytes, at).map_err(failed)?;
             let number = self.next();
-            if head[4..] != checksum(number, &bytes) {
+            // A sector that the disk cannot read is damage like any other.
+            let is_read = segment.file.read_exact_at(&mut bytes, at).is_ok();
+            if !is_read || head[4..] != checksum(number, &bytes) {
                 let is_followed = record_at(&segment.file, end, number + 1).is_some();
                 if number >= spare || !is_followed {
                     break;

@@ -3,6 +3,7 @@
 use super::super::keeper::{Catalog, MissingParts};
 use super::elsewhere::{Elsewhere, PART_BYTES};
 use super::files::Files;
+use super::healed::Healed;
 use super::notes::Owner;
 use oblivio_store::share::{Object, Result};
 use oblivio_store::{Objects, StoreError};
@@ -37,7 +38,7 @@ pub(super) enum Stored {
 
 impl Stored {
     /// Opens those of the folder `dir`, with the lengths of whole ones. A volume that has begun in
-    /// one place stays there.
+    /// one place stays there. Nothing is deleted before [`Self::clean`].
     pub fn open(
         dir: &Path,
         tables: &Path,
@@ -68,8 +69,24 @@ impl Stored {
             Object::Table(table) => known.tables.contains_key(&table),
             Object::Checkpoint(at) => known.checkpoint.is_some_and(|it| it.at == at),
         };
-        let (elsewhere, found) = Elsewhere::open(tables, &owner, store, run, in_use, lacking)?;
+        let (elsewhere, found) = Elsewhere::open(tables, owner, store, run, in_use, lacking)?;
         Ok((Self::Elsewhere(elsewhere, is_given), found))
+    }
+
+    /// All was checked: what a crash left goes.
+    pub fn clean(&mut self) -> Result<()> {
+        match self {
+            Self::Here(files) => files.clean(),
+            Self::Elsewhere(parts, _) => parts.clean(),
+        }
+    }
+
+    /// The files that were damaged or lost.
+    pub fn healed(&self) -> Vec<Healed> {
+        match self {
+            Self::Here(_) => Vec::new(),
+            Self::Elsewhere(parts, _) => parts.healed(),
+        }
     }
 
     /// Whether they are somewhere else, and nobody said where.

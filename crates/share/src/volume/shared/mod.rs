@@ -88,7 +88,7 @@ impl<K: Keeper> Shared<K> {
     ///
     /// # Errors
     /// Those of storage; `Invalid` for records that no server wrote.
-    pub fn open(keeper: K, kept: Kept, clock: ShareClock) -> Result<Self> {
+    pub fn open(mut keeper: K, kept: Kept, clock: ShareClock) -> Result<Self> {
         let Kept { catalog, objects, next } = kept;
         let mut held = Objects::default();
         for (object, len) in objects {
@@ -108,6 +108,7 @@ impl<K: Keeper> Shared<K> {
                 _ => index.take(&entry, &encoded),
             }
         }
+        keeper.clean()?;
         let needed: Vec<ServerTable> = index.needed().into_iter().collect();
         needed.into_iter().for_each(|table| index.objects.is_replaced(table));
         let shared = Self::with(keeper, catalog, index, clock);
