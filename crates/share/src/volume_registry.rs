@@ -166,7 +166,7 @@ impl VolumeRegistry {
     pub fn findings(&self) -> Vec<String> {
         let not_served = |(name, why): (&String, &String)| {
             format!(
-                "{name} is not served, and nothing of it was changed: {why}. Put back what is \
+                "{name} is not served, and nothing of it was deleted: {why}. Put back what is \
                  missing, from a backup of volumes/{name}. If it is a table, the volume is served \
                  without it with --damaged {name}: then what it held is lost"
             )

@@ -77,7 +77,7 @@ fn compare(one: &File, other: &File) -> io::Result<Compared> {
 /// crash leaves that of what was not durable yet.
 fn is_torn(file: &File, copy: &File, first: u64) -> bool {
     if !has_head(copy, first) {
-        return copy.metadata().is_ok_and(|it| it.len() <= FILE_HEAD);
+        return rest_of(copy, 0).is_ok_and(|all| all.iter().all(|byte| *byte == 0));
     }
     let (mut at, mut number) = (FILE_HEAD, first);
     while let Some(record) = record_at(copy, at, number) {

@@ -5,6 +5,7 @@
 mod catalog;
 mod durable;
 mod elsewhere;
+mod errors;
 mod files;
 mod framing;
 mod healed;
@@ -19,7 +20,7 @@ mod torn;
 
 use super::keeper::{Catalog, Change, Keeper, Kept, MissingParts};
 use catalog::CatalogFile;
-use oblivio_store::StoreError;
+use errors::{damaged, failed, is_gone};
 use oblivio_store::share::{Checkpoint, Number, Object, Result, ServerTable, ShareError};
 use paired::{SECOND, private_folder};
 use segments::Segments;
@@ -54,32 +55,9 @@ pub(super) struct Folder {
     changes: Vec<Change>,
 }
 
-fn failed(source: io::Error) -> ShareError {
-    StoreError::io("volume", source).into()
-}
-
-fn damaged(what: &str) -> ShareError {
-    failed(io::Error::new(io::ErrorKind::InvalidData, what))
-}
-
-/// Whether bytes could not be read because they are not there, or because the disk lost them.
-fn is_gone(error: &ShareError) -> bool {
-    /// The disk cannot read a sector.
-    const EIO: i32 = 5;
-    match error {
-        ShareError::NoObject(_) => true,
-        ShareError::Store(StoreError::Missing { .. } | StoreError::Short { .. }) => true,
-        ShareError::Store(StoreError::Io { source, .. }) => {
-            let gone = [io::ErrorKind::NotFound, io::ErrorKind::UnexpectedEof];
-            gone.contains(&source.kind()) || source.raw_os_error() == Some(EIO)
-        }
-        _ => false,
-    }
-}
-
 impl Folder {
     /// Opens a folder, or makes it. Its tables may be somewhere else. Nothing is deleted before
-    /// [`Keeper::clean`], and what is made again of one copy is read from another one that is whole.
+    /// [`Keeper::clean`], and what is made again of one copy comes from another one that is whole.
     pub fn open(
         dir: &Path,
         segment_bytes: u64,

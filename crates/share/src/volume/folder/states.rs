@@ -1,11 +1,11 @@
 //! The second copy of the clients' newest state: a file in the server's folder, also if the first
 //! one is in a store somewhere else. The catalog has the sum of both.
 
+use super::errors::{damaged, is_gone};
 use super::files::{Files, name};
 use super::healed::Healed;
 use super::paired::SECOND;
 use super::tables::Stored;
-use super::{damaged, is_gone};
 use blake3::Hasher;
 use oblivio_store::share::{Checkpoint, Object, Result, ShareError};
 use std::collections::BTreeMap;
