@@ -305,7 +305,9 @@ impl LogCopy {
             let filled = fill(&copy, file).and_then(|()| std::fs::rename(&made, &path));
             filled.inspect_err(|_| drop(std::fs::remove_file(&made)))?;
         }
-        sync_parent(&path)?;
+        if compared != Compared::Same {
+            sync_parent(&path)?;
+        }
         self.files.insert(first, copy);
         Ok(is_damaged)
     }
