@@ -6,6 +6,7 @@
 
 mod around;
 mod crashed;
+mod cut_off;
 mod harmed;
 mod homes;
 mod levels;
