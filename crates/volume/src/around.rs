@@ -30,14 +30,8 @@ impl Repeats {
 
     /// Does `work`, in which each read of this thread fails at most once.
     pub fn forbidden<T>(&self, work: impl FnOnce() -> T) -> T {
-        let this = thread::current().id();
-        self.forbidden_to().push(this);
-        let done = work();
-        let mut forbidden = self.forbidden_to();
-        if let Some(at) = forbidden.iter().position(|thread| *thread == this) {
-            forbidden.swap_remove(at);
-        }
-        done
+        let _until_the_end = Forbidden::begin(self);
+        work()
     }
 
     /// Does `work`, which reads what has a second copy: a place that cannot be read is no outage,
@@ -57,7 +51,34 @@ impl Repeats {
     }
 }
 
+/// Repeats are forbidden to this thread, also if its work panics.
+struct Forbidden<'a> {
+    repeats: &'a Repeats,
+    thread: ThreadId,
+}
+
+impl<'a> Forbidden<'a> {
+    fn begin(repeats: &'a Repeats) -> Self {
+        let thread = thread::current().id();
+        repeats.forbidden_to().push(thread);
+        Self { repeats, thread }
+    }
+}
+
+impl Drop for Forbidden<'_> {
+    fn drop(&mut self) {
+        let mut forbidden = self.repeats.forbidden_to();
+        if let Some(at) = forbidden.iter().position(|thread| *thread == self.thread) {
+            forbidden.swap_remove(at);
+        }
+    }
+}
+
+/// A piece that is lost: the number of its read, and where it begins in the object.
+pub type LostPiece = (usize, u64);
+
 /// Reads, around what cannot be read: see [`read_around`]. If it is an outage, it is outlasted.
+/// Gives what is lost.
 ///
 /// # Errors
 /// Those of the store.
@@ -66,16 +87,17 @@ pub fn read(
     reads: &mut [ReadAt<'_>],
     (repeats, piece): (&Repeats, usize),
     other: impl Fn() -> bool,
-) -> Result<()> {
+) -> Result<Vec<LostPiece>> {
     match repeats.forbidden(|| store.read(reads)) {
         Err(error) if may_be_damage(&error) => {
-            match read_around(store, reads, (repeats, piece), other)? {
-                true => Ok(()),
-                false => Ok(store.read(reads)?),
+            if let Some(lost) = read_around(store, reads, (repeats, piece), other)? {
+                return Ok(lost);
             }
+            store.read(reads)?;
         }
-        read => Ok(read?),
+        read => read?,
     }
+    Ok(Vec::new())
 }
 
 /// How often a place must fail, beside others that are read, to count as lost.
@@ -86,25 +108,33 @@ const TRIES: usize = 3;
 /// of its successes is no outage.
 ///
 /// # Errors
-/// Those of the store that no place can be blamed for. False if it is an outage.
+/// Those of the store that no place can be blamed for. `None` if it is an outage.
 fn read_around(
     store: &dyn Slots,
     reads: &mut [ReadAt<'_>],
     (repeats, piece): (&Repeats, usize),
     other: impl Fn() -> bool,
-) -> Result<bool> {
-    for read in reads {
+) -> Result<Option<Vec<LostPiece>>> {
+    let mut lost = Vec::new();
+    for (number, read) in reads.iter_mut().enumerate() {
         let mut at = read.offset;
         for buf in read.buf.chunks_mut(piece) {
             let bytes = buf.len() as u64;
             let mut part = ReadAt { object: read.object, offset: at, buf };
-            if !read_piece(store, &mut part, repeats, &other)? {
-                return Ok(false);
+            let once = || repeats.forbidden(|| store.read(slice::from_mut(&mut part)));
+            match read_place(once, || repeats.forbidden(&other)) {
+                Ok(None) => {}
+                Ok(Some(_)) => {
+                    part.buf.fill(0);
+                    lost.push((number, at));
+                }
+                Err(error) if may_be_damage(&error) => return Ok(None),
+                Err(error) => return Err(error.into()),
             }
             at += bytes;
         }
     }
-    Ok(true)
+    Ok(Some(lost))
 }
 
 /// Whether a store answered a read: also by saying that an object ends before.
@@ -112,22 +142,25 @@ pub fn answers(read: &std::result::Result<(), StoreError>) -> bool {
     matches!(read, Ok(()) | Err(StoreError::Short { .. }))
 }
 
-fn read_piece(
-    store: &dyn Slots,
-    part: &mut ReadAt<'_>,
-    repeats: &Repeats,
-    other: &impl Fn() -> bool,
-) -> Result<bool> {
-    for _ in 0..TRIES {
-        match repeats.forbidden(|| store.read(slice::from_mut(part))) {
-            Ok(()) => return Ok(true),
+/// Reads a place, some times if it fails; gives what the store said if the place is damaged.
+/// `other` reads another place, as in [`read_around`].
+///
+/// # Errors
+/// Those of the store that the place cannot be blamed for: an outage is one.
+pub fn read_place(
+    mut read: impl FnMut() -> std::result::Result<(), StoreError>,
+    other: impl Fn() -> bool,
+) -> std::result::Result<Option<StoreError>, StoreError> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match read() {
+            Ok(()) => return Ok(None),
             // The object itself says so.
-            Err(StoreError::Short { .. }) => break,
-            Err(error) if !may_be_damage(&error) => return Err(error.into()),
-            Err(_) if !repeats.forbidden(other) => return Ok(false),
+            Err(error @ StoreError::Short { .. }) => return Ok(Some(error)),
+            Err(error) if !may_be_damage(&error) || !other() => return Err(error),
+            Err(error) if tries == TRIES => return Ok(Some(error)),
             Err(_) => {}
         }
     }
-    part.buf.fill(0);
-    Ok(true)
 }

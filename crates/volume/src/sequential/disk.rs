@@ -1,7 +1,7 @@
 //! The engine's steps on the object that is its disk.
 
 use super::DISK_OBJECT;
-use super::reads::Reads;
+use super::reads::DiskReads;
 use crate::{Error, Result};
 use oblivio_engine::{Carrier, Extent, Read, WorkPart, Write};
 use oblivio_store::{Hint, ReadAt, Slots, WriteAt};
@@ -11,13 +11,13 @@ use std::thread;
 /// The disk in its store, and threads to open and seal blocks with.
 pub(super) struct Disk<'a> {
     store: &'a dyn Slots,
-    reads: &'a Reads,
+    reads: &'a DiskReads,
     hands: usize,
 }
 
 impl<'a> Disk<'a> {
     /// With this many threads.
-    pub fn new(store: &'a dyn Slots, reads: &'a Reads, hands: usize) -> Self {
+    pub fn new(store: &'a dyn Slots, reads: &'a DiskReads, hands: usize) -> Self {
         Self { store, reads, hands }
     }
 }
@@ -30,7 +30,7 @@ impl Carrier for Disk<'_> {
         for (extent, buf) in read.parts() {
             reads.push(ReadAt { object, offset: extent.offset, buf });
         }
-        self.reads.read(self.store, &mut reads)
+        self.reads.read(self.store, &mut reads).map(drop)
     }
 
     fn write(&mut self, write: Write<'_>) -> Result<()> {
@@ -58,6 +58,7 @@ pub(super) fn ranges(extents: &[Extent]) -> Vec<(&'static str, u64, u64)> {
 }
 
 /// Does all parts, one for each thread if the system has room for them.
+#[expect(clippy::disallowed_methods, reason = "to open and to seal takes most of a flush")]
 fn together(parts: Vec<WorkPart<'_>>) {
     let helpers = parts.len().saturating_sub(1);
     if helpers == 0 {

@@ -7,7 +7,7 @@ use super::header::layout as layout_of;
 use super::log::{LOG_OBJECT, LogPosition, LogReader, RingLog};
 use super::parity::Parity;
 use super::quantum::{Filling, Quantum, QuantumEntry, QuantumForm};
-use super::reads::Reads;
+use super::reads::DiskReads;
 use super::state_places::{StateForm, StatePlaces};
 use super::times;
 use crate::fuzzing::Key;
@@ -102,7 +102,7 @@ pub fn quantum_of(all: &All) -> Vec<u8> {
 
 fn ring(key: Key, entropy: u64) -> RingLog {
     let parity = Parity::new(Prf::from_seed(key.0));
-    RingLog::new(VOLUME, (key.sealer(entropy), parity), Reads::default(), (FORM, QUANTA))
+    RingLog::new(VOLUME, (key.sealer(entropy), parity), DiskReads::default(), (FORM, QUANTA))
 }
 
 /// A log of these quanta, each synced, and what each then says; another `entropy` makes it another

@@ -1,7 +1,7 @@
 //! Opening a volume: the newest state, the access times, and the log beyond them.
 
 use super::header::layout;
-use super::log::{LOG_OBJECT, LogPosition, LogReader, OpenedQuantum};
+use super::log::{LOG_OBJECT, LogPosition, LogReader, OpenedQuantum, not_synced};
 use super::options::{expect_objects, objects};
 use super::quantum::QuantumEntry;
 use super::state::{STATE_OBJECT, State};
@@ -86,6 +86,10 @@ impl SequentialVolume {
         let end = reader.at();
         self.log.refuse_hole(&*self.store, from, end)?;
         self.log.set_durable(end.number);
+        if end.number < state.end {
+            return Err(not_synced(end.number));
+        }
+        self.log.excuse(reader.durable().max(state.end).max(check.durable()));
         check.finish(from.number, end.number)?;
         let newest = writer.map(|computer| Act { computer, number: end.number });
         self.trust.begin(end.into(), newest)?;
@@ -128,7 +132,7 @@ impl SequentialVolume {
             let schedule = engine.layout().schedule();
             engine.turn().0 * schedule.writes_per_flush() * schedule.queue_buckets()
         };
-        let (mut reader, mut found) = (LogReader::new(from), false);
+        let (mut reader, mut found) = (LogReader::again(from, end.number), false);
         loop {
             let begin = reader.at();
             let Some(opened) = reader.next(&mut self.log, &*self.store)? else { break };

@@ -167,10 +167,12 @@ impl Filling {
         self.fixed.root[..root.len()].copy_from_slice(root);
     }
 
-    /// Takes another form of as many bytes; there is no entry yet.
+    /// Takes another form of as many bytes, unless there is an entry: those stand where its own
+    /// form has them.
     pub fn take_form(&mut self, form: QuantumForm) {
-        debug_assert!(self.entries == 0 && form.bytes() == self.form.bytes());
-        self.form = form;
+        if self.entries == 0 && form.bytes() == self.form.bytes() {
+            self.form = form;
+        }
     }
 
     /// Whether it is full.

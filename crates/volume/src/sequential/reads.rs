@@ -2,18 +2,19 @@
 
 use super::PAGE;
 use crate::Result;
-use crate::around::{Repeats, answers, read};
-use oblivio_store::{ReadAt, Slots};
+use crate::around::{LostPiece, Repeats, answers, read, read_place};
+use oblivio_store::{ReadAt, Slots, StoreError};
+use std::slice;
 
 /// How a volume reads. Clones are the same.
 #[derive(Clone, Default)]
-pub struct Reads {
+pub struct DiskReads {
     repeats: Repeats,
     /// The objects of which any is read to tell damage from an outage.
     objects: &'static [&'static str],
 }
 
-impl Reads {
+impl DiskReads {
     /// For a volume with these objects in a store.
     pub fn of(store: &dyn Slots, objects: &'static [&'static str]) -> Self {
         let repeats = Repeats::default();
@@ -21,11 +22,12 @@ impl Reads {
         Self { repeats, objects }
     }
 
-    /// Reads; what a disk cannot read while it reads other places, or lacks, is zeros.
+    /// Reads; what a disk cannot read while it reads other places, or lacks, is zeros. Gives the
+    /// pieces that are.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn read(&self, store: &dyn Slots, reads: &mut [ReadAt<'_>]) -> Result<()> {
+    pub fn read(&self, store: &dyn Slots, reads: &mut [ReadAt<'_>]) -> Result<Vec<LostPiece>> {
         read(store, reads, (&self.repeats, PAGE as usize), || self.reads_anything(store))
     }
 
@@ -35,6 +37,23 @@ impl Reads {
     /// Those of `work`.
     pub fn of_copies<T>(&self, work: impl FnMut() -> Result<T>) -> Result<T> {
         self.repeats.at_first(work)
+    }
+
+    /// Reads a place that has a second copy, or that the volume can do without. Gives what the
+    /// store said if it is damaged, or its object is gone.
+    ///
+    /// # Errors
+    /// Those of the store that the place cannot be blamed for: an outage is one.
+    pub fn read_copy(
+        &self,
+        store: &dyn Slots,
+        mut read: ReadAt<'_>,
+    ) -> std::result::Result<Option<StoreError>, StoreError> {
+        let once = || store.read(slice::from_mut(&mut read));
+        match read_place(once, || self.reads_anything(store)) {
+            Err(missing @ StoreError::Missing { .. }) => Ok(Some(missing)),
+            read => read,
+        }
     }
 
     /// Whether the store reads any object.

@@ -6,7 +6,7 @@
 
 use super::ahead::Ahead;
 use super::disk::{Disk, ranges};
-use super::reads::Reads;
+use super::reads::DiskReads;
 use crate::block::{BlockReader, TakeBlock};
 use crate::latch::Latch;
 use crate::{Error, Result};
@@ -30,7 +30,7 @@ const PATIENCE: usize = 100;
 /// The engine, its store, and whether they are still usable.
 pub(super) struct Shared {
     pub store: Arc<dyn Slots>,
-    pub reads: Reads,
+    pub reads: DiskReads,
     blocks: u64,
     block_bytes: usize,
     /// Whether the engine's map is on the disk.
@@ -43,7 +43,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub fn new(store: Arc<dyn Slots>, reads: Reads, engine: Sequential) -> Self {
+    pub fn new(store: Arc<dyn Slots>, reads: DiskReads, engine: Sequential) -> Self {
         let SequentialConfig { blocks, block_bytes, time_pages, .. } = *engine.config();
         let (latch, buffers) = (Latch::default(), Mutex::default());
         let saves_memory = time_pages > 0;

@@ -8,7 +8,7 @@ use super::log::{LOG_OBJECT, LogPosition, RingLog};
 use super::options::SequentialOptions;
 use super::parity::Parity;
 use super::quantum::{QuantumEntry, QuantumForm};
-use super::reads::Reads;
+use super::reads::DiskReads;
 use super::shared::Shared;
 use super::state_places::{STATE_OBJECTS, StateForm, StatePlaces};
 use crate::damage::{DamagedPlace, Inspected};
@@ -131,7 +131,8 @@ impl SequentialVolume {
         let sealer = |root| Sealer::new(root, Box::new(randomness.clone())).hiding();
         let (log, state) = (sealer(master.intent_root(volume)), sealer(master.state_root(volume)));
         let states = StatePlaces::new(volume, state, StateForm::of(&layout, engine.layout()));
-        let (reads, parity) = (Reads::of(&*store, &PROBED), Parity::new(master.parity_prf(volume)));
+        let (reads, parity) =
+            (DiskReads::of(&*store, &PROBED), Parity::new(master.parity_prf(volume)));
         let form = (QuantumForm::of(&layout), layout.log_quanta);
         let mut trust = Trust::take(volume, &mut options)?;
         trust.limit_rows(states.rows());
@@ -273,7 +274,6 @@ impl SequentialVolume {
             return Ok(());
         }
         self.begin_writing()?;
-        self.log.heal(&*self.store)?;
         self.log.close()?;
         self.log.sync(&*self.store)?;
         self.trust.logged(self.log.end().into(), self.newest_act())?;
@@ -369,7 +369,7 @@ impl EngineVolume for SequentialVolume {
     }
 
     fn damaged(&self) -> Vec<DamagedPlace> {
-        [&self.session.damaged[..], self.log.damaged()].concat()
+        [self.session.damaged.clone(), self.log.damaged()].concat()
     }
 
     fn info(&self) -> Result<VolumeInfo> {

@@ -337,6 +337,14 @@ impl LogCheck {
         self.met |= self.expected == Some(LogSeen::Mark(mark));
     }
 
+    /// How many records this computer knows to be durable.
+    pub fn durable(&self) -> u64 {
+        match self.expected {
+            Some(LogSeen::Mark(mark)) => mark.end,
+            _ => 0,
+        }
+    }
+
     /// Counts a sync.
     pub fn sync(&mut self) {
         self.syncs += 1;

@@ -218,6 +218,30 @@ fn older_volumes_take_parity() {
     }
 }
 
+/// The first state that says so is lost, and the one before does not: the log is read nevertheless.
+#[test]
+fn quanta_with_parity_are_read_whatever_the_state_says() {
+    for name in ["sequential-disk", "sequential-two-states"] {
+        let (_dir, path) = copied(name);
+        let before = open(&path).info().expect("it can be told").epoch;
+        let mut disk = Disk::open(Box::new(open(&path))).expect("a disk");
+        disk.write(3_000, b"the newest").expect("written");
+        disk.flush().expect("flushed");
+        // No clean end: what was written is in the log only.
+        drop(disk);
+        for state in ["state", "state-2"].map(|name| path.join(name)) {
+            let Ok(mut bytes) = fs::read(&state) else { continue };
+            let at = (before as usize + 1) % 2 * bytes.len() / 2;
+            bytes[at + 99] ^= 4;
+            fs::write(state, bytes).expect("written");
+        }
+        let volume = open(&path);
+        assert_eq!(volume.info().expect("it can be told").epoch, before, "{name}");
+        let mut disk = Disk::open(Box::new(volume)).expect("a disk");
+        assert_eq!(disk.read_many(&[(3_000, 10)]).expect("it reads"), [b"the newest"], "{name}");
+    }
+}
+
 /// An older volume has second copies of what is small after its next commit, and says of none that
 /// it is missing.
 #[test]

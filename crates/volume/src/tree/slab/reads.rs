@@ -22,7 +22,8 @@ impl Slab {
             let (shelf, slot) = self.find(BucketId(extent.offset)).ok_or_else(missing)?;
             reads.push(ReadAt { object: shelf.object, offset: shelf.offset(slot), buf });
         }
-        read_around(store, &mut reads, (&self.repeats, usize::MAX), || self.reads_any(store))
+        let other = || self.reads_any(store);
+        read_around(store, &mut reads, (&self.repeats, usize::MAX), other).map(drop)
     }
 
     /// Whether any of some buckets can be read.

@@ -126,7 +126,7 @@ fn nothing_older_is_believed() {
 }
 
 /// A volume whose first turn is long, so all quanta of a test are in use.
-fn long_turn() -> SequentialOptions {
+pub fn long_turn() -> SequentialOptions {
     let engine = SequentialConfig {
         bucket_blocks: 50,
         queue_buckets: 2,
@@ -136,14 +136,18 @@ fn long_turn() -> SequentialOptions {
     SequentialOptions { engine, quantum_writes: 2, log_quanta: 220, fill: false }
 }
 
-fn write_and_sync(volume: &mut dyn BlockSpace, id: u64, byte: u8) {
+pub fn write(volume: &mut dyn BlockSpace, id: u64, byte: u8) {
     let action = Action::Write(vec![byte; 64]);
     volume.access(vec![BlockOp { id: BlockId(id), action }]).expect("works");
+}
+
+pub fn write_and_sync(volume: &mut dyn BlockSpace, id: u64, byte: u8) {
+    write(volume, id, byte);
     volume.commit().expect("works");
 }
 
 /// Bytes of the quanta of [`long_turn`]: a page, and its parity.
-const QUANTUM: u64 = 8192;
+pub const QUANTUM: u64 = 8192;
 
 /// Even without a memory, nobody may be made to believe that the log ends at the damage.
 #[test]

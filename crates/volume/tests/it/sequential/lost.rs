@@ -197,12 +197,18 @@ fn without_reads(event: Event) -> Event {
 }
 
 /// Bytes of an object that cannot be read.
-type Bad = Option<(&'static str, Range<u64>)>;
+pub type Bad = Option<(&'static str, Range<u64>)>;
 
 /// A disk on which some bytes of an object cannot be read.
-struct Unreadable {
+pub struct Unreadable {
     disk: Arc<MemoryStore>,
     bad: Mutex<Bad>,
+}
+
+impl Unreadable {
+    pub fn new(disk: MemoryStore, bad: Bad) -> Self {
+        Self { disk: Arc::new(disk), bad: Mutex::new(bad) }
+    }
 }
 
 impl Layer for Unreadable {
@@ -254,8 +260,7 @@ fn what_cannot_be_read_is_lost_and_a_store_that_failed_is_no_damage() {
     let len = disk.len("disk").expect("memory").expect("it is there");
     let mut lost_in_all = 0;
     for page in (0..len).step_by(4096) {
-        let bad = Mutex::new(None);
-        let store = Arc::new(Unreadable { disk: Arc::new(disk.snapshot()), bad });
+        let store = Arc::new(Unreadable::new(disk.snapshot(), None));
         let patience = Patience::default();
         let outlasts = RetryStore::new(store.clone(), patience.clone(), Box::new(|_| {}));
         let mut volume = open(Arc::new(outlasts), &memory.twin()).expect("it opens");
@@ -292,7 +297,7 @@ fn heals(
     (bad, checks): (Bad, bool),
     what: &str,
 ) -> bool {
-    let store = Arc::new(Unreadable { disk: Arc::new(disk.snapshot()), bad: Mutex::new(bad) });
+    let store = Arc::new(Unreadable::new(disk.snapshot(), bad));
     // Without the rule that such a read is not repeated, this would last for ever.
     let outlasts = || RetryStore::new(store.clone(), Patience::default(), Box::new(|_| {}));
     let mut volume =

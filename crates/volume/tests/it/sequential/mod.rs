@@ -11,6 +11,7 @@ mod crashes;
 mod damage;
 mod holes;
 mod interrupted;
+mod log_end;
 mod lost;
 mod model;
 mod repair;
