@@ -8,7 +8,8 @@
 
 use super::Header;
 use super::objects::HEADER_OBJECTS;
-use crate::damage::DamagedPlace;
+use crate::around::read_place;
+use crate::damage::{DamagedPlace, may_be_damage};
 use crate::{Error, Result};
 use oblivio_crypto::{Mac, MasterKey, Passphrase};
 use oblivio_store::{Objects, ReadAt, StoreError};
@@ -75,13 +76,13 @@ impl HeaderCopies {
     /// # Errors
     /// `Unsupported` when there is none; those of `judge` and of the store.
     pub fn read<T>(store: &dyn Objects, judge: impl Fn(&Header) -> Result<T>) -> Result<(Self, T)> {
-        Self::of(read_copies(store, [false; 2]), judge)
+        Self::of(read_copies(store, [false; 2])?, judge)
     }
 
     /// Reads those copies again that could be read before: a layer that outlasts outages would try
     /// the other for ever.
     pub(super) fn read_again(store: &dyn Objects, unreadable: [bool; 2]) -> Result<Self> {
-        Self::of(read_copies(store, unreadable), |_| Ok(())).map(|(copies, ())| copies)
+        Self::of(read_copies(store, unreadable)?, |_| Ok(())).map(|(copies, ())| copies)
     }
 
     fn of<T>(
@@ -228,8 +229,8 @@ impl HeaderCopies {
 }
 
 /// Reads both copies, in one trip unless one cannot be read; but for those that are known to be
-/// unreadable.
-fn read_copies(store: &dyn Objects, unreadable: [bool; 2]) -> [HeaderCopy; 2] {
+/// unreadable. An outage between the two reads damages neither.
+fn read_copies(store: &dyn Objects, unreadable: [bool; 2]) -> Result<[HeaderCopy; 2]> {
     let mut lens = match store.lens(&HEADER_OBJECTS) {
         Ok(lens) => [0, 1].map(|at| Ok(lens.get(at).copied().flatten())),
         Err(_) => HEADER_OBJECTS.map(|object| store.len(object)),
@@ -249,19 +250,36 @@ fn read_copies(store: &dyn Objects, unreadable: [bool; 2]) -> [HeaderCopy; 2] {
         }
     }
     let together = reads.is_empty() || store.read(&mut reads).is_ok();
-    let mut at = 0;
-    found.map(|copy| {
+    let (mut at, mut outage) = (0, None);
+    let copies = found.map(|copy| {
         let object = HEADER_OBJECTS[at];
         at += 1;
         match copy {
             Ok(Some(mut buf)) if !together => {
-                match store.read(&mut [ReadAt { object, offset: 0, buf: &mut buf }]) {
-                    Ok(()) => HeaderCopy::of(Some(buf)),
+                let once = || store.read(&mut [ReadAt { object, offset: 0, buf: &mut buf }]);
+                match read_place(once, || reads_any(store)) {
+                    Ok(None) => HeaderCopy::of(Some(buf)),
+                    Ok(Some(error)) => HeaderCopy::failed(error),
+                    Err(error) if may_be_damage(&error) => {
+                        outage = Some(error);
+                        HeaderCopy::of(None)
+                    }
                     Err(error) => HeaderCopy::failed(error),
                 }
             }
             Ok(bytes) => HeaderCopy::of(bytes),
             Err(error) => HeaderCopy::failed(error),
         }
-    })
+    });
+    match outage {
+        Some(error) => Err(error.into()),
+        None => Ok(copies),
+    }
+}
+
+/// Whether any copy can be read.
+fn reads_any(store: &dyn Objects) -> bool {
+    let mut byte = [0];
+    let mut reads = |object| store.read(&mut [ReadAt { object, offset: 0, buf: &mut byte }]);
+    HEADER_OBJECTS.into_iter().any(|object| reads(object).is_ok())
 }

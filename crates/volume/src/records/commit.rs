@@ -4,6 +4,7 @@
 //! A crash while one slot is written leaves the other, with the previous commit. The newest record
 //! that opens counts, in whichever object it is: everything that it names was durable before.
 
+use crate::around::read_place;
 use crate::damage::DamagedPlace;
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_OVERHEAD, Sealer, VolumeId};
@@ -297,7 +298,8 @@ impl CommitSlots {
         damaged
     }
 
-    /// The slots of each object, in one trip unless one cannot be read.
+    /// The slots of each object, in one trip unless one cannot be read. An outage between two reads
+    /// is no damage: the older record would pass for the newest.
     fn read_slots(&mut self, store: &dyn Held) -> Result<[[FoundSlot; 2]; 2]> {
         let mut all: [[Sealed; 2]; 2] = [[[0; size_of::<Sealed>()]; 2]; 2];
         let mut reads = Vec::with_capacity(4);
@@ -312,14 +314,15 @@ impl CommitSlots {
         for (object, slots) in found.iter_mut().enumerate() {
             for (slot, found) in slots.iter_mut().enumerate() {
                 let sealed = &mut all[object][slot];
-                let read = if together {
-                    Ok(())
-                } else {
-                    read_alone(store, COMMIT_OBJECTS[object], slot as u64 * SLOT_BYTES, sealed)
+                let at = slot as u64 * SLOT_BYTES;
+                let alone = || read_alone(store, COMMIT_OBJECTS[object], at, sealed);
+                let wrong = match together {
+                    true => None,
+                    false => read_place(alone, || reads_any(store)).or_else(gone)?,
                 };
-                *found = match read {
-                    Ok(()) => self.open(slot as u64, sealed)?,
-                    Err(error) => {
+                *found = match wrong {
+                    None => self.open(slot as u64, sealed)?,
+                    Some(error) => {
                         let why = error.to_string();
                         failures.push(error);
                         FoundSlot::Damaged(why)
@@ -358,6 +361,18 @@ impl CommitSlots {
     fn place(&self, slot: u64) -> Place {
         Place { volume: self.volume, kind: Kind::Commit, index: slot, version: PLACE_VERSION }
     }
+}
+
+/// Whether any slot can be read.
+fn reads_any(store: &dyn Held) -> bool {
+    let slots = COMMIT_OBJECTS.into_iter().flat_map(|object| [(object, 0), (object, SLOT_BYTES)]);
+    let mut sealed: Sealed = [0; size_of::<Sealed>()];
+    slots.into_iter().any(|(object, at)| read_alone(store, object, at, &mut sealed).is_ok())
+}
+
+/// An object that is gone is damaged, as one that is cut.
+fn gone(error: StoreError) -> std::result::Result<Option<StoreError>, StoreError> {
+    if let StoreError::Missing { .. } = error { Ok(Some(error)) } else { Err(error) }
 }
 
 /// Reads one slot; an older record may be the end of its object.

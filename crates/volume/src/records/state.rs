@@ -6,12 +6,15 @@
 //! and the next commit puts a checkpoint in its place. All sizes follow from public numbers
 //! (docs/format.md §"State", docs/decisions/0041-two-of-what-is-small.md).
 
+mod wrong;
+
 use crate::damage::DamagedPlace;
 use crate::records::commit::{CommitRecord, StatePair};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, Sealer, TAG_BYTES, VolumeId, digest};
-use oblivio_store::{Held, ReadAt, Slots, StoreError, WriteAt};
+use oblivio_store::{Held, ReadAt, Slots, WriteAt};
 use std::ops::Range;
+use wrong::{WrongPair, failure, passed, read_one};
 use zerocopy::FromBytes;
 use zerocopy::little_endian::U64;
 
@@ -71,33 +74,6 @@ impl KnownDeltas {
         match at.and_then(|at| self.deltas.get(at as usize)) {
             Some((range, known)) if self.log[range.clone()] == *delta => *known,
             _ => digest(delta),
-        }
-    }
-}
-
-/// A pair that is not what was written.
-struct WrongPair {
-    place: DamagedPlace,
-    /// What the store said.
-    error: Option<StoreError>,
-}
-
-impl WrongPair {
-    fn new(object: &str, why: &str) -> Self {
-        let place = DamagedPlace { object: object.into(), bytes: 0..0, why: why.into() };
-        Self { place, error: None }
-    }
-
-    /// What a store said when it was to read a pair.
-    fn of_store(error: StoreError, object: &str) -> Self {
-        match error {
-            StoreError::Missing { object } | StoreError::Short { object, .. } => {
-                Self::new(&object, "is missing or cut short")
-            }
-            error => {
-                let wrong = Self::new(object, &format!("cannot be read: {error}"));
-                Self { error: Some(error), ..wrong }
-            }
         }
     }
 }
@@ -229,7 +205,7 @@ impl StateLog {
     /// `Tampered` names the object that differs from the commit, if none is whole; that of the
     /// store, if it can read none.
     pub fn load(&mut self, store: &dyn Held, record: CommitRecord) -> Result<LoadedState> {
-        let first = self.read_pair(store, record.first(), record.epoch());
+        let first = passed(self.read_pair(store, record.first(), record.epoch()))?;
         self.damaged = [false; 2];
         let mut may_be_remains = false;
         let (plains, damaged) = match (first, record.second()) {
@@ -237,20 +213,22 @@ impl StateLog {
             (Ok((plains, known)), Some(second)) => {
                 let small = second.state_bytes() + second.log_bytes() <= CHECKED_AT_OPENING;
                 let wrong = match small {
-                    true => self.wrong_pair(store, second, record.epoch(), &known),
-                    false => self.unwritable_pair(store, second),
+                    true => self.wrong_pair(store, second, record.epoch(), &known)?,
+                    false => self.unwritable_pair(store, second)?,
                 };
                 may_be_remains = wrong.as_ref().is_some_and(|wrong| wrong.error.is_none());
                 (plains, wrong.map(|wrong| wrong.place))
             }
             (Err(wrong), None) => return Err(failure(wrong, None)),
-            (Err(wrong), Some(second)) => match self.read_pair(store, second, record.epoch()) {
-                Ok((plains, _)) => {
-                    self.damaged[index(record.first().generation())] = true;
-                    (plains, Some(wrong.place))
+            (Err(wrong), Some(second)) => {
+                match passed(self.read_pair(store, second, record.epoch()))? {
+                    Ok((plains, _)) => {
+                        self.damaged[index(record.first().generation())] = true;
+                        (plains, Some(wrong.place))
+                    }
+                    Err(too) => return Err(failure(wrong, Some(too.place))),
                 }
-                Err(too) => return Err(failure(wrong, Some(too.place))),
-            },
+            }
         };
         self.record = record;
         for (pair, objects) in PAIRS.into_iter().enumerate() {
@@ -271,7 +249,7 @@ impl StateLog {
         let pairs = [Some(record.first()), record.second()].into_iter().flatten();
         let mut wrong = Vec::new();
         for pair in pairs {
-            wrong.extend(self.wrong_pair(store, pair, record.epoch(), &KnownDeltas::default()));
+            wrong.extend(self.wrong_pair(store, pair, record.epoch(), &KnownDeltas::default())?);
         }
         if wrong.len() == 2 && wrong.iter().all(|wrong| wrong.error.is_some()) {
             return Err(failure(wrong.remove(0), None));
@@ -280,17 +258,17 @@ impl StateLog {
     }
 
     /// Notes and gives a pair whose end cannot be read, where the next delta would go on.
-    fn unwritable_pair(&mut self, store: &dyn Held, pair: StatePair) -> Option<WrongPair> {
+    fn unwritable_pair(&mut self, store: &dyn Held, pair: StatePair) -> Result<Option<WrongPair>> {
         let [state, log] = PAIRS[index(pair.generation())];
         let (object, end) = match pair.log_bytes() {
             0 => (state, pair.state_bytes()),
             end => (log, end),
         };
         let (offset, mut last) = (end.saturating_sub(1), [0]);
-        let read = store.read(&mut [ReadAt { object, offset, buf: &mut last }]);
-        let wrong = read.err().map(|error| WrongPair::of_store(error, object));
+        let read = read_one(store, &mut ReadAt { object, offset, buf: &mut last });
+        let wrong = passed(read)?.err();
         self.damaged[index(pair.generation())] |= wrong.is_some();
-        wrong
+        Ok(wrong)
     }
 
     /// Notes and gives a pair that is not what was written. Its digest tells, so that one that is
@@ -301,7 +279,7 @@ impl StateLog {
         pair: StatePair,
         newest: u64,
         known: &KnownDeltas,
-    ) -> Option<WrongPair> {
+    ) -> Result<Option<WrongPair>> {
         let same = self.read_sealed(store, pair).is_ok_and(|(sealed, deltas)| {
             let mut now = digest(&sealed);
             for (epoch, delta) in (pair.base_epoch() + 1..).zip(deltas_of(&deltas)) {
@@ -311,11 +289,11 @@ impl StateLog {
             now == pair.digest()
         });
         if same {
-            return None;
+            return Ok(None);
         }
-        let wrong = self.read_pair(store, pair, newest).err();
+        let wrong = passed(self.read_pair(store, pair, newest))?.err();
         self.damaged[index(pair.generation())] |= wrong.is_some();
-        wrong
+        Ok(wrong)
     }
 
     /// Reads and opens a checkpoint and its deltas up to a commit.
@@ -362,12 +340,8 @@ impl StateLog {
             reads.push(ReadAt { object: log, offset: 0, buf: &mut deltas });
         }
         if store.read(&mut reads).is_err() {
-            // One by one: which of them it is.
-            for read in &mut reads {
-                let object = read.object;
-                let one = store.read(std::slice::from_mut(read));
-                one.map_err(|error| WrongPair::of_store(error, object))?;
-            }
+            // One by one: which of them it is, and whether it is not merely an outage.
+            reads.iter_mut().try_for_each(|read| read_one(store, read))?;
         }
         Ok((sealed, deltas))
     }
@@ -422,18 +396,6 @@ fn cut(store: &dyn Slots, pair: [&str; 2]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The error of a state of which no pair is whole.
-fn failure(first: WrongPair, second: Option<DamagedPlace>) -> Error {
-    match (first.error, second) {
-        (Some(error), _) => error.into(),
-        (None, None) => Error::Tampered(format!("{} {}", first.place.object, first.place.why)),
-        (None, Some(second)) => Error::Tampered(format!(
-            "{} {}, and its second copy: {} {}",
-            first.place.object, first.place.why, second.object, second.why
-        )),
-    }
 }
 
 /// The digest of everything up to and including a delta with this digest.

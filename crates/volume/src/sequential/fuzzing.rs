@@ -177,13 +177,15 @@ pub fn edit(
         Layout::new(&parameters.engine).map_err(|error| Error::Tampered(error.to_string()))?;
     let (states, form) = (sealer(master.state_root(volume)), StateForm::of(&parameters, &layout));
     let mut places = StatePlaces::new(volume, states, form);
-    let mut state = places.read(store)?.state;
+    let reads = DiskReads::default();
+    let mut state = places.read(store, &reads)?.state;
     if part == EditedPart::Times {
         let mut seal = sealer(master.times_root(volume));
         let bytes = layout.schedule().access_time_bytes() as usize;
         let (of, none) = ((volume, state.epoch), || Error::Tampered("it has no times".into()));
         let identity = state.times.ok_or_else(none)?;
-        let mut plain = times::read(store, &mut seal, of, identity, bytes)?.ok_or_else(none)?;
+        let plain = times::read((store, &reads), &mut seal, of, identity, bytes)?;
+        let mut plain = plain.ok_or_else(none)?;
         edit(&mut plain);
         plain.resize(bytes, 0);
         state.times = Some(times::write(store, &mut seal, of, &plain)?);

@@ -33,8 +33,9 @@ impl SequentialVolume {
         let master = opening.master;
         let mut volume = Self::assemble(opening)?;
         volume.make_durable()?;
+        let reads = volume.shared.reads.clone();
         let FoundState { state, identity, newer_may_be_damaged, damaged } =
-            volume.shared.reads.of_copies(|| volume.states.read(&*volume.store))?;
+            reads.of_copies(|| volume.states.read(&*volume.store, &reads))?;
         volume.session.damaged = damaged;
         if state.log_parity {
             volume.log.take_parity();
@@ -85,11 +86,11 @@ impl SequentialVolume {
         }
         let end = reader.at();
         self.log.refuse_hole(&*self.store, from, end)?;
-        self.log.set_durable(end.number);
         if end.number < state.end {
             return Err(not_synced(end.number));
         }
         self.log.excuse(reader.durable().max(state.end).max(check.durable()));
+        self.log.set_durable(end.number);
         check.finish(from.number, end.number)?;
         let newest = writer.map(|computer| Act { computer, number: end.number });
         self.trust.begin(end.into(), newest)?;
@@ -103,9 +104,9 @@ impl SequentialVolume {
             Some(identity) if config.time_pages == 0 => {
                 let bytes = self.engine().layout().schedule().access_time_bytes() as usize;
                 let of = (self.volume, state.epoch);
-                let sealer = &mut self.times_sealer;
-                let mut read = || times::read(&*self.store, sealer, of, identity, bytes);
-                self.shared.reads.of_copies(&mut read)?
+                let (sealer, reads) = (&mut self.times_sealer, &self.shared.reads);
+                let from = (&*self.store, reads);
+                reads.of_copies(|| times::read(from, sealer, of, identity, bytes))?
             }
             _ => None,
         };

@@ -6,6 +6,7 @@
 
 use super::PAGE;
 use super::header::SequentialHeader;
+use super::reads::DiskReads;
 use super::state::{FIXED, STATE_OBJECT, State, WRITER};
 use crate::damage::DamagedPlace;
 use crate::trust::{MOST_ROWS, Table};
@@ -151,9 +152,9 @@ impl StatePlaces {
     ///
     /// # Errors
     /// `Tampered` if none opens, `Unsupported` for an unknown version; those of the store if none
-    /// can be read.
-    pub fn read(&mut self, store: &dyn Slots) -> Result<FoundState> {
-        let mut found = self.found(store)?;
+    /// can be read, or during an outage.
+    pub fn read(&mut self, store: &dyn Slots, reads: &DiskReads) -> Result<FoundState> {
+        let mut found = self.found(store, reads)?;
         let newest = found.iter().flatten().map(FoundPlace::epoch).max().unwrap_or(0);
         let damaged = self.damaged(&found, newest);
         let lost = |which: usize| {
@@ -179,8 +180,13 @@ impl StatePlaces {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn inspect(&mut self, store: &dyn Slots, newest: u64) -> Result<Vec<DamagedPlace>> {
-        let found = self.found(store)?;
+    pub fn inspect(
+        &mut self,
+        store: &dyn Slots,
+        reads: &DiskReads,
+        newest: u64,
+    ) -> Result<Vec<DamagedPlace>> {
+        let found = self.found(store, reads)?;
         Ok(self.damaged(&found, newest))
     }
 
@@ -202,22 +208,30 @@ impl StatePlaces {
     }
 
     /// Both places of each object.
-    fn found(&mut self, store: &dyn Slots) -> Result<Vec<[FoundPlace; 2]>> {
+    fn found(&mut self, store: &dyn Slots, reads: &DiskReads) -> Result<Vec<[FoundPlace; 2]>> {
         let (mut found, mut failed) = (Vec::new(), Vec::new());
         for &object in self.form.objects() {
             let mut places = [FoundPlace::Empty, FoundPlace::Empty];
             for (which, place) in (0..).zip(&mut places) {
-                match self.read_place(store, object, which) {
-                    Ok(found) => *place = found,
-                    Err(Error::Store(error)) if error.is_offline() => {
-                        return Err(Error::Store(error));
+                let mut sealed = vec![0; self.bytes() as usize];
+                let offset = which * self.bytes();
+                let read = ReadAt { object, offset, buf: &mut sealed };
+                let opened = match reads.read_copy(store, read)? {
+                    None => self.open(which, sealed),
+                    Some(StoreError::Missing { .. }) => {
+                        Ok(FoundPlace::Damaged("the object is missing".into()))
                     }
+                    Some(error) => Err(error.into()),
+                };
+                *place = match opened {
+                    Ok(found) => found,
                     Err(error @ (Error::Store(_) | Error::Tampered(_))) => {
-                        *place = FoundPlace::Damaged(error.to_string());
+                        let why = error.to_string();
                         failed.push(error);
+                        FoundPlace::Damaged(why)
                     }
                     Err(error) => return Err(error),
-                }
+                };
             }
             found.push(places);
         }
@@ -227,15 +241,7 @@ impl StatePlaces {
         }
     }
 
-    fn read_place(&mut self, store: &dyn Slots, object: &str, which: u64) -> Result<FoundPlace> {
-        let mut sealed = vec![0; self.bytes() as usize];
-        let offset = which * self.bytes();
-        match store.read(&mut [ReadAt { object, offset, buf: &mut sealed }]) {
-            Err(StoreError::Missing { .. }) => {
-                return Ok(FoundPlace::Damaged("the object is missing".into()));
-            }
-            read => read?,
-        }
+    fn open(&mut self, which: u64, mut sealed: Vec<u8>) -> Result<FoundPlace> {
         if sealed.iter().all(|&byte| byte == 0) {
             return Ok(FoundPlace::Empty);
         }

@@ -3,12 +3,12 @@
 //!
 //! Sealed parts, one behind the other. The state holds their digest, so they belong to it alone.
 
-use crate::damage::may_be_damage;
+use super::reads::DiskReads;
 use crate::{Error, Result};
 use oblivio_crypto::{
     Kind, Place, SEAL_HEADER, SEAL_OVERHEAD, Sealer, TAG_BYTES, VolumeId, digest,
 };
-use oblivio_store::{ReadAt, Slots, StoreError, WriteAt};
+use oblivio_store::{ReadAt, Slots, WriteAt};
 
 /// The object that holds them.
 pub const TIMES_OBJECT: &str = "times";
@@ -52,9 +52,9 @@ pub fn write(
 /// be rebuilt.
 ///
 /// # Errors
-/// Those of the store.
+/// Those of the store: an outage is no damage.
 pub fn read(
-    store: &dyn Slots,
+    (store, reads): (&dyn Slots, &DiskReads),
     sealer: &mut Sealer,
     (volume, epoch): (VolumeId, u64),
     identity: [u8; 32],
@@ -63,10 +63,9 @@ pub fn read(
     let (mut times, mut tags, mut offset) = (Vec::with_capacity(bytes), Vec::new(), 0);
     for at in 0..bytes.div_ceil(PART) {
         let mut sealed = vec![0; PART.min(bytes - times.len()) + SEAL_OVERHEAD];
-        match store.read(&mut [ReadAt { object: TIMES_OBJECT, offset, buf: &mut sealed }]) {
-            Err(StoreError::Missing { .. }) => return Ok(None),
-            Err(error) if may_be_damage(&error) => return Ok(None),
-            read => read?,
+        let part = ReadAt { object: TIMES_OBJECT, offset, buf: &mut sealed };
+        if reads.read_copy(store, part)?.is_some() {
+            return Ok(None);
         }
         offset += sealed.len() as u64;
         tags.extend_from_slice(&sealed[sealed.len() - TAG_BYTES..]);

@@ -45,7 +45,8 @@ impl SequentialVolume {
             }
         }
         let (store, newest) = (&*self.store, self.newest.current.0);
-        let states = self.shared.reads.of_copies(|| self.states.inspect(store, newest))?;
+        let reads = &self.shared.reads;
+        let states = reads.of_copies(|| self.states.inspect(store, reads, newest))?;
         let log = self.log.inspect(&*self.store, self.newest.turns[0])?;
         for place in states.into_iter().chain(log) {
             inspected.damaged += 1;

@@ -18,6 +18,7 @@ mod full_disk;
 mod headers;
 mod hostile;
 mod limits;
+mod outage;
 mod padding;
 mod quiet;
 mod recorded;
