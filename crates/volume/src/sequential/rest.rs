@@ -94,10 +94,19 @@ impl SequentialVolume {
         if self.session.clean && whole && !self.session.writing && !self.log.waits() {
             return self.leave();
         }
-        heal(self)?;
+        self.session.noted = None;
+        self.write_whole_state()?;
+        // Later writes are another session's.
+        self.session.writing = false;
+        self.trust.end()
+    }
+
+    /// Makes everything durable, and then a state from which an opening has nothing to make again.
+    fn write_whole_state(&mut self) -> Result<()> {
         self.sync()?;
         self.store.sync(&[DISK_OBJECT])?;
-        let epoch = self.newest.current.0 + 1;
+        // They belong to the last state that is written now.
+        let epoch = self.newest.current.0 + if self.states.is_whole() { 1 } else { 2 };
         let times = self.engine().access_times().map(|times| times.to_bytes());
         let times = match times {
             Some(bytes) => {
@@ -106,11 +115,9 @@ impl SequentialVolume {
             }
             None => None,
         };
-        self.session.noted = None;
         self.write_state(times)?;
-        // Later writes are another session's.
-        (self.session.writing, self.session.clean) = (false, true);
-        self.trust.end()
+        self.session.clean = true;
+        Ok(())
     }
 
     /// Ends a session that wrote nothing: there is nothing to leave to the next opening.
@@ -119,12 +126,11 @@ impl SequentialVolume {
     }
 }
 
-/// Makes copies of states and pages of the log whole that were found damaged.
+/// Makes copies of states and pages of the log whole that were found damaged. What the session did
+/// before is then at rest as well.
 pub(super) fn heal(volume: &mut SequentialVolume) -> Result<()> {
-    if volume.states.is_whole() && volume.log.is_whole() {
-        return Ok(());
+    match volume.states.is_whole() && volume.log.is_whole() {
+        true => Ok(()),
+        false => volume.write_whole_state(),
     }
-    volume.sync()?;
-    volume.store.sync(&[DISK_OBJECT])?;
-    volume.write_state(None)
 }
