@@ -97,13 +97,16 @@ impl Shared {
         Ok(())
     }
 
-    /// Reads blocks to see whether they can be read: those that are lost, and the damaged parts of
-    /// the disk, with repeats.
-    pub fn inspect(&self, blocks: &[BlockId]) -> Result<(Vec<BlockId>, Vec<DamagedExtent>)> {
+    /// Reads blocks to see whether they can be read: how many exist, those that are lost, and the
+    /// damaged parts of the disk, with repeats.
+    pub fn inspect(&self, blocks: &[BlockId]) -> Result<(u64, Vec<BlockId>, Vec<DamagedExtent>)> {
         let batch = self.read_batch(blocks)?;
-        let outcomes = blocks.iter().zip(batch.answers());
-        let lost = outcomes.filter(|(_, outcome)| outcome.is_err()).map(|(block, _)| *block);
-        let found = (lost.collect(), batch.damage().to_vec());
+        let (mut there, mut lost) = (0, Vec::new());
+        for (block, outcome) in blocks.iter().zip(batch.answers()) {
+            there += u64::from(!matches!(outcome, Ok(None)));
+            lost.extend(outcome.is_err().then_some(*block));
+        }
+        let found = (there, lost, batch.damage().to_vec());
         self.buffers().push(batch.into_buffer());
         Ok(found)
     }

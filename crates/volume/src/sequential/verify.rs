@@ -26,15 +26,16 @@ impl SequentialVolume {
         loop {
             let end = total.min(done + together);
             let ids: Vec<BlockId> = (done..end).map(BlockId).collect();
-            let (lost, places) = self.guarded(|volume| volume.shared.inspect(&ids))?;
+            let (there, lost, places) = self.guarded(|volume| volume.shared.inspect(&ids))?;
             lost.iter().for_each(|block| push(&mut inspected.lost, block.0));
             for (extent, why) in places.into_iter().filter(|(extent, _)| met.insert(*extent)) {
                 inspected.damaged += 1;
                 let (object, bytes) = (DISK_OBJECT.into(), extent.offset..extent.end());
                 damaged(DamagedPlace { object, bytes, why: why.into() });
             }
-            inspected.count += end - done;
-            inspected.bytes += (end - done) * block_bytes as u64;
+            // The others were looked for in the map only.
+            inspected.count += there;
+            inspected.bytes += there * block_bytes as u64;
             done = end;
             let next = (done < total).then_some(done);
             let goes_on = reached(Reached { done, total, next }).is_continue();

@@ -3,10 +3,12 @@
 
 use super::{MemoryKeeper, create, open};
 use oblivio_engine::sequential::SequentialConfig;
+use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::record::CallKind;
 use oblivio_store::{MemoryStore, RecordStore, Store};
 use oblivio_volume::disk::{Disk, DiskExtent};
 use oblivio_volume::sequential::SequentialOptions;
+use oblivio_volume::{BlockSpace, EngineVolume};
 use std::sync::Arc;
 
 const BLOCK: u64 = 512;
@@ -89,4 +91,16 @@ fn trimmed_ranges_are_holes_with_the_map_in_memory() {
 #[test]
 fn trimmed_ranges_are_holes_with_the_map_on_the_disk() {
     trimmed_ranges_are_holes(true);
+}
+
+/// A check says how many blocks it read: those that exist.
+#[test]
+fn what_was_never_written_is_not_counted_as_read() {
+    let (store, memory) = (Arc::new(MemoryStore::new()), MemoryKeeper::default());
+    let mut volume = create(store, options(false), &memory).expect("a volume");
+    assert_eq!(volume.verify(&mut |_, _| {}).expect("sound"), 0);
+    let write = |id| BlockOp { id: BlockId(id), action: Action::Write(vec![1; BLOCK as usize]) };
+    volume.access([3, 500, 7, 3].map(write).to_vec()).expect("works");
+    volume.finish().expect("works");
+    assert_eq!(volume.verify(&mut |_, _| {}).expect("sound"), 3);
 }
