@@ -44,8 +44,10 @@ struct State {
     busy: bool,
     /// The round failed, and `underway` must be handed to the system again.
     failed: bool,
-    /// The last round made everything durable, and the medium did not change since.
-    synced: bool,
+    /// Changes of the medium that no kept write is, each counted once it was made.
+    changes: u64,
+    /// How many of them were made when the last sync began that succeeded.
+    synced: Option<u64>,
     /// Writes and holes so far, and how many of them, the first, are durable.
     added: u64,
     durable: u64,
@@ -61,6 +63,11 @@ impl State {
     /// Whether everything is durable, and no round is running.
     fn is_settled(&self) -> bool {
         self.is_empty() && !self.busy && !self.failed
+    }
+
+    /// Whether the last sync left nothing to do.
+    fn is_durable(&self) -> bool {
+        self.synced == Some(self.changes) && self.is_settled()
     }
 
     /// The system may have lost all kept writes.
@@ -164,23 +171,30 @@ impl<M: Medium> WriteBehind<M> {
             }
             return Ok(());
         }
-        self.medium().write_at(data, 0, offset)?;
+        if let Err(error) = self.medium().write_at(data, 0, offset) {
+            // A part of it may be there.
+            state.changes += 1;
+            return Err(error);
+        }
         state.waiting.add(offset, write.to_kept(), 0, true);
         Ok(())
     }
 
-    /// Notes a change of the medium that is no write of this.
+    /// Notes a change of the medium that is no write of this. Call it after the change: a sync that
+    /// began before does not make it durable.
     pub(crate) fn changed_beside(&self) {
-        self.shared.state().synced = false;
+        self.shared.state().changes += 1;
     }
 
     /// As [`Self::sync`], but what the thread has made durable already waits for nothing. All other
     /// changes of the medium must be noted.
     pub(crate) fn sync_changes(&self) -> io::Result<()> {
-        let state = self.shared.state();
-        let is_durable = state.synced && state.is_settled();
-        drop(state);
-        if is_durable { Ok(()) } else { self.sync() }
+        if self.is_durable() { Ok(()) } else { self.sync() }
+    }
+
+    /// Whether [`Self::sync_changes`] would wait for nothing.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.shared.state().is_durable()
     }
 
     /// Makes everything durable that was written before. What others write meanwhile is not waited
@@ -188,7 +202,13 @@ impl<M: Medium> WriteBehind<M> {
     pub(crate) fn sync(&self) -> io::Result<()> {
         let mut state = self.shared.state();
         if state.is_empty() && !state.failed {
-            return self.medium().sync();
+            // Nobody who writes waits for it.
+            let changes = state.changes;
+            drop(state);
+            let result = self.medium().sync();
+            state = self.shared.state();
+            state.synced = result.is_ok().then_some(changes);
+            return result;
         }
         let all = state.added;
         while state.failed || state.durable < all {
@@ -281,14 +301,16 @@ impl WriteBehind {
     /// Cuts or extends the file, durably.
     pub(crate) fn truncate(&self, len: u64) -> io::Result<()> {
         let mut state = self.shared.idle();
-        self.medium().set_len(len)?;
+        let result = self.medium().set_len(len);
+        state.changes += 1;
+        result?;
         state.waiting.cut(len);
         if let Some(underway) = Arc::get_mut(&mut state.underway) {
             underway.cut(len);
         }
         state.holes.keep_out(len, u64::MAX);
         drop(self.shared.make_durable(state)?);
-        self.medium().sync()
+        self.sync_changes()
     }
 }
 
@@ -409,13 +431,14 @@ impl<M: Medium> Shared<M> {
         let covered = if state.waiting.is_empty() { state.added } else { state.durable };
         state.punching = Arc::new(std::mem::take(&mut state.holes));
         let (batch, holes) = (Arc::clone(&state.underway), Arc::clone(&state.punching));
+        let changes = state.changes;
         drop(state);
         let given = holes.punch(&self.medium).and_then(|()| batch.give(&self.medium));
         let result = given.and_then(|()| self.medium.sync());
         let mut state = self.state();
         state.busy = false;
         state.punching = Arc::default();
-        (state.failed, state.synced) = (result.is_err(), result.is_ok());
+        (state.failed, state.synced) = (result.is_err(), result.is_ok().then_some(changes));
         if result.is_ok() {
             state.underway = Arc::default();
             state.durable = covered;

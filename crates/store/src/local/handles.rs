@@ -55,8 +55,9 @@ impl Handle {
             // First, because they are older.
             behind.sync()?;
         }
+        let written = self.file().write_all_at(data, offset);
         behind.changed_beside();
-        self.file().write_all_at(data, offset)?;
+        written?;
         self.sync()
     }
 
@@ -68,6 +69,11 @@ impl Handle {
             self.dirty.store(true, Ordering::Release);
         }
         result
+    }
+
+    /// Whether [`Self::sync`] would wait for nothing.
+    pub(super) fn is_durable(&self) -> bool {
+        self.behind.is_durable()
     }
 
     /// Cuts or extends the file, durably.
@@ -82,8 +88,9 @@ impl Handle {
         // Deferred writes may extend the file, and zeros must not come after them.
         let behind = self.for_writing()?;
         behind.sync()?;
+        let reserved = reserve(self.file(), len);
         behind.changed_beside();
-        reserve(self.file(), len)?;
+        reserved?;
         self.sync()
     }
 

@@ -222,7 +222,7 @@ fn what_a_partial_sync_left_is_given_again_after_it_failed() -> io::Result<()> {
     Ok(())
 }
 
-fn wait_until_settled(behind: &WriteBehind<Stalls>) {
+fn wait_until_settled<M: Medium>(behind: &WriteBehind<M>) {
     while !behind.is_settled() {
         thread::yield_now();
     }
@@ -459,5 +459,72 @@ fn a_sync_of_what_is_durable_asks_for_nothing() -> io::Result<()> {
     behind.punch_later(0, 1)?;
     behind.sync_changes()?;
     assert_eq!(syncs(), 5);
+    Ok(())
+}
+
+/// A disk that takes a part of each write and fails, or whose syncs last while a test holds them.
+#[derive(Default)]
+struct Slow {
+    fails: bool,
+    held: Mutex<()>,
+    begun: AtomicUsize,
+}
+
+impl Medium for Slow {
+    fn read_at(&self, _: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        Ok(())
+    }
+    fn write_at(&self, _: &[u8], _: usize, _: u64) -> io::Result<()> {
+        if self.fails { Err(io::ErrorKind::Other.into()) } else { Ok(()) }
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        drop(self.held.lock());
+        Ok(())
+    }
+    fn punch(&self, _: u64, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_sync_that_began_before_a_change_does_not_make_it_durable() -> io::Result<()> {
+    let behind = WriteBehind::new(Slow::default());
+    let begun = || behind.medium().begun.load(Ordering::SeqCst);
+    let held = behind.medium().held.lock();
+    // Enough for one round of the thread.
+    behind.write(&piece(0, &[1; MOST / 8]), true)?;
+    while begun() == 0 {
+        thread::yield_now();
+    }
+    behind.changed_beside();
+    drop(held);
+    wait_until_settled(&behind);
+    let syncs = begun();
+    behind.sync_changes()?;
+    assert_eq!(begun(), syncs + 1);
+    behind.sync_changes()?;
+    assert_eq!(begun(), syncs + 1, "now it is");
+    Ok(())
+}
+
+#[test]
+fn what_a_failed_write_left_is_not_durable() -> io::Result<()> {
+    let behind = WriteBehind::new(Slow { fails: true, ..Slow::default() });
+    behind.sync()?;
+    assert!(behind.is_durable());
+    assert!(behind.write(&piece(0, b"some"), false).is_err());
+    assert!(!behind.is_durable(), "a part of it may be there");
+    Ok(())
+}
+
+#[test]
+fn a_cut_is_a_change_until_it_is_durable() -> io::Result<()> {
+    let behind = open(b"long")?;
+    behind.sync()?;
+    let changes = behind.shared.state().changes;
+    behind.truncate(2)?;
+    assert_eq!(behind.shared.state().changes, changes + 1);
+    assert!(behind.is_durable());
     Ok(())
 }
