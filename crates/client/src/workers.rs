@@ -98,6 +98,7 @@ impl Way<'_> {
 ///
 /// # Errors
 /// When the system has no more threads.
+#[expect(clippy::disallowed_methods, reason = "the threads of a scribe's term")]
 pub fn start<'s, 'i: 's>(
     scope: &'s Scope<'s, 'i>,
     inner: &'i Inner,
@@ -126,6 +127,7 @@ pub fn start<'s, 'i: 's>(
 }
 
 /// Starts the threads that store: tables at the same time, pieces of a state one after the other.
+#[expect(clippy::disallowed_methods, reason = "the threads of a scribe's term")]
 fn start_puts<'s, 'i: 's>(
     scope: &'s Scope<'s, 'i>,
     way: &dyn Fn() -> Way<'i>,

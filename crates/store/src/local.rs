@@ -32,6 +32,9 @@ const LOCK: &str = ".lock";
 /// Calls that write at least this many bytes do not wait for the system to take them.
 const LONG: usize = 256 << 10;
 
+/// Files that are made durable at the same time, each by a thread.
+const SYNCED_TOGETHER: usize = 16;
+
 /// The object that a call touched last, with its file and length.
 type Last<'n> = Option<(&'n str, Arc<Handle>, u64)>;
 
@@ -312,17 +315,27 @@ impl Lease for LocalStore {
     }
 }
 
-/// Makes several files durable at once, so that all wait for the disk about as long as one.
+/// Makes several files durable at once, so that all wait for the disk about as long as one. What is
+/// durable needs no thread.
 fn sync_together(handles: &[(&str, Arc<Handle>)]) -> Result<()> {
-    let sync = |(object, handle): &(&str, Arc<Handle>)| {
-        handle.sync().map_err(|error| StoreError::io(object, error))
-    };
+    let (waiting, durable): (Vec<_>, Vec<_>) = handles.iter().partition(|it| !it.1.is_durable());
+    durable.into_iter().try_for_each(sync_one)?;
+    waiting.chunks(SYNCED_TOGETHER).try_for_each(sync_beside)
+}
+
+fn sync_one((object, handle): &(&str, Arc<Handle>)) -> Result<()> {
+    handle.sync().map_err(|error| StoreError::io(object, error))
+}
+
+/// Makes files durable, each on a thread of its own.
+#[expect(clippy::disallowed_methods, reason = "they wait for the disk, all for the same time")]
+fn sync_beside(handles: &[&(&str, Arc<Handle>)]) -> Result<()> {
     let Some((first, others)) = handles.split_first() else { return Ok(()) };
     thread::scope(|scope| {
-        let begin = |handle| thread::Builder::new().spawn_scoped(scope, move || sync(handle));
+        let begin = |handle| thread::Builder::new().spawn_scoped(scope, move || sync_one(handle));
         // Without a thread it is done here.
-        let begun: Vec<_> = others.iter().map(|it| begin(it).map_err(|_| sync(it))).collect();
-        let mut result = sync(first);
+        let begun: Vec<_> = others.iter().map(|it| begin(*it).map_err(|_| sync_one(it))).collect();
+        let mut result = sync_one(first);
         for other in begun {
             result = result.and(match other {
                 Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
