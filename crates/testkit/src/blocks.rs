@@ -11,6 +11,8 @@ struct Disk {
     block_bytes: usize,
     capacity: u64,
     budget: usize,
+    /// Whether [`BlockSpace::exists`] knows nothing.
+    vague: bool,
     reserved: u64,
     /// The most ever reserved.
     ids: u64,
@@ -128,6 +130,12 @@ impl MemoryBlocks {
     /// Fails all accesses after `accesses` more; `None` for never.
     pub fn fail_after(&self, accesses: Option<u64>) {
         self.disk().fail_after = accesses;
+    }
+
+    /// From now on it says of each block that it may exist, and keeps what is discarded, as a
+    /// sequential volume does.
+    pub fn be_vague(&self) {
+        self.disk().vague = true;
     }
 
     /// Sets the capacity for the next opening; no block behind it is in use.
@@ -349,11 +357,12 @@ impl BlockSpace for Mounted {
     }
 
     fn present(&self, ids: Range<u64>) -> Result<Vec<bool>> {
-        Ok(ids.map(|id| self.exists(id)).collect())
+        Ok(ids.map(|id| self.volume.holds(id)).collect())
     }
 
     fn exists(&self, id: u64) -> bool {
-        self.volume.holds(id)
+        let vague = self.volume.disk().vague;
+        vague || self.volume.holds(id)
     }
 
     fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
@@ -400,6 +409,9 @@ impl BlockSpace for Mounted {
 
     fn discard(&mut self, ids: &[u64]) -> Result<()> {
         let mut disk = self.volume.disk();
+        if disk.vague {
+            return Ok(());
+        }
         for &id in ids {
             disk.change(id, None);
             disk.unwanted.insert(id);

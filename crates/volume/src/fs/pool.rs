@@ -88,8 +88,10 @@ impl Pool {
     /// `Lost` names a lost block.
     pub(super) fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
         if !ops.is_empty() && ops.iter().all(|op| op.action.changes()) {
-            if let Some(lost) = ops.iter().find(|op| self.is_void(op)) {
-                return Err(LostBytes::block(lost.id.0).into());
+            for op in &ops {
+                if self.is_void(op)? {
+                    return Err(LostBytes::block(op.id.0).into());
+                }
             }
             let count = ops.len();
             self.blocks()?.defer(ops)?;
@@ -115,10 +117,13 @@ impl Pool {
     /// The same, and nothing follows.
     pub(super) fn access_once(&mut self, mut ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         let count = ops.len();
-        let voids: Vec<usize> = (0..count).filter(|at| self.is_void(&ops[*at])).collect();
-        for &at in &voids {
-            // The store sees one access more, as it would of any other block.
-            ops[at] = read_op(self.metadata.map.block_of(0).unwrap_or(0));
+        let mut voids = Vec::new();
+        for (at, op) in ops.iter_mut().enumerate() {
+            if self.is_void(op)? {
+                // The store sees one access more, as it would of any other block.
+                *op = read_op(self.metadata.map.block_of(0).unwrap_or(0));
+                voids.push(at);
+            }
         }
         let mut outcomes = self.blocks()?.access_each(ops)?;
         for at in voids {
@@ -135,13 +140,17 @@ impl Pool {
         Ok(outcomes)
     }
 
-    /// Whether an operation wants content of a block that stands for a lost one.
-    fn is_void(&self, op: &BlockOp) -> bool {
+    /// Whether an operation wants content of a block that stands for a lost one: of one that is
+    /// not there for certain, or a write of a part of it would make up the rest.
+    fn is_void(&self, op: &BlockOp) -> Result<bool> {
         let id = op.id.0;
-        self.holes.contains(&id)
+        let wants = self.holes.contains(&id)
             && !op.action.replaces(self.block_bytes)
-            && !self.metadata.owns(id)
-            && self.blocks.as_deref().is_some_and(|blocks| !blocks.exists(id))
+            && !self.metadata.owns(id);
+        match self.blocks.as_deref().filter(|_| wants) {
+            Some(blocks) => Ok(blocks.present(id..id + 1)? == [false]),
+            None => Ok(false),
+        }
     }
 
     /// Takes `count` blocks, or none.
