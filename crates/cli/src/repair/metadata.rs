@@ -7,7 +7,7 @@ use crate::exit::{Code, fault};
 use crate::human::{self, say};
 use crate::open::now;
 use anyhow::{Context, Result};
-use oblivio_volume::fs::{Salvage, Salvaged};
+use oblivio_volume::fs::{Found, Salvage, Salvaged};
 use oblivio_volume::{BlockSpace, Error, Volume};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub fn salvage(
     if !salvage.is_needed() {
         return Ok(SalvageOutcome::Whole(volume_in(salvage.into_blocks()?)?));
     }
-    let plan = salvage.plan().map_err(|error| match error {
+    let plan = salvage.plan(now()).map_err(|error| match error {
         Error::Lost(lost) => fault(
             Code::Lost,
             lost.to_string(),
@@ -41,16 +41,16 @@ pub fn salvage(
         ),
         other => other.into(),
     })?;
+    let report = plan.report().clone();
     if !args.json {
         tell::places(parts)?;
-        show(&plan)?;
+        show(&report)?;
     }
-    if !goes_on(args, plan.is_harmless())? {
+    if !goes_on(args, report.is_harmless())? {
         salvage.into_blocks()?.end()?;
-        return Ok(SalvageOutcome::Refused(plan));
+        return Ok(SalvageOutcome::Refused(report));
     }
-    let (blocks, report) = salvage.carry_out(now())?;
-    Ok(SalvageOutcome::Salvaged(volume_in(blocks)?, report))
+    Ok(SalvageOutcome::Salvaged(volume_in(salvage.carry_out(plan)?)?, report))
 }
 
 /// Says what is lost with metadata.
@@ -59,8 +59,11 @@ fn show(report: &Salvaged) -> Result<()> {
     for path in &report.removed {
         say(human::plain(&format!("lost, and its name removed: {path}")))?;
     }
-    for path in &report.found {
-        say(human::plain(&format!("lost its name: {path}")))?;
+    for found in &report.found {
+        say(human::plain(&format!("lost its name: {}", found.path)))?;
+    }
+    for path in &report.unlinked {
+        say(human::plain(&format!("lost another name: {path}")))?;
     }
     for path in &report.bare {
         say(human::plain(&format!("lost attributes: {path}")))?;
@@ -77,10 +80,12 @@ fn show(report: &Salvaged) -> Result<()> {
 
 /// The same as a value.
 pub fn as_json(report: &Salvaged) -> Value {
+    let found = |found: &Found| json!({ "inode": found.ino, "path": found.path });
     json!({
         "blocks": report.blocks,
         "removed": report.removed,
-        "found": report.found,
+        "found": report.found.iter().map(found).collect::<Vec<_>>(),
+        "unlinked": report.unlinked,
         "attributes": report.bare,
         "lost": tell::files(&report.lost),
         "unnamed": report.unnamed,

@@ -17,7 +17,7 @@ use super::chunk_map::{ChunkMap, MOST_RUNS, MapForm, ROOT_HEADER};
 use super::ops::{patches_op, write_op};
 use super::twins::Twins;
 use crate::ranges::Ranges;
-use crate::{Error, Result};
+use crate::{BlockSpace, Error, Result};
 use oblivio_engine::BlockOp;
 use std::collections::{BTreeMap, HashMap};
 use zerocopy::little_endian::{U16, U32, U64};
@@ -113,13 +113,17 @@ impl MetadataFile {
         }
     }
 
+    /// The one that the root of this space names.
+    ///
+    /// # Errors
+    /// `Unsupported` if that names none, or one of a newer format; `HoldsDisk`; `Tampered`.
+    pub(super) fn of(blocks: &dyn BlockSpace) -> Result<Self> {
+        let (bytes, ids) = (blocks.block_bytes(), blocks.addressable_blocks());
+        Self::from_root(blocks.root(), bytes, ids, blocks.cache_budget() / 4)
+    }
+
     /// The file that a root describes.
-    pub(super) fn from_root(
-        root: &[u8],
-        block_bytes: usize,
-        capacity: u64,
-        budget: usize,
-    ) -> Result<Self> {
+    fn from_root(root: &[u8], block_bytes: usize, capacity: u64, budget: usize) -> Result<Self> {
         let mut file = MetadataFile::new(block_bytes, budget);
         if crate::disk::size_in(root)?.is_some() {
             return Err(Error::HoldsDisk);

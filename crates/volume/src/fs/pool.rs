@@ -194,10 +194,8 @@ impl Pool {
 
     /// Goes back to the last root and the last commit.
     pub(super) fn go_back(&mut self) -> Result<()> {
-        let (bytes, ids, changed) = (self.block_bytes, self.ids, self.metadata.changed);
-        let blocks = self.blocks()?;
-        let budget = blocks.cache_budget() / 4;
-        self.metadata = MetadataFile::from_root(blocks.root(), bytes, ids, budget)?;
+        let changed = self.metadata.changed;
+        self.metadata = MetadataFile::of(self.blocks()?)?;
         self.metadata.changed = changed;
         self.failure = None;
         self.allocator.go_back();

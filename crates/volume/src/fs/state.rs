@@ -116,12 +116,7 @@ impl State {
 
     /// Opens the last committed state.
     pub(super) fn open(blocks: Box<dyn BlockSpace>, ahead: usize) -> Result<State> {
-        let file = MetadataFile::from_root(
-            blocks.root(),
-            blocks.block_bytes(),
-            blocks.addressable_blocks(),
-            blocks.cache_budget() / 4,
-        )?;
+        let file = MetadataFile::of(&*blocks)?;
         let mut state = Self::with(blocks, file, ahead)?;
         // Earlier sessions may have removed metadata without giving its blocks back.
         state.cleaning.removals = u64::MAX / 2;

@@ -2,12 +2,12 @@
 //!
 //! Nothing is guessed. A name whose inode is lost goes, and an inode without a name gets one in
 //! `lost+found`. A directory whose inode is lost stays, since its names are there; it has lost its
-//! attributes. Bytes whose blocks are not known any more are lost, as those in lost blocks are.
+//! attributes. Bytes whose blocks are not known any more are lost, as those in lost blocks are: each
+//! block of them gets a block that does not exist. A file for which there are not enough goes.
 
 use super::kinds::{Gap, Key, Limits};
 use super::records::{Name, Records};
-use super::report::Salvaged;
-use crate::LostBytes;
+use super::report::{Found, Salvaged};
 use crate::damage::joined;
 use crate::fs::check::is_directory;
 use crate::fs::check_lost::path_of;
@@ -15,6 +15,7 @@ use crate::fs::inode::Inode;
 use crate::fs::segments::Extent;
 use crate::fs::tables::{Counters, Dirent};
 use crate::fs::types::{FileKind, Ino, NewNode, ROOT_INO, Timestamp};
+use crate::{LostBytes, Result};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
@@ -31,25 +32,33 @@ pub(super) struct Mended {
     pub(super) report: Salvaged,
 }
 
-/// Makes whole tables; at most `spare` segments may stay without their blocks.
-pub(super) fn mend(records: Records, limits: Limits, now: Timestamp, spare: u64) -> Mended {
+/// Makes whole tables. `spare` gives how many segments may stay without their blocks, beside these
+/// records and of so many that are wanted.
+pub(super) fn mend(
+    records: Records,
+    limits: Limits,
+    now: Timestamp,
+    spare: &mut dyn FnMut(&Records, u64) -> Result<u64>,
+) -> Result<Mended> {
     let counted = records.counters.map(|counters| counters.files + counters.directories);
     let all = records.all_inodes;
     let mut mend = Mend { block: limits.block_bytes as u64, now, ..Mend::of(records) };
     mend.directories();
-    let removed = mend.names();
-    let left = mend.records.inodes.len() as u64;
+    let mut removed = mend.names();
+    let named: BTreeSet<Ino> = removed.iter().map(|(_, ino)| *ino).collect();
+    let known = (mend.records.inodes.len() + named.len()) as u64;
+    mend.report.unnamed = if all { Some(0) } else { counted.map(|all| all.saturating_sub(known)) };
     mend.nameless();
     mend.links();
     mend.packs();
-    mend.maps(spare);
+    mend.maps();
+    let wanted = mend.voids.values().map(|lost| count(lost)).fold(0, u64::saturating_add);
+    let spare = spare(&mend.records, wanted)?;
+    removed.extend(mend.fit(spare));
     mend.attributes();
     mend.tell(&removed);
-    let named: BTreeSet<Ino> = removed.iter().map(|(_, ino)| *ino).collect();
-    let known = left + named.len() as u64;
-    mend.report.unnamed = if all { Some(0) } else { counted.map(|all| all.saturating_sub(known)) };
     let counters = mend.counters();
-    Mended { records: mend.records, voids: mend.voids, counters, report: mend.report }
+    Ok(Mended { records: mend.records, voids: mend.voids, counters, report: mend.report })
 }
 
 #[derive(Default)]
@@ -64,6 +73,8 @@ struct Mend {
     bare: BTreeSet<Ino>,
     /// Inodes with a new name.
     found: Vec<Ino>,
+    /// Those that have lost a name and kept another one.
+    unlinked: BTreeSet<Ino>,
 }
 
 impl Mend {
@@ -194,12 +205,16 @@ impl Mend {
             }
         }
         for (ino, inode) in &mut self.records.inodes {
+            let left = names.get(ino).copied().unwrap_or(0);
+            if !is_directory(inode) && left < inode.nlink && !self.found.contains(ino) {
+                self.unlinked.insert(*ino);
+            }
             inode.nlink = match is_directory(inode) {
                 true if *ino == ROOT_INO || names.contains_key(ino) => {
                     2 + below.get(ino).copied().unwrap_or(0)
                 }
                 true => 0,
-                false => names.get(ino).copied().unwrap_or(0),
+                false => left,
             };
         }
     }
@@ -227,7 +242,7 @@ impl Mend {
     }
 
     /// Keeps the runs of files that are there, and finds what is lost of their maps.
-    fn maps(&mut self, mut spare: u64) {
+    fn maps(&mut self) {
         let inodes = &self.records.inodes;
         let files = |ino: &Ino| inodes.get(ino).is_some_and(|inode| inode.kind == FileKind::File);
         self.records.segments.retain(|(ino, _), _| files(ino));
@@ -235,7 +250,6 @@ impl Mend {
         for ((ino, _), run) in &self.records.segments {
             runs.entry(*ino).or_default().push(*run);
         }
-        let mut too_much = Vec::new();
         for (ino, inode) in &mut self.records.inodes {
             let runs = runs.remove(ino).unwrap_or_default();
             let mapped: u64 = runs.iter().map(|run| run.count).sum();
@@ -248,31 +262,41 @@ impl Mend {
                 lost.extend(unknown(*ino, &runs, end, &self.records.unmapped));
             }
             let lost = joined(lost);
-            let wanted: u64 = lost.iter().map(|range| range.end - range.start).sum();
-            inode.blocks = mapped + wanted;
-            match spare.checked_sub(wanted) {
-                Some(rest) => spare = rest,
-                None => too_much.push(*ino),
-            }
-            if wanted > 0 {
+            inode.blocks = mapped + count(&lost);
+            if !lost.is_empty() {
                 self.voids.insert(*ino, lost);
             }
         }
-        too_much.into_iter().for_each(|ino| self.empty(ino));
     }
 
-    /// There is no room to note what is lost of a file: it stays, without content.
-    fn empty(&mut self, ino: Ino) {
-        self.voids.remove(&ino);
-        self.records.segments.retain(|(of, _), _| *of != ino);
-        for pack in self.records.packs.values_mut() {
-            pack.pieces.retain(|piece| piece.ino != ino);
+    /// Keeps as many files as possible with so many segments that are lost, and removes the others:
+    /// those segments would read as zeros. Gives the names that go.
+    fn fit(&mut self, mut spare: u64) -> Vec<(Name, Ino)> {
+        let mut files: Vec<(u64, Ino)> =
+            self.voids.iter().map(|(ino, lost)| (count(lost), *ino)).collect();
+        files.sort_unstable();
+        let mut gone = BTreeSet::new();
+        for (wanted, ino) in files {
+            match spare.checked_sub(wanted) {
+                Some(rest) => spare = rest,
+                None => drop(gone.insert(ino)),
+            }
         }
-        self.records.packs.retain(|_, pack| !pack.pieces.is_empty());
-        if let Some(inode) = self.records.inodes.get_mut(&ino) {
-            (inode.size, inode.blocks, inode.pack) = (0, 0, None);
-            self.report.lost.push(LostBytes::all(ino.to_string()));
+        if gone.is_empty() {
+            return Vec::new();
         }
+        self.voids.retain(|ino, _| !gone.contains(ino));
+        self.found.retain(|ino| !gone.contains(ino));
+        self.unlinked.retain(|ino| !gone.contains(ino));
+        let records = &mut self.records;
+        records.inodes.retain(|ino, _| !gone.contains(ino));
+        records.segments.retain(|(ino, _), _| !gone.contains(ino));
+        for pack in records.packs.values_mut() {
+            pack.pieces.retain(|piece| !gone.contains(&piece.ino));
+        }
+        records.packs.retain(|_, pack| !pack.pieces.is_empty());
+        let names = records.dirents.extract_if(.., |_, dirent| gone.contains(&dirent.ino));
+        names.map(|(name, dirent)| (name, dirent.ino)).collect()
     }
 
     /// Keeps the attributes of inodes that are there.
@@ -306,11 +330,9 @@ impl Mend {
             let above = path_of(*parent, &places);
             report.removed.push(format!("{above}/{}", String::from_utf8_lossy(name)));
         }
-        report.found = self.found.iter().map(|ino| path(*ino)).collect();
+        report.found = self.found.iter().map(|&ino| Found { ino, path: path(ino) }).collect();
+        report.unlinked = self.unlinked.iter().map(|ino| path(*ino)).collect();
         report.bare = self.bare.iter().map(|ino| path(*ino)).collect();
-        for lost in &mut report.lost {
-            lost.what = lost.what.parse().map_or_else(|_| lost.what.clone(), path);
-        }
         for (ino, segments) in &self.voids {
             let size = self.records.inodes.get(ino).map_or(0, |inode| inode.size);
             let bytes = segments
@@ -336,6 +358,11 @@ impl Mend {
             unwritten: runs.map(|run| run.count).sum(),
         }
     }
+}
+
+/// How many segments these are.
+fn count(segments: &[Range<u64>]) -> u64 {
+    segments.iter().map(|range| range.end - range.start).sum()
 }
 
 /// The segments of a file before `end` that have no run, and may have had one that is lost.

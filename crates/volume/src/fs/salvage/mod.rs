@@ -9,13 +9,14 @@
 mod kinds;
 mod mend;
 mod pages;
+mod places;
 mod rebuild;
 mod records;
 mod report;
 mod strays;
 mod trees;
 
-pub use report::Salvaged;
+pub use report::{Found, Salvaged};
 
 use super::metadata_file::MetadataFile;
 use super::ops::read_op;
@@ -23,10 +24,12 @@ use super::pool::Pool;
 use super::types::Timestamp;
 use crate::damage::LostBytes;
 use crate::{BlockSpace, Error, Result};
-use kinds::{KINDS, Kind, Limits};
-use pages::{Header, Image};
+use kinds::{KINDS, Limits};
+use mend::Mended;
+use pages::Image;
+use places::Spare;
 use records::Records;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use trees::{Tables, Tree, Walk};
 
 /// Blocks read with one access.
@@ -53,12 +56,7 @@ impl Salvage {
     /// # Errors
     /// Those of [`FileSystem::open`](super::FileSystem::open), but for lost metadata.
     pub fn of(blocks: Box<dyn BlockSpace>) -> Result<Self> {
-        let file = MetadataFile::from_root(
-            blocks.root(),
-            blocks.block_bytes(),
-            blocks.addressable_blocks(),
-            blocks.cache_budget() / 4,
-        )?;
+        let file = MetadataFile::of(&*blocks)?;
         let mut pool = Pool::new(blocks, file);
         pool.reserve_for(pool.metadata.block_ids().max())?;
         let mut image = Image { block_bytes: pool.block_bytes, chunks: HashMap::new() };
@@ -94,57 +92,68 @@ impl Salvage {
         self.pool.take_blocks().ok_or_else(|| Error::Closed("the volume was closed".into()))
     }
 
-    /// What [`carry_out`](Self::carry_out) would find lost.
+    /// What becomes of it. `/lost+found` gets this time, if something lost its name.
     ///
     /// # Errors
-    /// As there.
-    pub fn plan(&mut self) -> Result<Salvaged> {
-        Ok(self.mended(Timestamp::default())?.0.report)
-    }
-
-    /// Stores anew what is left of the metadata, and ends the session. Makes `/lost+found` at this
-    /// time, if something lost its name.
-    ///
-    /// # Errors
-    /// `Lost` if nothing says any more where files begin; `Full` if there is no room for a second
-    /// copy of the metadata, which the first one stays beside until the end; those of the space.
-    pub fn carry_out(mut self, now: Timestamp) -> Result<(Box<dyn BlockSpace>, Salvaged)> {
-        let (mended, absent) = self.mended(now)?;
-        let report = mended.report.clone();
-        Ok((rebuild::rebuild(self.pool, mended, absent)?, report))
-    }
-
-    fn mended(&mut self, now: Timestamp) -> Result<(mend::Mended, Vec<std::ops::Range<u64>>)> {
+    /// `Lost` if nothing says any more where files begin; those of the space.
+    pub fn plan(&mut self, now: Timestamp) -> Result<SalvagePlan> {
         let limits = Limits { block_bytes: self.pool.block_bytes, ids: self.pool.ids };
         let tables = read_tables(&self.image, limits).ok_or_else(LostBytes::metadata)?;
-        let knows_places = [Kind::Segments, Kind::Packs]
-            .iter()
-            .all(|kind| tables.get(kind).is_some_and(|tree| tree.is_whole()));
         let records = Records::load(tables)?;
-        let mut taken: BTreeSet<u64> = self.pool.metadata.block_ids().collect();
-        let metadata = taken.len() as u64;
-        taken.extend(rebuild::owned(&records, &taken, limits.ids)?);
-        let absent = match knows_places {
-            true => Vec::new(),
-            false => {
-                let spare = limits.ids.saturating_sub(taken.len() as u64 + 2 * metadata + MARGIN);
-                let files = records.inodes.values();
-                let most: u64 = files.map(|inode| inode.blocks.saturating_add(1)).sum();
-                rebuild::absent(&mut self.pool, &taken, spare.min(most))?
-            }
-        };
-        let spare = absent.iter().map(|range| range.end - range.start).sum();
-        let mut mended = mend::mend(records, limits, now, spare);
+        let all_holes = records.all_holes;
+        let metadata = places::ranges(self.pool.metadata.block_ids());
+        let (pool, mut spare) = (&mut self.pool, Spare::default());
+        let mut mended = mend::mend(records, limits, now, &mut |records, wanted| {
+            let owned = places::owned(records, &metadata, limits.ids)?;
+            let taken = [owned, metadata.clone()].concat();
+            // The new metadata is stored beside the old.
+            let kept = places::length(&taken) + 2 * places::length(&metadata) + MARGIN;
+            let most = limits.ids.saturating_sub(kept);
+            spare = Spare::find(pool, &taken, wanted.min(most))?;
+            Ok(spare.count().min(most))
+        })?;
+        if !all_holes {
+            places::find_holes(pool, &mut mended.records)?;
+        }
         mended.report.blocks = self.lost;
-        Ok((mended, absent))
+        Ok(SalvagePlan { mended, spare })
+    }
+
+    /// Stores anew what is left of the metadata, and ends the session.
+    ///
+    /// # Errors
+    /// `Full` if there is no room for a second copy of the metadata, which the first one stays
+    /// beside until the end; those of the space.
+    pub fn carry_out(self, plan: SalvagePlan) -> Result<Box<dyn BlockSpace>> {
+        rebuild::rebuild(self.pool, plan)
+    }
+}
+
+/// What a salvage stores, of the volume that it was made for.
+pub struct SalvagePlan {
+    mended: Mended,
+    spare: Spare,
+}
+
+impl SalvagePlan {
+    /// What is lost then.
+    #[must_use]
+    pub fn report(&self) -> &Salvaged {
+        &self.mended.report
+    }
+}
+
+impl std::fmt::Debug for SalvagePlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SalvagePlan").field("report", self.report()).finish_non_exhaustive()
     }
 }
 
 /// Reads all tables; `None` where not even the header is there.
 fn read_tables(image: &Image, limits: Limits) -> Option<Tables> {
-    let Header { geometry, tables: root, system } = image.header()?;
-    let mut walk = Walk { image, geometry, reached: HashSet::new() };
-    let (named, whole) = walk.tables(root);
+    let header = image.header()?;
+    let mut walk = Walk { image, geometry: header.geometry, reached: HashSet::new() };
+    let (named, whole) = walk.tables(header.tables);
     let mut tables = Tables::new();
     for kind in KINDS {
         let tree = match named.get(kind.name()) {
@@ -157,7 +166,7 @@ fn read_tables(image: &Image, limits: Limits) -> Option<Tables> {
         tables.insert(kind, tree);
     }
     if tables.values().any(|tree| !tree.is_whole()) {
-        strays::add(&mut walk, system, &mut tables, limits);
+        strays::add(&mut walk, &header, &mut tables, limits);
     }
     Some(tables)
 }

@@ -51,6 +51,8 @@ pub(super) struct Header {
     /// The roots of the tree of tables, and of that of the database's own tables.
     pub(super) tables: Option<PageNumber>,
     pub(super) system: Option<PageNumber>,
+    /// The number of the newest commit.
+    pub(super) transaction: u64,
 }
 
 /// How long keys and values are, if all are as long.
@@ -100,7 +102,8 @@ impl Image {
             let number = PageNumber::load(word(commit, at)?);
             Some((commit[flag] != 0).then_some(number))
         };
-        Some(Header { geometry, tables: root(1, 8)?, system: root(2, 40)? })
+        let (tables, system) = (root(1, 8)?, root(2, 40)?);
+        Some(Header { geometry, tables, system, transaction: word(commit, 104)? })
     }
 
     /// A page.

@@ -24,6 +24,8 @@ pub(super) struct Records {
     pub(super) counters: Option<Counters>,
     /// Whether no inode is lost.
     pub(super) all_inodes: bool,
+    /// Whether no hole is lost.
+    pub(super) all_holes: bool,
     /// Where records of segments may be lost.
     pub(super) unmapped: Vec<Gap>,
     /// The highest inode that any record names, and the highest pack.
@@ -39,6 +41,7 @@ impl Records {
         for (kind, tree) in tables {
             match kind {
                 Kind::Inodes => records.all_inodes = tree.is_whole(),
+                Kind::Holes => records.all_holes = tree.is_whole(),
                 Kind::Segments => records.unmapped = tree.gaps,
                 _ => {}
             }

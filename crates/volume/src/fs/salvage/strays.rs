@@ -10,7 +10,7 @@
 //! a page that might be the rest of a longer one.
 
 use super::kinds::{Gap, Key, Kind, Limits};
-use super::pages::{PAGE, Page, PageNumber, children, pairs, word, word32};
+use super::pages::{Header, PAGE, Page, PageNumber, children, pairs, word, word32};
 use super::trees::{Tables, Walk};
 use std::collections::BTreeSet;
 
@@ -19,17 +19,14 @@ const SYSTEM_FREED: &str = "system_pages_unreachable";
 const ALLOCATOR: &str = "allocator_state";
 /// The first byte of the key of a region in the allocator's table.
 const REGION: u8 = 3;
+/// And of the number of the commit that noted all of it.
+const TRANSACTION: u8 = 5;
 /// The highest order of a page with one long pair.
 const LONG_ORDER: u8 = 6;
 
 /// Adds the pages below lost ones to their tables.
-pub(super) fn add(
-    walk: &mut Walk<'_>,
-    system: Option<PageNumber>,
-    tables: &mut Tables,
-    limits: Limits,
-) {
-    let Some(live) = live(walk, system) else { return };
+pub(super) fn add(walk: &mut Walk<'_>, header: &Header, tables: &mut Tables, limits: Limits) {
+    let Some(live) = live(walk, header) else { return };
     let places: BTreeSet<u64> =
         live.difference(&walk.reached.iter().copied().collect()).copied().collect();
     let lossy: Vec<Kind> =
@@ -50,12 +47,13 @@ pub(super) fn add(
     }
 }
 
-/// The places of all pages that the newest commit uses; `None` if that is not known.
-fn live(walk: &mut Walk<'_>, system: Option<PageNumber>) -> Option<BTreeSet<u64>> {
-    let (tables, whole) = walk.tables(system);
+/// The places of all pages that the newest commit uses; `None` if that is not known. What an older
+/// commit noted does not say it: pages that were freed since would count, with what was removed.
+fn live(walk: &mut Walk<'_>, header: &Header) -> Option<BTreeSet<u64>> {
+    let (tables, whole) = walk.tables(header.system);
     let mut live = BTreeSet::new();
     let mut freed = Vec::new();
-    let mut counted = whole;
+    let (mut counted, mut noted_by) = (whole, None);
     for (name, table) in &tables {
         let tree = walk.tree(table.root, table.widths, &|key| Some(Key::Text(key.to_vec())));
         counted &= tree.is_whole();
@@ -65,12 +63,13 @@ fn live(walk: &mut Walk<'_>, system: Option<PageNumber>) -> Option<BTreeSet<u64>
                 ALLOCATOR if key.first() == Some(&REGION) => {
                     add_taken(word32(&key, 1)? * walk.geometry.region_pages(), &value, &mut live)?;
                 }
+                ALLOCATOR if key.first() == Some(&TRANSACTION) => noted_by = word(&value, 0),
                 DATA_FREED | SYSTEM_FREED => freed.extend(listed(&value)?),
                 _ => {}
             }
         }
     }
-    (counted && tables.contains_key(ALLOCATOR)).then_some(())?;
+    (counted && noted_by == Some(header.transaction)).then_some(())?;
     for page in freed {
         walk.geometry.places(page).for_each(|place| {
             live.remove(&place);
@@ -234,5 +233,67 @@ impl Strays<'_, '_> {
         let in_gap = |gap: &Gap| gap.has(first) && gap.has(last);
         let sorted = read.is_sorted_by(|a, b| a.0 < b.0);
         (sorted && tables.get(&kind)?.gaps.iter().any(in_gap)).then_some(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::salvage::pages::Image;
+    use redb::{StorageBackend, TableDefinition};
+    use std::collections::HashSet;
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Debug, Default)]
+    struct File(Arc<Mutex<Vec<u8>>>);
+
+    impl StorageBackend for File {
+        fn len(&self) -> io::Result<u64> {
+            Ok(self.0.lock().unwrap().len() as u64)
+        }
+
+        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+            let (bytes, at) = (self.0.lock().unwrap(), offset as usize);
+            out.copy_from_slice(&bytes[at..at + out.len()]);
+            Ok(())
+        }
+
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.0.lock().unwrap().resize(len as usize, 0);
+            Ok(())
+        }
+
+        fn sync_data(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+            let (mut bytes, at) = (self.0.lock().unwrap(), offset as usize);
+            bytes[at..at + data.len()].copy_from_slice(data);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_an_older_commit_noted_does_not_say_what_is_in_use() {
+        let file = File::default();
+        let database = redb::Builder::new().create_with_backend(file.clone()).unwrap();
+        let mut txn = database.begin_write().unwrap();
+        txn.set_quick_repair(true);
+        let table = TableDefinition::<u64, ()>::new("a table");
+        txn.open_table(table).unwrap().insert(7, ()).unwrap();
+        txn.commit().unwrap();
+        let bytes = file.0.lock().unwrap().clone();
+        let chunks = bytes.chunks(PAGE).zip(0..).map(|(chunk, at)| (at, Some(chunk.to_vec())));
+        let image = Image { block_bytes: PAGE, chunks: chunks.collect() };
+        let header = image.header().unwrap();
+        let live_of = |transaction| {
+            let (geometry, reached) = (header.geometry, HashSet::new());
+            let mut walk = Walk { image: &image, geometry, reached };
+            live(&mut walk, &Header { transaction, ..header })
+        };
+        assert!(!live_of(header.transaction).unwrap().is_empty());
+        assert_eq!(live_of(header.transaction + 1), None);
     }
 }

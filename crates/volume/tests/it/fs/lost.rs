@@ -42,11 +42,11 @@ impl Model {
 }
 
 /// Blocks in a row are one range.
-fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+pub fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_unstable_by_key(|range| range.start);
     ranges.dedup_by(|next, last| {
-        let joins = next.start == last.end;
-        last.end = if joins { next.end } else { last.end };
+        let joins = next.start <= last.end;
+        last.end = if joins { last.end.max(next.end) } else { last.end };
         joins
     });
     ranges

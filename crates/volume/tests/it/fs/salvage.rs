@@ -1,9 +1,11 @@
 //! Salvage: what becomes of a volume that lost both copies of metadata.
 
+use super::lost::joined;
 use super::twins::written;
 use super::*;
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::{scaled, seed};
+use oblivio_volume::LostBytes;
 use oblivio_volume::fs::{Attr, Salvage, Salvaged};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -90,12 +92,10 @@ fn judge(before: &Tree, report: &Salvaged, now: &Tree) {
         let paths = now.paths(*ino);
         let path = &paths[0];
         let lost = report.lost.iter().find(|lost| paths.contains(&lost.what));
-        let emptied = lost.is_some_and(|lost| lost.ranges.is_empty());
-        if emptied {
-            assert_eq!(is.attr.size, 0);
-            continue;
-        }
-        let ranges = lost.map_or(&[][..], |lost| &lost.ranges);
+        let mut ranges = lost.map_or(Vec::new(), |lost| lost.ranges.clone());
+        // What was lost before stays lost.
+        ranges.extend(was.lost.iter().cloned());
+        let ranges = joined(ranges);
         assert_eq!(is.lost, ranges, "{path}");
         assert_eq!(is.content.len(), was.content.len(), "{path}");
         for (at, (is, was)) in is.content.iter().zip(&was.content).enumerate() {
@@ -112,17 +112,23 @@ fn judge(before: &Tree, report: &Salvaged, now: &Tree) {
     }
     let said = report.unnamed;
     assert!(said.is_none_or(|said| gone <= said), "{gone} are gone, and {said:?} said to be");
+    for found in &report.found {
+        assert!(now.paths(found.ino).contains(&found.path), "{found:?}");
+    }
+    let is_found = |path: &String| report.found.iter().any(|found| found.path == *path);
     for ((parent, name), ino) in &now.names {
         let known = before.names.get(&(*parent, name.clone())) == Some(ino);
         let shown = String::from_utf8_lossy(name);
-        let said = now.paths(*ino).iter().any(|path| report.found.contains(path));
+        let said = now.paths(*ino).iter().any(|path| is_found(path));
         let found = shown.starts_with(&format!("#{ino}")) && said;
         assert!(known || found || shown.starts_with("lost+found"), "{shown} came up");
     }
     for (name, ino) in &before.names {
-        let stays = now.names.get(name) == Some(ino);
-        let moved = now.things.contains_key(ino);
-        assert!(stays || moved || !now.things.contains_key(ino));
+        if now.names.get(name) != Some(ino) && now.things.contains_key(ino) {
+            let paths = now.paths(*ino);
+            let said = paths.iter().any(|path| is_found(path) || report.unlinked.contains(path));
+            assert!(said, "a name of {paths:?} went without a word");
+        }
     }
 }
 
@@ -197,10 +203,17 @@ fn filled(block_bytes: usize, files: u64, seed: u64) -> MemoryBlocks {
 fn salvage(disk: &MemoryBlocks) -> Result<Salvaged, Error> {
     let mut salvage = Salvage::of(disk.boxed())?;
     assert!(salvage.is_needed());
-    let plan = salvage.plan()?;
-    let (_, report) = salvage.carry_out(Timestamp { seconds: 5, nanos: 0 })?;
-    assert_eq!(plan, report);
+    let plan = salvage.plan(Timestamp { seconds: 5, nanos: 0 })?;
+    let report = plan.report().clone();
+    salvage.carry_out(plan)?;
     Ok(report)
+}
+
+/// What a salvage would say.
+fn planned(disk: &MemoryBlocks) -> Result<Salvaged, Error> {
+    let mut salvage = Salvage::of(disk.boxed())?;
+    let plan = salvage.plan(Timestamp::default())?;
+    Ok(plan.report().clone())
 }
 
 /// Salvages, and looks at what that left.
@@ -229,7 +242,7 @@ fn a_lost_page_costs_what_stood_on_it() {
     let disk = filled(4096, files, seed);
     let before = look(&FileSystem::open(disk.boxed()).unwrap());
     let copies = written(&disk);
-    let mut sums = [0; 4];
+    let (mut sums, mut unlinked) = ([0; 4], 0);
     let mut refused = 0;
     for copy in &copies {
         let disk = without(&disk, &[*copy]);
@@ -241,6 +254,7 @@ fn a_lost_page_costs_what_stood_on_it() {
         let found = [report.removed.len(), report.found.len(), report.bare.len()];
         sums.iter_mut().zip(found).for_each(|(sum, found)| *sum += found);
         sums[3] += report.unnamed.unwrap_or(0) as usize;
+        unlinked += report.unlinked.len();
     }
     assert_eq!(refused, 1);
     // Each record stands on one page, so each is lost once.
@@ -252,6 +266,7 @@ fn a_lost_page_costs_what_stood_on_it() {
     let bare = of(FileKind::Directory)..=of(FileKind::Directory) + 2 * with_xattrs;
     assert!(bare.contains(&sums[2]), "{} bare ones, of {bare:?}", sums[2]);
     assert!(sums[1] < before.things.len(), "{} without names", sums[1]);
+    assert!(unlinked > 0, "some have more than one name");
     assert_eq!(sums[3], 0, "no page has both a name and its inode");
 }
 
@@ -272,7 +287,7 @@ fn clear(fs: &FileSystem, folder: Ino) {
 fn without_names(disk: &MemoryBlocks, from: usize) -> (MemoryBlocks, Salvaged) {
     for copy in written(disk).into_iter().skip(from.max(1)) {
         let damaged = without(disk, &[copy]);
-        let report = Salvage::of(damaged.boxed()).unwrap().plan().unwrap();
+        let report = planned(&damaged).unwrap();
         if report.found.len() > 3 {
             return (damaged, report);
         }
@@ -363,4 +378,98 @@ fn whatever_is_lost_the_rest_is_whole() {
         let disk = without(&disk, &lost);
         salvaged(&disk, &before);
     }
+}
+
+/// The volume without the first of its blocks whose loss takes places of these many bytes away.
+fn without_places(disk: &MemoryBlocks, bytes: u64) -> MemoryBlocks {
+    let lost = |report: &Salvaged| report.lost.iter().map(LostBytes::count).sum::<u64>();
+    let mut damaged = written(disk).into_iter().skip(1).map(|copy| without(disk, &[copy]));
+    let found = damaged.find(|damaged| {
+        let report = planned(damaged).unwrap();
+        lost(&report) >= bytes || !report.removed.is_empty() && lost(&report) > 0
+    });
+    found.expect("no block has places of files")
+}
+
+/// All that is lost stays lost for writes of a part of it, and for later sessions.
+fn expect_lost(disk: &MemoryBlocks) {
+    let fs = FileSystem::open(disk.boxed()).unwrap();
+    let tree = look(&fs);
+    let mut lost = 0;
+    for (ino, thing) in &tree.things {
+        for range in &thing.lost {
+            let handle = fs.open_file(*ino).unwrap();
+            for at in [range.start, range.end - 2] {
+                let written = fs.write(handle, at, b"x");
+                assert!(matches!(written, Err(Error::Lost(_))), "{ino}, {at}: {written:?}");
+            }
+            fs.close(handle).unwrap();
+            lost += 1;
+        }
+    }
+    assert!(lost > 0);
+    drop(fs.into_blocks().unwrap());
+    let fs = FileSystem::open(disk.boxed()).unwrap();
+    assert_clean(&fs);
+    for (ino, thing) in look(&fs).things {
+        assert_eq!(thing.lost, tree.things[&ino].lost);
+    }
+}
+
+/// Nothing but a table says which blocks stand for lost bytes. It may be lost as well.
+#[test]
+fn what_was_lost_stays_so_without_the_table_that_says_it() {
+    let disk = without_places(&filled(4096, 60, 5), 1);
+    salvage(&disk).unwrap();
+    let before = look(&FileSystem::open(disk.boxed()).unwrap());
+    assert!(before.things.values().any(|thing| !thing.lost.is_empty()));
+    let mut harmless = 0;
+    for copy in written(&disk).into_iter().skip(1) {
+        let disk = without(&disk, &[copy]);
+        harmless += u64::from(salvaged(&disk, &before).is_harmless());
+    }
+    assert!(harmless > 0, "that table among them");
+}
+
+/// A file that has most of a volume, and then the map of it is lost: the blocks that it had stand
+/// for it. An empty file would be read as if it were whole.
+#[test]
+fn a_file_is_lost_byte_by_byte_where_most_blocks_exist() {
+    let disk = MemoryBlocks::new(4096, 5_000, 1 << 20);
+    let fs = FileSystem::format(disk.boxed()).unwrap();
+    let bytes = Dice::new(3).bytes(3_500 * 4096);
+    put(&fs, ROOT_INO, "large", &bytes).unwrap();
+    put(&fs, ROOT_INO, "small", b"a few bytes").unwrap();
+    drop(fs.into_blocks().unwrap());
+    let before = look(&FileSystem::open(disk.boxed()).unwrap());
+    let disk = without_places(&disk, 3_500 * 4096);
+    let report = salvaged(&disk, &before);
+    assert_eq!(report.lost, [LostBytes { what: "/large".into(), ranges: vec![0..3_500 * 4096] }]);
+    expect_lost(&disk);
+}
+
+/// What of a file may be lost is more than the volume has blocks: the file goes, by its name.
+#[test]
+fn a_file_that_cannot_be_noted_as_lost_is_removed() {
+    let disk = MemoryBlocks::new(4096, 5_000, 1 << 20);
+    let fs = FileSystem::format(disk.boxed()).unwrap();
+    let (_, handle) = open_new(&fs, "sparse");
+    fs.write(handle, 1 << 30, &[7; 4096]).unwrap();
+    fs.close(handle).unwrap();
+    put(&fs, ROOT_INO, "small", &[1; 5000]).unwrap();
+    drop(fs.into_blocks().unwrap());
+    let before = look(&FileSystem::open(disk.boxed()).unwrap());
+    let report = salvaged(&without_places(&disk, 1), &before);
+    assert_eq!(report.removed, ["/sparse"]);
+}
+
+/// Where a space does not know what exists, a write of a part would make up the rest.
+#[test]
+fn no_write_makes_up_what_is_lost() {
+    let whole = filled(4096, 60, 5);
+    whole.be_vague();
+    let before = look(&FileSystem::open(whole.boxed()).unwrap());
+    let disk = without_places(&whole, 1);
+    assert!(!salvaged(&disk, &before).lost.is_empty());
+    expect_lost(&disk);
 }
