@@ -188,7 +188,8 @@ pub trait EngineVolume: BlockSpace {
     }
 
     /// As [`Self::repair`], and puts these blocks of [`Self::found_in`] back; gives those that the
-    /// copy could read. The store of the copy sees which paths of it they are on.
+    /// copy could read. The store of the copy sees which paths of it they are on. An engine that
+    /// finds none only repairs.
     ///
     /// # Errors
     /// Those of the stores.
@@ -198,7 +199,8 @@ pub trait EngineVolume: BlockSpace {
         ids: &[u64],
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Vec<u64>> {
-        let _ = (copy, ids, progress);
+        let _ = (copy, ids);
+        self.repair(progress)?;
         Ok(Vec::new())
     }
 
