@@ -125,7 +125,7 @@ impl Salvage {
     /// `Full` if there is no room for a second copy of the metadata, which the first one stays
     /// beside until the end; those of the space.
     pub fn carry_out(self, plan: SalvagePlan) -> Result<Box<dyn BlockSpace>> {
-        rebuild::rebuild(self.pool, plan)
+        rebuild::rebuild(self.pool, plan.mended, plan.spare)
     }
 }
 

@@ -3,8 +3,8 @@
 //! The root names the old file until the commit at the end, and nothing that it names is written
 //! over before. So a crash leaves the damaged volume as it was, or the new one.
 
-use super::SalvagePlan;
-use super::places::{owned, ranges};
+use super::mend::Mended;
+use super::places::{Spare, owned, ranges};
 use super::records::Records;
 use crate::fs::holes::HOLES;
 use crate::fs::metadata_file::MetadataFile;
@@ -16,9 +16,8 @@ use crate::{BlockSpace, Error, Result};
 /// A file's segments, with the blocks that stand for lost ones.
 type Voids = Vec<(u64, Vec<(u64, u64)>)>;
 
-/// Stores the tables of a plan, in place of those of the old file.
-pub(super) fn rebuild(mut pool: Pool, plan: SalvagePlan) -> Result<Box<dyn BlockSpace>> {
-    let SalvagePlan { mended, spare } = plan;
+/// Stores these tables, in place of those of the old file.
+pub(super) fn rebuild(mut pool: Pool, mended: Mended, spare: Spare) -> Result<Box<dyn BlockSpace>> {
     let old = ranges(pool.metadata.block_ids());
     let blocks = pool.take_blocks();
     let blocks = blocks.ok_or_else(|| Error::Closed("the volume was closed".into()))?;

@@ -15,6 +15,7 @@ mod space;
 mod times;
 mod twins;
 mod twins_tree;
+mod voids;
 mod xattrs;
 
 use crate::common::disks::{SequentialDisk, TestDisk};

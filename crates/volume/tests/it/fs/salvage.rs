@@ -5,7 +5,6 @@ use super::twins::written;
 use super::*;
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::{scaled, seed};
-use oblivio_volume::LostBytes;
 use oblivio_volume::fs::{Attr, Salvage, Salvaged};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,22 +12,22 @@ use std::sync::OnceLock;
 
 /// A thing in a volume.
 #[derive(Debug, PartialEq)]
-struct Thing {
+pub(super) struct Thing {
     attr: Attr,
     /// A file's bytes, a link's target.
     content: Vec<u8>,
-    lost: Vec<Range<u64>>,
+    pub(super) lost: Vec<Range<u64>>,
     xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 /// All of a volume: things by number, and names by directory.
 #[derive(Debug, Default, PartialEq)]
-struct Tree {
-    things: BTreeMap<Ino, Thing>,
+pub(super) struct Tree {
+    pub(super) things: BTreeMap<Ino, Thing>,
     names: BTreeMap<(Ino, Vec<u8>), Ino>,
 }
 
-fn look(fs: &FileSystem) -> Tree {
+pub(super) fn look(fs: &FileSystem) -> Tree {
     let mut tree = Tree::default();
     let mut wait = vec![ROOT_INO];
     while let Some(ino) = wait.pop() {
@@ -137,7 +136,7 @@ fn long(number: u64) -> String {
 }
 
 /// A volume with a bit of everything, after a clean end.
-fn filled(block_bytes: usize, files: u64, seed: u64) -> MemoryBlocks {
+pub(super) fn filled(block_bytes: usize, files: u64, seed: u64) -> MemoryBlocks {
     let disk = MemoryBlocks::new(block_bytes, 40_000, 64 * block_bytes);
     let fs = FileSystem::format(disk.boxed()).unwrap();
     let mut dice = Dice::new(seed);
@@ -200,7 +199,7 @@ fn filled(block_bytes: usize, files: u64, seed: u64) -> MemoryBlocks {
     disk
 }
 
-fn salvage(disk: &MemoryBlocks) -> Result<Salvaged, Error> {
+pub(super) fn salvage(disk: &MemoryBlocks) -> Result<Salvaged, Error> {
     let mut salvage = Salvage::of(disk.boxed())?;
     assert!(salvage.is_needed());
     let plan = salvage.plan(Timestamp { seconds: 5, nanos: 0 })?;
@@ -210,14 +209,14 @@ fn salvage(disk: &MemoryBlocks) -> Result<Salvaged, Error> {
 }
 
 /// What a salvage would say.
-fn planned(disk: &MemoryBlocks) -> Result<Salvaged, Error> {
+pub(super) fn planned(disk: &MemoryBlocks) -> Result<Salvaged, Error> {
     let mut salvage = Salvage::of(disk.boxed())?;
     let plan = salvage.plan(Timestamp::default())?;
     Ok(plan.report().clone())
 }
 
 /// Salvages, and looks at what that left.
-fn salvaged(disk: &MemoryBlocks, before: &Tree) -> Salvaged {
+pub(super) fn salvaged(disk: &MemoryBlocks, before: &Tree) -> Salvaged {
     let report = salvage(disk).unwrap();
     let fs = FileSystem::open(disk.boxed()).unwrap();
     assert_clean(&fs);
@@ -228,7 +227,7 @@ fn salvaged(disk: &MemoryBlocks, before: &Tree) -> Salvaged {
 }
 
 /// The volume without both copies of these blocks.
-fn without(disk: &MemoryBlocks, lost: &[(u64, u64)]) -> MemoryBlocks {
+pub(super) fn without(disk: &MemoryBlocks, lost: &[(u64, u64)]) -> MemoryBlocks {
     let disk = disk.copy();
     for (own, twin) in lost {
         disk.lose([*own, *twin]);
@@ -378,98 +377,4 @@ fn whatever_is_lost_the_rest_is_whole() {
         let disk = without(&disk, &lost);
         salvaged(&disk, &before);
     }
-}
-
-/// The volume without the first of its blocks whose loss takes places of these many bytes away.
-fn without_places(disk: &MemoryBlocks, bytes: u64) -> MemoryBlocks {
-    let lost = |report: &Salvaged| report.lost.iter().map(LostBytes::count).sum::<u64>();
-    let mut damaged = written(disk).into_iter().skip(1).map(|copy| without(disk, &[copy]));
-    let found = damaged.find(|damaged| {
-        let report = planned(damaged).unwrap();
-        lost(&report) >= bytes || !report.removed.is_empty() && lost(&report) > 0
-    });
-    found.expect("no block has places of files")
-}
-
-/// All that is lost stays lost for writes of a part of it, and for later sessions.
-fn expect_lost(disk: &MemoryBlocks) {
-    let fs = FileSystem::open(disk.boxed()).unwrap();
-    let tree = look(&fs);
-    let mut lost = 0;
-    for (ino, thing) in &tree.things {
-        for range in &thing.lost {
-            let handle = fs.open_file(*ino).unwrap();
-            for at in [range.start, range.end - 2] {
-                let written = fs.write(handle, at, b"x");
-                assert!(matches!(written, Err(Error::Lost(_))), "{ino}, {at}: {written:?}");
-            }
-            fs.close(handle).unwrap();
-            lost += 1;
-        }
-    }
-    assert!(lost > 0);
-    drop(fs.into_blocks().unwrap());
-    let fs = FileSystem::open(disk.boxed()).unwrap();
-    assert_clean(&fs);
-    for (ino, thing) in look(&fs).things {
-        assert_eq!(thing.lost, tree.things[&ino].lost);
-    }
-}
-
-/// Nothing but a table says which blocks stand for lost bytes. It may be lost as well.
-#[test]
-fn what_was_lost_stays_so_without_the_table_that_says_it() {
-    let disk = without_places(&filled(4096, 60, 5), 1);
-    salvage(&disk).unwrap();
-    let before = look(&FileSystem::open(disk.boxed()).unwrap());
-    assert!(before.things.values().any(|thing| !thing.lost.is_empty()));
-    let mut harmless = 0;
-    for copy in written(&disk).into_iter().skip(1) {
-        let disk = without(&disk, &[copy]);
-        harmless += u64::from(salvaged(&disk, &before).is_harmless());
-    }
-    assert!(harmless > 0, "that table among them");
-}
-
-/// A file that has most of a volume, and then the map of it is lost: the blocks that it had stand
-/// for it. An empty file would be read as if it were whole.
-#[test]
-fn a_file_is_lost_byte_by_byte_where_most_blocks_exist() {
-    let disk = MemoryBlocks::new(4096, 5_000, 1 << 20);
-    let fs = FileSystem::format(disk.boxed()).unwrap();
-    let bytes = Dice::new(3).bytes(3_500 * 4096);
-    put(&fs, ROOT_INO, "large", &bytes).unwrap();
-    put(&fs, ROOT_INO, "small", b"a few bytes").unwrap();
-    drop(fs.into_blocks().unwrap());
-    let before = look(&FileSystem::open(disk.boxed()).unwrap());
-    let disk = without_places(&disk, 3_500 * 4096);
-    let report = salvaged(&disk, &before);
-    assert_eq!(report.lost, [LostBytes { what: "/large".into(), ranges: vec![0..3_500 * 4096] }]);
-    expect_lost(&disk);
-}
-
-/// What of a file may be lost is more than the volume has blocks: the file goes, by its name.
-#[test]
-fn a_file_that_cannot_be_noted_as_lost_is_removed() {
-    let disk = MemoryBlocks::new(4096, 5_000, 1 << 20);
-    let fs = FileSystem::format(disk.boxed()).unwrap();
-    let (_, handle) = open_new(&fs, "sparse");
-    fs.write(handle, 1 << 30, &[7; 4096]).unwrap();
-    fs.close(handle).unwrap();
-    put(&fs, ROOT_INO, "small", &[1; 5000]).unwrap();
-    drop(fs.into_blocks().unwrap());
-    let before = look(&FileSystem::open(disk.boxed()).unwrap());
-    let report = salvaged(&without_places(&disk, 1), &before);
-    assert_eq!(report.removed, ["/sparse"]);
-}
-
-/// Where a space does not know what exists, a write of a part would make up the rest.
-#[test]
-fn no_write_makes_up_what_is_lost() {
-    let whole = filled(4096, 60, 5);
-    whole.be_vague();
-    let before = look(&FileSystem::open(whole.boxed()).unwrap());
-    let disk = without_places(&whole, 1);
-    assert!(!salvaged(&disk, &before).lost.is_empty());
-    expect_lost(&disk);
 }
