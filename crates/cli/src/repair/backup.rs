@@ -11,7 +11,7 @@ use oblivio_crypto::{Passphrase, VolumeId};
 use oblivio_serve::watch::Publisher;
 use oblivio_store::AnyStore;
 use oblivio_volume::fs::{Attr, FileKind, FileSystem, Handle, Ino, NewNode, SetAttr};
-use oblivio_volume::{Error, LostBytes, Volume};
+use oblivio_volume::{BlockSpace, Error, LostBytes, Volume};
 use std::ops::Range;
 use std::path::Path;
 
@@ -21,9 +21,9 @@ const PIECE: u64 = 1 << 20;
 /// What came from a backup.
 #[derive(Default)]
 pub struct FromBackup {
-    /// Whether the volume was written anew already, with its blocks.
+    /// Whether the volume was written anew already, with blocks of the backup.
     pub is_rewritten: bool,
-    /// Blocks that were the same there.
+    /// Blocks that were the same there, and are back.
     pub blocks: Vec<u64>,
     /// Files that are the same there, by size and times: their lost bytes are back.
     pub restored: Vec<String>,
@@ -32,6 +32,30 @@ pub struct FromBackup {
 }
 
 impl FromBackup {
+    /// Writes a volume anew, with the blocks of a backup that were found. That is done also without
+    /// any: the store does not see what the backup has.
+    pub fn put_back(
+        &mut self,
+        backup: &mut Backup,
+        volume: &mut Volume,
+        quiet: bool,
+    ) -> Result<()> {
+        let mut progress = Progress::steps(quiet, "steps");
+        let at = &mut |done, all| progress.at(done, all);
+        self.blocks = volume.restore_from(&mut backup.volume, &backup.same, at)?;
+        self.is_rewritten = true;
+        Ok(())
+    }
+
+    /// Stores anew all that can be read, unless that was done with those blocks.
+    pub fn rewrite(&self, mut volume: Box<Volume>, quiet: bool) -> Result<()> {
+        if !self.is_rewritten {
+            let mut progress = Progress::steps(quiet, "steps");
+            volume.repair(&mut |done, all| progress.at(done, all))?;
+        }
+        Ok(volume.finish()?)
+    }
+
     /// Says it.
     pub fn tell(&self) -> Result<()> {
         if !self.blocks.is_empty() {
@@ -52,6 +76,8 @@ impl FromBackup {
 pub struct Backup {
     volume: Volume,
     publisher: Publisher,
+    /// The lost blocks that it has in the version that is lost.
+    same: Vec<u64>,
 }
 
 impl Backup {
@@ -68,20 +94,20 @@ impl Backup {
             let what = format!("the backup is another volume, {found} and not {of}");
             return Err(fault(Code::OtherVolume, what, "Name an older copy of this volume."));
         }
-        Ok(Self { volume: opened.0, publisher: opened.1 })
+        Ok(Self { volume: opened.0, publisher: opened.1, same: Vec::new() })
     }
 
-    /// The lost blocks of a volume that are the same here.
-    pub fn same_blocks(&mut self, volume: &mut Volume, quiet: bool) -> Result<Vec<u64>> {
+    /// Finds the lost blocks of a volume that are the same here.
+    pub fn find_blocks(&mut self, volume: &mut Volume, quiet: bool) -> Result<()> {
         let mut progress = Progress::steps(quiet, "buckets");
-        Ok(volume.found_in(&mut self.volume, &mut |done, all| progress.at(done, all))?)
+        let at = &mut |done, all| progress.at(done, all);
+        self.same = volume.found_in(&mut self.volume, at)?;
+        Ok(())
     }
 
-    /// Writes the volume anew, with these blocks; gives those that could be read here.
-    pub fn put_back(&mut self, volume: &mut Volume, ids: &[u64], quiet: bool) -> Result<Vec<u64>> {
-        let mut progress = Progress::steps(quiet, "steps");
-        let at = &mut |done, all| progress.at(done, all);
-        Ok(volume.restore_from(&mut self.volume, ids, at)?)
+    /// Those that were found.
+    pub fn same(&self) -> &[u64] {
+        &self.same
     }
 
     /// Its files.
@@ -120,6 +146,10 @@ impl BackupFiles {
             }
             let name = [path.name().unwrap_or_default(), b".older"].concat();
             let parent = inside::find_directory(fs, &path.parent())?;
+            if fs.lookup(parent.ino, &name).is_ok() {
+                // An earlier repair put it there, or the user has such a file.
+                continue;
+            }
             let node = NewNode { mode: then.mode, ..NewNode::default() };
             let (new, handle) = fs.create(parent.ino, &name, node)?;
             fs.close(handle)?;

@@ -2,12 +2,13 @@
 
 mod backup;
 mod consent;
+mod disk;
 mod metadata;
+mod outcome;
 
 use crate::args::RepairArgs;
-use crate::check::{self, PartsRead, tell};
+use crate::check;
 use crate::exit::{Code, fault};
-use crate::human::{self, say, say_json};
 use crate::open;
 use crate::passphrase;
 use crate::progress::Progress;
@@ -15,14 +16,13 @@ use crate::recorder::Recorder;
 use crate::unobserved::refuse_changes;
 use anyhow::{Context, Result};
 use backup::{Backup, FromBackup};
-use consent::goes_on;
-use metadata::{SalvageOutcome, volume_in};
+use consent::Talk;
+use metadata::{LostMetadata, SalvageOutcome, volume_in};
+use oblivio_serve::watch::Publisher;
 use oblivio_store::AnyStore;
-use oblivio_volume::disk::{self, Disk};
-use oblivio_volume::fs::{self, CheckReport, Salvaged};
-use oblivio_volume::{BlockSpace, LostBytes, Volume, read_header};
-use serde_json::json;
-use std::ops::Range;
+use oblivio_volume::fs::{self, CheckReport};
+use oblivio_volume::{BlockSpace, Volume, read_header};
+use outcome::{not_done, nothing, show, summary, with_lost_bytes};
 
 /// Runs the command.
 pub fn run(args: &RepairArgs) -> Result<()> {
@@ -46,47 +46,17 @@ fn repair(args: &RepairArgs, recorder: Option<&Recorder>) -> Result<()> {
     let by = (&args.open, Some(&passphrase));
     let (mut volume, publisher) = open::volume_by(store, &args.volume, by, recorder, false)?;
     let of = volume.known().volume;
-    let (parts, mut lost) = check::inspect(&mut volume, None, args.open.quiet)?;
-    let mut taken = FromBackup::default();
-    let mut backup = match backup {
+    let (parts, lost) = check::inspect(&mut volume, None, args.open.quiet)?;
+    let backup = match backup {
         Some(place) => Some(Backup::open(place, of, (&args.open, &passphrase))?),
         None => None,
     };
-    if let Some(backup) = backup.as_mut().filter(|_| parts.damaged > 0 || !lost.is_empty()) {
-        take_blocks(args, &mut volume, backup, &mut taken)?;
-        lost = without(lost, &taken.blocks);
+    let talk = Talk::new(args, &parts);
+    if oblivio_volume::disk::size_in(volume.root())?.is_some() {
+        return disk::repair(args, volume, talk, (lost, backup));
     }
-    if disk::size_in(volume.root())?.is_some() {
-        let lost = check::of_disk(&volume, &lost)?;
-        return repair_disk(args, volume, &parts, (lost, taken));
-    }
-    let (volume, salvaged) = match metadata::salvage(args, Box::new(volume), &parts)? {
-        SalvageOutcome::Whole(volume) => (volume, None),
-        SalvageOutcome::Salvaged(volume, report) => (volume, Some(report)),
-        SalvageOutcome::Refused(report) => {
-            return not_done(args, &parts, &report.lost, Some(&report));
-        }
-    };
-    let session = open::file_system((*volume, publisher), 0)?;
-    let mut progress = Progress::steps(args.open.quiet, "blocks");
-    let found = session.fs.check_with(true, &mut |done, all| progress.at(done, all))?;
-    drop(progress);
-    show(args, &parts, &found.lost)?;
-    if parts.damaged == 0 && found.is_clean() && !taken.is_rewritten && salvaged.is_none() {
-        session.fs.into_blocks()?;
-        return nothing(args, &parts);
-    }
-    // What was salvaged is stored by now, and what goes with it was accepted.
-    if salvaged.is_none() && !goes_on(args, found.lost.is_empty())? {
-        session.fs.into_blocks()?;
-        return not_done(args, &parts, &found.lost, None);
-    }
-    if let Some(backup) = backup.filter(|_| !found.lost.is_empty()) {
-        backup.files()?.restore(&session.fs, &found.lost, &mut taken)?;
-    }
-    fs::repair(&session.fs, args.zeros, &mut |_, _| {})?;
-    rewrite(args, volume_in(session.fs.into_blocks()?)?, &taken)?;
-    summary(args, &parts, &found, &taken, salvaged.as_ref())
+    let lacks = parts.damaged > 0 || !lost.is_empty();
+    repair_files(args, (Box::new(volume), publisher), talk, (backup, lacks))
 }
 
 /// Refuses, before it asks or changes anything, what the engine cannot do.
@@ -103,160 +73,106 @@ fn refuse_other_engines(store: &AnyStore, args: &RepairArgs) -> Result<()> {
     ))
 }
 
-/// Puts lost blocks back that the older copy has in the version that is lost.
-fn take_blocks(
+/// `lacks` says whether anything that is stored is damaged or lost: then blocks of the backup may
+/// help, and else only its files.
+fn repair_files(
+    args: &RepairArgs,
+    (mut volume, mut publisher): (Box<Volume>, Publisher),
+    mut talk: Talk<'_>,
+    (mut backup, lacks): (Option<Backup>, bool),
+) -> Result<()> {
+    let mut taken = FromBackup::default();
+    if let Some(backup) = backup.as_mut().filter(|_| lacks) {
+        let seen = look(args, (volume, publisher))?;
+        (volume, publisher) = (seen.volume, seen.publisher);
+        if !agreed_to_blocks(args, &mut volume, backup, (&mut talk, &seen.found))? {
+            volume.end()?;
+            return not_done(args, talk.parts, &seen.found.report, seen.found.metadata.report());
+        }
+        taken.put_back(backup, &mut volume, args.open.quiet)?;
+    }
+    let (volume, salvaged) = match metadata::salvage(args, volume, &mut talk)? {
+        SalvageOutcome::Whole(volume) => (volume, None),
+        SalvageOutcome::Salvaged(volume, report) => (volume, Some(report)),
+        SalvageOutcome::Refused(report) => {
+            let found = CheckReport { lost: report.lost.clone(), ..CheckReport::default() };
+            return not_done(args, talk.parts, &found, Some(&report));
+        }
+    };
+    let session = open::file_system((*volume, publisher), 0)?;
+    let found = check_files(args, &session.fs)?;
+    show(args, &mut talk, &found, backup.is_some())?;
+    let asks_backup = backup.is_some() && !found.holes.is_empty();
+    let clean = talk.parts.damaged == 0 && found.is_clean() && !asks_backup;
+    if clean && !taken.is_rewritten && salvaged.is_none() {
+        session.fs.into_blocks()?;
+        return nothing(args, talk.parts);
+    }
+    // What was salvaged is stored by now, and what goes with it was accepted.
+    if salvaged.is_none() && !talk.goes_on(found.lost.is_empty())? {
+        session.fs.into_blocks()?;
+        return not_done(args, talk.parts, &found, None);
+    }
+    let lost = with_lost_bytes(&found);
+    if let Some(backup) = backup.filter(|_| !lost.is_empty()) {
+        backup.files()?.restore(&session.fs, &lost, &mut taken)?;
+    }
+    fs::repair(&session.fs, args.zeros, &mut |_, _| {})?;
+    taken.rewrite(volume_in(session.fs.into_blocks()?)?, args.open.quiet)?;
+    summary(args, talk.parts, (&found, salvaged.as_ref()), &taken)
+}
+
+/// What a look at the files found.
+struct Found {
+    report: CheckReport,
+    metadata: LostMetadata,
+}
+
+struct Seen {
+    volume: Box<Volume>,
+    publisher: Publisher,
+    found: Found,
+}
+
+/// Looks at the files as they are without a backup.
+fn look(args: &RepairArgs, (volume, publisher): (Box<Volume>, Publisher)) -> Result<Seen> {
+    let (volume, metadata) = metadata::look(volume)?;
+    if !matches!(metadata, LostMetadata::Nothing) {
+        let lost = metadata.report().map(|report| report.lost.clone()).unwrap_or_default();
+        let report = CheckReport { lost, ..CheckReport::default() };
+        return Ok(Seen { volume, publisher, found: Found { report, metadata } });
+    }
+    let session = open::file_system((*volume, publisher), 0)?;
+    let report = check_files(args, &session.fs)?;
+    let volume = volume_in(session.fs.into_blocks()?)?;
+    Ok(Seen { volume, publisher: session.publisher, found: Found { report, metadata } })
+}
+
+fn check_files(args: &RepairArgs, fs: &fs::FileSystem) -> Result<CheckReport> {
+    let mut progress = Progress::steps(args.open.quiet, "blocks");
+    Ok(fs.check_with(true, &mut |done, all| progress.at(done, all))?)
+}
+
+/// Finds the blocks that the backup has in the version that is lost, says what is lost without
+/// them, and asks. Nothing is written before.
+fn agreed_to_blocks(
     args: &RepairArgs,
     volume: &mut Volume,
     backup: &mut Backup,
-    taken: &mut FromBackup,
-) -> Result<()> {
-    let same = backup.same_blocks(volume, args.open.quiet)?;
-    if args.dry_run {
-        if !args.json && !args.open.quiet {
-            let blocks = human::count(same.len() as u64, "lost block");
-            say(format!("The backup has {blocks} in the same version."))?;
+    (talk, found): (&mut Talk<'_>, &Found),
+) -> Result<bool> {
+    backup.find_blocks(volume, args.open.quiet)?;
+    match &found.metadata {
+        LostMetadata::Nothing => show(args, talk, &found.report, true)?,
+        LostMetadata::Some(report) => {
+            talk.places()?;
+            metadata::show(args, report)?;
         }
-    } else {
-        // Also without any: the store does not see what the copy has.
-        taken.blocks = backup.put_back(volume, &same, args.open.quiet)?;
-        taken.is_rewritten = volume.tree().is_some();
-    }
-    Ok(())
-}
-
-/// What is left of ranges without these numbers, which are ascending.
-fn without(ranges: Vec<Range<u64>>, ids: &[u64]) -> Vec<Range<u64>> {
-    let mut left = Vec::new();
-    let mut ids = ids.iter().copied().peekable();
-    for Range { mut start, end } in ranges {
-        while let Some(id) = ids.next_if(|id| *id < end) {
-            left.extend((start < id).then_some(start..id));
-            start = start.max(id + 1);
+        LostMetadata::Beginning => {
+            talk.places()?;
+            outcome::say_beginning(args)?;
         }
-        left.extend((start < end).then_some(start..end));
     }
-    left
-}
-
-/// A disk has no names: its lost bytes are read as errors until they are written.
-fn repair_disk(
-    args: &RepairArgs,
-    volume: Volume,
-    parts: &PartsRead,
-    (lost, taken): (Vec<LostBytes>, FromBackup),
-) -> Result<()> {
-    show(args, parts, &lost)?;
-    let nothing_done = parts.damaged == 0 && !taken.is_rewritten;
-    if nothing_done && (lost.is_empty() || !args.zeros) {
-        drop(volume);
-        return nothing(args, parts);
-    }
-    if !goes_on(args, lost.is_empty())? {
-        drop(volume);
-        return not_done(args, parts, &lost, None);
-    }
-    let mut disk = Disk::open(Box::new(volume))?;
-    for range in lost.iter().filter(|_| args.zeros).flat_map(|lost| &lost.ranges) {
-        disk.write_zeroes(range.start, range.end - range.start, true)?;
-    }
-    rewrite(args, volume_in(disk.into_blocks()?)?, &taken)?;
-    let found = CheckReport { lost, ..CheckReport::default() };
-    summary(args, parts, &found, &taken, None)
-}
-
-/// Stores anew all that can be read, unless that was done with the blocks of a backup.
-fn rewrite(args: &RepairArgs, mut volume: Box<Volume>, taken: &FromBackup) -> Result<()> {
-    if taken.is_rewritten {
-        return Ok(volume.finish()?);
-    }
-    let mut progress = Progress::steps(args.open.quiet, "steps");
-    volume.repair(&mut |done, all| progress.at(done, all))?;
-    Ok(volume.finish()?)
-}
-
-fn show(args: &RepairArgs, parts: &PartsRead, lost: &[LostBytes]) -> Result<()> {
-    if args.json {
-        return Ok(());
-    }
-    tell::places(parts)?;
-    for lost in tell::files(lost) {
-        say(lost.line())?;
-    }
-    if lost.is_empty() && parts.damaged > 0 {
-        say("No file is lost, nor a part of one.")?;
-    }
-    Ok(())
-}
-
-fn nothing(args: &RepairArgs, parts: &PartsRead) -> Result<()> {
-    match (args.json, args.open.quiet) {
-        (true, _) => {
-            say_json(&json!({ "repaired": false, "damaged": 0, "healed": parts.healed.len(),
-                                       "lost": [] }))
-        }
-        (_, true) => Ok(()),
-        _ => say("Nothing to repair."),
-    }
-}
-
-fn not_done(
-    args: &RepairArgs,
-    parts: &PartsRead,
-    lost: &[LostBytes],
-    salvaged: Option<&Salvaged>,
-) -> Result<()> {
-    if args.json {
-        say_json(&json!({
-            "repaired": false,
-            "damaged": parts.damaged,
-            "lost": tell::files(lost),
-            "metadata": salvaged.map(metadata::as_json),
-        }))?;
-    }
-    let files = human::count(lost.len() as u64, "file");
-    let places = human::count(parts.damaged, "damaged place");
-    let what = format!("{places}, {files} with lost bytes; nothing was changed");
-    Err(fault(Code::Tampered, what, "`oblivio repair` without --dry-run makes the volume whole."))
-}
-
-fn summary(
-    args: &RepairArgs,
-    parts: &PartsRead,
-    found: &CheckReport,
-    taken: &FromBackup,
-    salvaged: Option<&Salvaged>,
-) -> Result<()> {
-    let (damaged, healed) = (parts.damaged, parts.healed.len());
-    if args.json {
-        return say_json(&json!({
-            "repaired": true,
-            "damaged": damaged,
-            "healed": healed,
-            "lost": tell::files(&found.lost),
-            "blocks": taken.blocks.len(),
-            "restored": taken.restored,
-            "older": taken.older,
-            "zeros": args.zeros,
-            "holes": tell::files(&found.holes),
-            "metadata": salvaged.map(metadata::as_json),
-        }));
-    }
-    if args.open.quiet {
-        return Ok(());
-    }
-    taken.tell()?;
-    let left = found.lost.len() as u64 - taken.restored.len() as u64;
-    let what = match (left, args.zeros) {
-        (0, _) => "Nothing is lost".to_owned(),
-        (n, true) => format!("{} zeros where bytes were lost", has(n)),
-        (n, false) => {
-            format!("{} bytes that cannot be read until they are written", has(n))
-        }
-    };
-    say(format!("Repaired: {}. {what}.", human::count(damaged, "damaged place")))
-}
-
-fn has(files: u64) -> String {
-    let verb = if files == 1 { "has" } else { "have" };
-    format!("{} {verb}", human::count(files, "file"))
+    outcome::say_same(args, backup.same())?;
+    talk.goes_on(found.report.lost.is_empty() && found.metadata.is_harmless())
 }

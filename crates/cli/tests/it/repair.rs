@@ -2,6 +2,7 @@
 //! gives what it has.
 
 use crate::common::{Scratch, copy_dir, json, noise};
+use crate::terminal::Terminal;
 use oblivio_testkit::Dice;
 use std::collections::BTreeSet;
 use std::fs;
@@ -176,6 +177,82 @@ fn an_older_copy_gives_what_is_the_same_and_names_the_rest() {
     scratch.good(["check", "v"]);
 }
 
+/// What a look at the volume says is lost.
+fn lost_now(scratch: &Scratch, more: &[&str]) -> BTreeSet<String> {
+    let look = [&["repair", "--dry-run", "--unobserved", "--json", "v"], more].concat();
+    lost_in(&json(&String::from_utf8_lossy(&scratch.run(look).stdout)))
+}
+
+/// Before that nothing of a backup is written, and so nothing is anew.
+#[test]
+fn a_repair_with_a_backup_asks_before_it_writes() {
+    let scratch = damaged(|lost| {
+        lost.iter().any(|path| changed(path)) && lost.iter().any(|path| !changed(path))
+    });
+    let before = lost_now(&scratch, &[]);
+    let refused = scratch.bad(2, ["repair", "--from", "old", "v"]);
+    assert!(refused.contains("--yes"), "{refused}");
+    assert_eq!(lost_now(&scratch, &[]), before);
+    expect(&scratch, &before);
+    let shown = scratch.run(["repair", "--dry-run", "--from", "old", "v"]);
+    assert_eq!(shown.status.code(), Some(5));
+    expect_each_once(&String::from_utf8_lossy(&shown.stdout));
+    assert_eq!(lost_now(&scratch, &[]), before);
+}
+
+#[test]
+#[ignore = "system: a terminal, and setsid"]
+fn a_repair_with_a_backup_asks_once() {
+    let scratch = damaged(|lost| {
+        lost.iter().any(|path| changed(path)) && lost.iter().any(|path| !changed(path))
+    });
+    let before = lost_now(&scratch, &[]);
+    for (answer, code) in [(b"n\n", 5), (b"y\n", 0)] {
+        assert_eq!(lost_now(&scratch, &[]), before);
+        let mut terminal = Terminal::new();
+        let args = ["repair", "--from", "old", "v"];
+        let mut child = terminal.command(&scratch, &args).spawn().expect("it runs");
+        terminal.expect("Passphrase: ");
+        terminal.say(b"secret\n");
+        terminal.expect("Go on? [y/N]: ");
+        terminal.say(answer);
+        // A second question would have no answer.
+        assert_eq!(child.wait().expect("it ends").code(), Some(code));
+    }
+    let left: BTreeSet<String> = before.into_iter().filter(|path| changed(path)).collect();
+    expect(&scratch, &left);
+}
+
+/// No place or file is named twice.
+fn expect_each_once(said: &str) {
+    let mut lines = BTreeSet::new();
+    for line in said.lines().filter(|line| line.contains(": ")) {
+        assert!(lines.insert(line), "twice: {line}");
+    }
+}
+
+/// What an earlier repair took for lost comes from a backup as well.
+#[test]
+fn a_backup_gives_what_an_earlier_repair_left() {
+    let read_all = |scratch: &Scratch| drop(scratch.good(["get", "-r", "whole", "/", "out"]));
+    let scratch = damaged_of(&["--seen-by", "storage"], read_all, flip, |lost| {
+        lost.iter().any(|path| changed(path)) && lost.iter().any(|path| !changed(path))
+    });
+    let lost = lost_now(&scratch, &[]);
+    scratch.good(["repair", "--yes", "v"]);
+    expect(&scratch, &lost);
+    assert!(scratch.good(["repair", "v"]).contains("Nothing to repair"));
+    let done = json(&scratch.good(["repair", "--yes", "--from", "old", "--json", "v"]));
+    assert_eq!(done["repaired"], true, "{done}");
+    let left: BTreeSet<String> = lost.into_iter().filter(|path| changed(path)).collect();
+    expect(&scratch, &left);
+    assert_eq!(done["older"].as_array().map(Vec::len), Some(left.len()), "{done}");
+    let again = json(&scratch.good(["repair", "--yes", "--from", "old", "--json", "v"]));
+    assert_eq!(again["older"], serde_json::json!([]), "they are there: {again}");
+    let check = json(&scratch.good(["check", "--json", "v"]));
+    assert_eq!(check["clean"], true, "{check}");
+}
+
 /// Another volume with the same passphrase has files of the same names.
 #[test]
 fn nothing_is_taken_from_another_volume() {
@@ -271,7 +348,14 @@ fn what_stood_in_lost_metadata_is_named() {
         tries += 1;
         assert!(tries < 200, "no damage hits both copies");
     }
-    let done = json(&scratch.good(["repair", "--yes", "--json", "--trace-out", "trace", "v"]));
+    copy_dir(&scratch.path("v"), &scratch.path("again"));
+    let said = scratch.good(["repair", "--yes", "v"]);
+    expect_each_once(&said);
+    assert!(said.contains("damaged: "), "{said}");
+    fs::remove_dir_all(scratch.path("v")).expect("removed");
+    copy_dir(&scratch.path("again"), &scratch.path("v"));
+    let repair = ["repair", "--yes", "--json", "--accept-rollback", "--trace-out", "trace", "v"];
+    let done = json(&scratch.good(repair));
     scratch.good(["audit", "--trace", "trace"]);
     let metadata = &done["metadata"];
     let list = |of: &serde_json::Value| of.as_array().expect("a list").clone();
@@ -291,7 +375,10 @@ fn what_stood_in_lost_metadata_is_named() {
             false => unnamed += usize::from(!named.contains(&path)),
         }
     }
+    assert!(list(&metadata["found"]).iter().all(|found| found["inode"].is_u64()), "{done}");
     let found = list(&metadata["found"]).len();
+    let all_kept = found == 0 && unnamed == 0 && named.is_empty();
+    assert!(all_kept || !said.contains("Nothing is lost"), "{said}");
     let all = metadata["unnamed"].as_u64().map_or(usize::MAX, |unnamed| found + unnamed as usize);
     assert!(unnamed <= all, "{unnamed} files are gone without a word: {done}");
     assert_eq!(json(&scratch.good(["check", "--json", "v"]))["clean"], true);
