@@ -135,7 +135,10 @@ impl MemoryBlocks {
     /// From now on it says of each block that it may exist, and keeps what is discarded, as a
     /// sequential volume does.
     pub fn be_vague(&self) {
-        self.disk().vague = true;
+        let mut disk = self.disk();
+        disk.vague = true;
+        disk.unwanted.clear();
+        disk.committed_unwanted.clear();
     }
 
     /// Sets the capacity for the next opening; no block behind it is in use.

@@ -69,7 +69,7 @@ impl Spare {
         let mut taken = taken.to_vec();
         taken.sort_unstable_by_key(|range| range.start);
         let mut at = 0;
-        for stop in taken.iter().cloned().chain([ids..ids]) {
+        for stop in taken.iter().cloned().chain(std::iter::once(ids..ids)) {
             while at < stop.start && absent < wanted {
                 let some = at..stop.start.min(at + TOGETHER);
                 at = some.end;
@@ -124,8 +124,9 @@ mod tests {
         let run = |block, count| Extent { segment: 0, block, count, unwritten: false };
         let mut records = Records::default();
         records.segments.insert((2, 0), run(5, 3));
-        let old = [1..2];
-        assert_eq!(owned(&records, &old, 8).unwrap(), [5..8]);
+        let (metadata, file) = (1..2, 5..8);
+        let old = [metadata];
+        assert_eq!(owned(&records, &old, 8).unwrap(), [file]);
         assert!(owned(&records, &old, 7).is_err(), "beyond the volume");
         records.segments.insert((3, 0), run(7, 1));
         assert!(owned(&records, &old, 8).is_err(), "a file's");
