@@ -2,7 +2,7 @@
 //!
 //! Nothing is guessed. A name whose inode is lost goes, and an inode without a name gets one in
 //! `lost+found`. A directory whose inode is lost stays, since its names are there; it has lost its
-//! attributes. Bytes whose blocks are not known any more are lost, as those in lost blocks are. Each
+//! attributes. Bytes whose blocks are not known any more are lost, as those in lost blocks. Each
 //! of their segments gets a block that does not exist. A file with too many of them goes.
 
 use super::kinds::{Gap, Key, Limits};
