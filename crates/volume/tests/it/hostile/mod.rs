@@ -6,13 +6,16 @@
 //! `cargo test` plays some schedules, `just hostile` many. Each seed is one schedule.
 
 mod holes;
+mod logs;
 mod oracle;
 mod schedule;
 mod store;
+mod volumes;
 
 use holes::Hole;
 use oblivio_testkit::campaign::{scaled, seed};
-use schedule::{Counts, Engine, play, play_repairs};
+use schedule::{Counts, play, play_repairs};
+use volumes::Engine;
 
 fn campaign(engine: Engine, schedules: u64) {
     let first = seed(1);
@@ -73,7 +76,7 @@ fn a_hole_is_found_through_repairs_as_well() {
 /// as before a sync is refused, or comes too late to matter.
 #[test]
 fn a_log_that_changes_while_it_is_read_is_refused() {
-    let found = schedule::logs_that_change();
+    let found = logs::logs_that_change();
     assert!(found.refused > 0 && found.newest > 0, "{found:?}");
 }
 
@@ -82,7 +85,7 @@ fn a_log_that_changes_while_it_is_read_is_refused() {
 #[test]
 fn a_log_of_the_same_commit_cannot_be_swapped() {
     for engine in [Engine::Tree, Engine::Sequential] {
-        schedule::swapped_logs(engine);
+        logs::swapped_logs(engine);
     }
 }
 

@@ -1,5 +1,10 @@
 //! What every computer may find: its newest state, or a later one.
 
+use oblivio_volume::Error;
+
+/// What a schedule gives; an error is something forbidden.
+pub type Outcome<T> = Result<T, String>;
+
 /// Blocks written and read, from 1 on.
 pub const BLOCKS: u64 = 10;
 
@@ -64,5 +69,17 @@ impl Oracle {
             from.extend(self.0[at].parents.iter().filter(|&&parent| parent >= early));
         }
         false
+    }
+}
+
+/// Only these errors may end a session.
+pub fn expect_refusal(error: &Error, died: bool) -> Outcome<()> {
+    match error {
+        Error::RolledBack(_) | Error::OtherVolume(_) | Error::Tampered(_) => Ok(()),
+        Error::Unsupported(_) | Error::Busy => Ok(()),
+        Error::Closed(_) | Error::Store(_) if died => Ok(()),
+        // An object of the wrong length.
+        Error::Store(_) | Error::WrongPassphrase => Ok(()),
+        other => Err(format!("an error of another kind: {other:?}")),
     }
 }

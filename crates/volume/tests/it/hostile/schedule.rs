@@ -1,30 +1,16 @@
 //! One schedule: sessions of some computers on one store, and the store's deeds in between.
 
 use super::holes::{Computer, Hole};
-use super::oracle::{BLOCKS, Oracle, Seen};
+use super::oracle::{BLOCKS, Oracle, Outcome, Seen, expect_refusal};
 use super::store::{Event, Hostile, damage, meddle};
-use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_engine::sequential::SequentialConfig;
-use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{MemoryStore, Store};
+use super::volumes::{Engine, MEMORY, content, made, other_volume, passphrase, write};
+use oblivio_store::MemoryStore;
 use oblivio_testkit::Dice;
-use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
-use oblivio_volume::{
-    BlockSpace, ClosedVolume, CreateOptions, Error, Keeper, OpenOptions, ShownKind, Volume,
-};
-use std::sync::{Arc, Mutex, OnceLock};
+use oblivio_volume::{BlockSpace, ClosedVolume, Error, OpenOptions, ShownKind, Volume};
+use std::sync::{Arc, Mutex};
 
-const BYTES: usize = 64;
-const MEMORY: usize = 128 << 10;
 /// Fewer paths than this may be equal by chance.
 const TELLING: usize = 6;
-
-/// Which engine the volume is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Engine {
-    Tree,
-    Sequential,
-}
 
 /// The counts so far.
 #[derive(Debug, Default)]
@@ -42,8 +28,6 @@ pub struct Counts {
     pub repaired: u64,
     pub rewritten: u64,
 }
-
-type Outcome<T> = Result<T, String>;
 
 /// A computer, and what it may rely on.
 struct Party {
@@ -288,8 +272,7 @@ impl World<'_> {
             }
             let block = 1 + self.dice.below(BLOCKS);
             let next = self.oracle.write(at, block);
-            let bytes = (next as u64).to_le_bytes().repeat(BYTES / 8);
-            let op = BlockOp { id: BlockId(block), action: Action::Write(bytes) };
+            let op = write(block, next as u64);
             let written = volume.access(vec![op]);
             at = next;
             let synced = written.and_then(|_| {
@@ -340,8 +323,7 @@ impl World<'_> {
         let mut at = states;
         for block in (1..=BLOCKS).filter(|block| after[*block as usize - 1].is_none()) {
             let next = self.oracle.write_on(&at, block);
-            let bytes = (next as u64).to_le_bytes().repeat(BYTES / 8);
-            let op = BlockOp { id: BlockId(block), action: Action::Write(bytes) };
+            let op = write(block, next as u64);
             at = vec![next];
             volume.access(vec![op])?;
             self.counts.rewritten += 1;
@@ -410,8 +392,7 @@ impl World<'_> {
         }
         let block = 1 + self.dice.below(BLOCKS);
         let next = self.oracle.write(states[0], block);
-        let bytes = (next as u64).to_le_bytes().repeat(BYTES / 8);
-        let op = BlockOp { id: BlockId(block), action: Action::Write(bytes) };
+        let op = write(block, next as u64);
         self.parties[who].computer.sync(true);
         let synced = volume.access(vec![op]).and_then(|_| volume.commit());
         self.parties[who].computer.sync(false);
@@ -466,140 +447,4 @@ impl World<'_> {
         party.paths.push(shown);
         Ok(())
     }
-}
-
-/// The outcomes of openings.
-#[derive(Debug, Default)]
-pub struct Found {
-    pub newest: u64,
-    pub refused: u64,
-}
-
-/// Opens a volume, writes a number to a block and syncs; then the session dies.
-fn write_and_die(store: Arc<MemoryStore>, computer: &Computer, state: u64) {
-    let mut volume = open_on(store, computer).expect("sound");
-    volume.reserve(BLOCKS + 1).expect("room");
-    let bytes = state.to_le_bytes().repeat(BYTES / 8);
-    let op = BlockOp { id: BlockId(1), action: Action::Write(bytes) };
-    volume.access(vec![op]).expect("sound");
-    volume.commit().expect("sound");
-}
-
-fn open_on(store: Arc<dyn Store>, computer: &Computer) -> Result<Volume, Error> {
-    let keeper: Box<dyn Keeper> = Box::new(computer.clone());
-    let open = OpenOptions { memory_bytes: MEMORY, keeper: Some(keeper), ..OpenOptions::default() };
-    Volume::open(store, &passphrase(), open)
-}
-
-/// At each operation of an opening, restores the log from before the last sync.
-pub fn logs_that_change() -> Found {
-    let mut found = Found::default();
-    for at in 1..80 {
-        let (now, computer) = (Arc::new(made(Engine::Sequential).snapshot()), Computer::new(None));
-        write_and_die(now.clone(), &computer, 1);
-        let before = now.snapshot();
-        write_and_die(now.clone(), &computer, 2);
-        let store = Hostile::new(now, &[before], other_volume(Engine::Sequential));
-        store.plan(at, Event::PutBack("log"));
-        // Another computer, which knows nothing.
-        match open_on(Arc::new(store), &Computer::new(None)) {
-            Ok(mut volume) => match content(&mut volume).expect("sound")[0].expect("whole") {
-                2 => found.newest += 1,
-                // The first reading did not see it either: nobody could know.
-                1 if at < 12 => {}
-                older => panic!("operation {at}: state {older} is taken for the newest"),
-            },
-            Err(Error::Tampered(_)) => found.refused += 1,
-            Err(error) => panic!("operation {at}: {error}"),
-        }
-    }
-    found
-}
-
-/// Hides a sync that was never acknowledged, makes another one, and then shows the first.
-pub fn swapped_logs(engine: Engine) {
-    let log = if engine == Engine::Sequential { "log" } else { "journal" };
-    let (before, computer) = (made(engine).snapshot(), Computer::new(None));
-    let first = Arc::new(before.snapshot());
-    // The answer never comes, so this computer notes nothing of it.
-    write_and_die(first.clone(), &Computer::new(None), 7);
-    let second = Arc::new(before.snapshot());
-    write_and_die(second.clone(), &computer, 8);
-    super::store::put_over(&second, &first, log);
-    match open_on(second, &computer) {
-        Err(Error::RolledBack(_)) => {}
-        Err(error) => panic!("{engine:?}: another error: {error}"),
-        Ok(_) => panic!("{engine:?}: it is taken for the newest"),
-    }
-}
-
-/// Only these errors may end a session.
-fn expect_refusal(error: &Error, died: bool) -> Outcome<()> {
-    match error {
-        Error::RolledBack(_) | Error::OtherVolume(_) | Error::Tampered(_) => Ok(()),
-        Error::Unsupported(_) | Error::Busy => Ok(()),
-        Error::Closed(_) | Error::Store(_) if died => Ok(()),
-        // An object of the wrong length.
-        Error::Store(_) | Error::WrongPassphrase => Ok(()),
-        other => Err(format!("an error of another kind: {other:?}")),
-    }
-}
-
-fn content(volume: &mut Volume) -> Result<Seen, Error> {
-    let read = |id| BlockOp { id: BlockId(id), action: Action::Read };
-    let outcomes = volume.access_each((1..=BLOCKS).map(read).collect())?;
-    let mut content = Seen::default();
-    for (state, outcome) in content.iter_mut().zip(outcomes) {
-        let Ok(answer) = outcome else { continue };
-        let bytes = answer.unwrap_or_else(|| vec![0; BYTES]);
-        *state = Some(bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word)));
-    }
-    Ok(content)
-}
-
-fn passphrase() -> Passphrase {
-    Passphrase::new("correct horse")
-}
-
-/// A new volume.
-fn make(engine: Engine) -> MemoryStore {
-    let store = Arc::new(MemoryStore::new());
-    let open = OpenOptions { memory_bytes: MEMORY, ..OpenOptions::default() };
-    let volume = match engine {
-        Engine::Tree => {
-            let create =
-                CreateOptions { block_bytes: BYTES, capacity_bytes: 8 << 10, kdf: KdfParams::TEST };
-            Volume::create(store.clone(), &passphrase(), create, open)
-        }
-        Engine::Sequential => {
-            let engine = SequentialConfig {
-                bucket_blocks: 2,
-                queue_buckets: 2,
-                fan_out: 3,
-                sector_bytes: 128,
-                ..SequentialConfig::new(BYTES, BLOCKS + 6)
-            };
-            let create = SequentialOptions {
-                quantum_writes: 2,
-                log_quanta: 24,
-                ..SequentialOptions::of(engine)
-            };
-            let (kdf, quiet) = (KdfParams::TEST, &mut |_, _| {});
-            SequentialVolume::create(store.clone(), &passphrase(), kdf, create, open, quiet)
-                .map(Volume::from)
-        }
-    };
-    drop(volume.expect("an empty store"));
-    store.snapshot()
-}
-
-fn made(engine: Engine) -> &'static MemoryStore {
-    static MADE: [OnceLock<MemoryStore>; 3] = [const { OnceLock::new() }; 3];
-    MADE[engine as usize].get_or_init(|| make(engine))
-}
-
-/// Another volume with the same passphrase.
-fn other_volume(engine: Engine) -> &'static MemoryStore {
-    static OTHER: [OnceLock<MemoryStore>; 3] = [const { OnceLock::new() }; 3];
-    OTHER[engine as usize].get_or_init(|| make(engine))
 }
