@@ -4,9 +4,12 @@
 //! outage: there it would repeat for ever. So a read that damage may stop is done without repeats
 //! first.
 
-use crate::damage::may_be_damage;
+use crate::damage::{DamagedPlace, may_be_damage};
+use crate::header::HEADER_OBJECTS;
 use crate::{Error, Result};
-use oblivio_store::{Guard, Hint, ReadAt, Slots, StoreError};
+use oblivio_store::{
+    Guard, Held, Hint, Layer, Objects, ReadAt, Slots, StoreAnswer, StoreCall, StoreError,
+};
 use std::slice;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
@@ -18,7 +21,7 @@ pub struct Repeats(Arc<Mutex<Vec<ThreadId>>>);
 
 impl Repeats {
     /// Tells the store to ask before it repeats a read.
-    pub fn tell(&self, store: &dyn Slots) {
+    pub fn tell(&self, store: &dyn Held) {
         let repeats = self.clone();
         store.hint(Hint::BeforeRepeat(&Guard::new(move |_| {
             match repeats.forbidden_to().contains(&thread::current().id()) {
@@ -34,15 +37,39 @@ impl Repeats {
         work()
     }
 
-    /// Does `work`, which reads what has a second copy: a place that cannot be read is no outage,
-    /// unless none can.
+    /// Does `work`, which reads what has a second copy: a place that cannot be read is no outage.
+    /// If none can, `other` reads another place: where that fails too, it is one, and is outlasted.
     ///
     /// # Errors
     /// Those of `work`.
-    pub fn at_first<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+    pub fn at_first<T>(
+        &self,
+        other: impl Fn() -> bool,
+        mut work: impl FnMut() -> Result<T>,
+    ) -> Result<T> {
         match self.forbidden(&mut work) {
-            Err(Error::Store(_)) => work(),
+            Err(Error::Store(error)) if !may_be_damage(&error) || !self.forbidden(other) => work(),
             done => done,
+        }
+    }
+
+    /// The same for an inspection, which gives damaged places: `object` is one if none of its
+    /// copies can be read.
+    ///
+    /// # Errors
+    /// Those of `work` that are not damage.
+    pub fn inspect(
+        &self,
+        object: &str,
+        other: impl Fn() -> bool,
+        work: impl FnMut() -> Result<Vec<DamagedPlace>>,
+    ) -> Result<Vec<DamagedPlace>> {
+        match self.at_first(other, work) {
+            Err(Error::Store(error)) if may_be_damage(&error) => {
+                let (object, why) = (object.to_owned(), error.to_string());
+                Ok(vec![DamagedPlace { object, bytes: 0..0, why }])
+            }
+            found => found,
         }
     }
 
@@ -76,6 +103,41 @@ impl Drop for Forbidden<'_> {
 
 /// A piece that is lost: the number of its read, and where it begins in the object.
 pub type LostPiece = (usize, u64);
+
+/// A store of files each of which may be had elsewhere: one that cannot be read while others can is
+/// no outage.
+pub struct AnyFileLost {
+    below: Arc<dyn Objects>,
+    repeats: Repeats,
+}
+
+impl AnyFileLost {
+    /// Over this store. The layer below it follows these repeats.
+    pub fn new(below: Arc<dyn Objects>, repeats: Repeats) -> Self {
+        repeats.tell(&*below);
+        Self { below, repeats }
+    }
+}
+
+impl Layer for AnyFileLost {
+    type Below = dyn Objects;
+
+    fn below(&self) -> &(dyn Objects + 'static) {
+        &*self.below
+    }
+
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> std::result::Result<StoreAnswer, StoreError> {
+        if !matches!(call, StoreCall::Read(_)) {
+            return call.on(&*self.below);
+        }
+        let other = || reads_any(&*self.below, &HEADER_OBJECTS);
+        let read = self.repeats.at_first(other, || Ok(call.on(&*self.below)?));
+        read.map_err(|error| match error {
+            Error::Store(error) => error,
+            other => StoreError::io("", std::io::Error::other(other.to_string())),
+        })
+    }
+}
 
 /// Reads, around what cannot be read: see [`read_around`]. If it is an outage, it is outlasted.
 /// Gives what is lost.
@@ -135,6 +197,14 @@ fn read_around(
         }
     }
     Ok(Some(lost))
+}
+
+/// Whether a store reads the beginning of any of these objects.
+pub fn reads_any(store: &dyn Held, objects: &[&str]) -> bool {
+    let mut sector = [0; 512];
+    let mut reads =
+        |object| answers(&store.read(&mut [ReadAt { object, offset: 0, buf: &mut sector }]));
+    objects.iter().any(|object| reads(object))
 }
 
 /// Whether a store answered a read: also by saying that an object ends before.

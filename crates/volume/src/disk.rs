@@ -18,7 +18,6 @@ pub use shape::RangeAnswer;
 
 use crate::block::{BlockSpace, Least};
 use crate::damage::{LostBytes, push};
-use crate::scrub::Scrubs;
 use crate::{Error, Result};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use root::root_of;
@@ -51,12 +50,6 @@ pub struct DiskExtent {
 pub struct Disk {
     blocks: Box<dyn BlockSpace>,
     shape: Shape,
-}
-
-impl Scrubs for Disk {
-    fn scrub(&mut self) -> Result<Option<Duration>> {
-        self.blocks.scrub()
-    }
 }
 
 impl Disk {

@@ -1,5 +1,6 @@
 //! What an engine brings to a volume: a name, its parameters in the header, and how to open one.
 
+use crate::around::Repeats;
 use crate::block::BlockSpace;
 use crate::creation::{Cost, FixedObjects, NewOptions};
 use crate::damage::{DamagedPlace, Inspected, LostBytes};
@@ -133,7 +134,8 @@ pub trait EngineVolume: BlockSpace {
     fn info(&self) -> Result<VolumeInfo>;
 
     /// Reads and authenticates everything from a place on, or a part of it, whatever is damaged. It
-    /// is in one fixed order, which reveals nothing. What is small comes last.
+    /// is in one fixed order, which reveals nothing. `damaged` gets each place before `reached`
+    /// goes past it.
     ///
     /// # Errors
     /// Those of the store. `Unsupported` amid requests, unless [`Self::has_quiet_scrubs`].
@@ -142,6 +144,11 @@ pub trait EngineVolume: BlockSpace {
     /// Whether it may be inspected amid requests.
     fn has_quiet_scrubs(&self) -> bool {
         false
+    }
+
+    /// Whether the layer below it may repeat reads. By default it is never forbidden to.
+    fn repeats(&self) -> Repeats {
+        Repeats::default()
     }
 
     /// Reads and authenticates everything; gives the number of [`VolumeInfo::verified`].

@@ -45,6 +45,7 @@ mod trust;
 mod volume;
 pub mod windows;
 
+pub use around::Repeats;
 pub use block::{BlockReader, BlockSpace, CHANGE_BYTES, Least, ROOT_BYTES, TakeBlock};
 pub use commits::Commits;
 pub use creation::{Cost, FixedObjects, NewOptions};
@@ -65,7 +66,7 @@ pub use options::{
 };
 pub use passphrases::{add_passphrase, change_passphrase, read_header, remove_passphrase};
 pub use registry::{ENGINES, NewVolume, SeenBy};
-pub use scrub::{Inspection, QuietScrub, Reached, Scrubs};
+pub use scrub::{Inspection, QuietScrub, Reached};
 pub use session::is_of_session;
 pub use trust::{
     Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper, NoteSyncer, notes,

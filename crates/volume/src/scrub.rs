@@ -12,7 +12,8 @@ use std::time::Duration;
 /// How far an inspection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reached {
-    /// Units read so far, those of earlier parts included, and all units.
+    /// Units read so far, those of earlier parts included, and all units; amid requests places
+    /// perhaps, which cost no counting.
     pub done: u64,
     /// See `done`.
     pub total: u64,
@@ -24,7 +25,7 @@ pub struct Reached {
 pub struct Inspection<'a> {
     /// The place to begin at; 0 for everything.
     pub from: u64,
-    /// Bytes read together, at most, unless one unit is more.
+    /// Bytes read together, at most, unless one unit is more. What is small is read as a whole.
     pub at_once: usize,
     /// Whether others use the volume before and after. Then nothing is committed first, and each
     /// place is proved by itself.
@@ -51,6 +52,9 @@ impl<'a> Inspection<'a> {
         Inspected { count, ..Inspected::default() }
     }
 }
+
+/// The place of what is small: behind everything else, and amid requests a part by itself.
+pub(crate) const SMALL: u64 = u64::MAX;
 
 /// Bytes of one step between requests: they wait for it.
 const STEP_BYTES: usize = 512 << 10;
@@ -121,7 +125,11 @@ impl RunningScrub {
         });
         self.seen = (self.of.asked)();
         let rest = match &read {
-            Ok(found) => Duration::from_secs_f64(found.bytes as f64 / self.of.rate.max(1) as f64),
+            Ok(found) => {
+                let rest = Duration::from_secs_f64(found.bytes as f64 / self.of.rate.max(1) as f64);
+                // A round rests, however little there is to read.
+                if next.is_none() { rest.max(QUIET) } else { rest }
+            }
             Err(_) => QUIET,
         };
         // From the step's end on: a slow disk is left alone as long as a quick one.
@@ -131,16 +139,6 @@ impl RunningScrub {
         (self.of.note)(self.of.from);
         Ok(rest)
     }
-}
-
-/// What is served and may have a scrub.
-pub trait Scrubs {
-    /// Does a step of the scrub, if there is one and a step is due; gives the time to the next
-    /// call.
-    ///
-    /// # Errors
-    /// Those of the store.
-    fn scrub(&mut self) -> Result<Option<Duration>>;
 }
 
 /// The error of a volume that is inspected as a whole only.

@@ -94,25 +94,29 @@ impl Volume {
     /// Those of the store.
     pub fn inspect_part(&mut self, inspection: Inspection<'_>) -> Result<Inspected> {
         let Inspection { from, at_once, amid_requests, reached, damaged } = inspection;
-        let mut ended = false;
+        let mut end = None;
         let mut found = self.engine.inspect(Inspection {
             from,
             at_once,
             amid_requests,
-            reached: &mut |now| {
-                ended = now.next.is_none();
-                reached(now)
+            reached: &mut |now| match now.next {
+                Some(_) => reached(now),
+                // What is small follows.
+                None => {
+                    end = Some(now);
+                    ControlFlow::Continue(())
+                }
             },
             damaged: &mut *damaged,
         })?;
-        if !ended {
-            return Ok(found);
-        }
+        let Some(end) = end else { return Ok(found) };
         self.heal();
         if let Some(place) = self.header.as_mut().map_or(Ok(None), HeaderKeeper::inspect)? {
             found.damaged += 1;
             damaged(place);
         }
+        // There is nothing left to stop.
+        let _ = reached(end);
         Ok(found)
     }
 
@@ -232,7 +236,7 @@ impl ClosedVolume {
         (engine.check)(&header.parameters())?;
         let opening = Opening { store: store.clone(), header: &header, master: &master, options };
         let volume = (engine.open)(opening)?;
-        let keeper = HeaderKeeper::new(store, &copies, header, &master);
+        let keeper = HeaderKeeper::new((store, volume.repeats()), &copies, header, &master);
         Ok(Volume { header: Some(keeper), ..Volume::of(volume) })
     }
 }

@@ -68,7 +68,8 @@ impl<'a> Verifier<'a> {
     /// The same for a part of the buckets. One whose parent is not among them is proved by its own
     /// seal: an older version of it passes.
     pub fn of_part(engine: &'a mut TreeOram, part: PartChecked) -> Self {
-        Self { expected: BTreeMap::new(), part: Some(part), ..Self::new(engine) }
+        let (expected, found, versions) = (BTreeMap::new(), BitSet::default(), BTreeMap::new());
+        Self { engine, expected, found, versions, part: Some(part) }
     }
 
     /// The tag that a bucket must have.

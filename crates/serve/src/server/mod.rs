@@ -11,7 +11,7 @@ use crate::log;
 use crate::queue::{Refusal, Request, RequestQueue, Taken};
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::FileSystem;
-use oblivio_volume::{CHANGE_BYTES, Commits, Error, Result, Scrubs};
+use oblivio_volume::{CHANGE_BYTES, Commits, Error, Result};
 pub use running::Running;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -49,7 +49,9 @@ pub trait Medium {
     ///
     /// # Errors
     /// Those of the volume.
-    fn scrub(&mut self) -> Result<Option<Duration>>;
+    fn scrub(&mut self) -> Result<Option<Duration>> {
+        Ok(None)
+    }
 }
 
 impl Medium for FileSystem {
@@ -66,7 +68,7 @@ impl Medium for FileSystem {
     }
 
     fn scrub(&mut self) -> Result<Option<Duration>> {
-        Scrubs::scrub(self)
+        FileSystem::scrub(self)
     }
 }
 
@@ -82,10 +84,6 @@ impl Medium for Disk {
 
     fn wants_commit(&self) -> bool {
         Disk::wants_commit(self)
-    }
-
-    fn scrub(&mut self) -> Result<Option<Duration>> {
-        Scrubs::scrub(self)
     }
 }
 

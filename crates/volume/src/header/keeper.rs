@@ -3,14 +3,17 @@
 use super::fields::FIRST_FORMAT;
 use super::objects::{HEADER_OBJECT, put_second};
 use super::{Header, HeaderCopies};
-use crate::Result;
-use crate::damage::DamagedPlace;
+use crate::around::Repeats;
+use crate::damage::{DamagedPlace, may_be_damage};
+use crate::{Error, Result};
 use oblivio_crypto::{Mac, MasterKey};
 use oblivio_store::{AnyStore, Objects, PutMode};
 
 /// The copies of an open volume's header.
 pub(crate) struct HeaderKeeper {
     store: AnyStore,
+    /// Whether the layer below may repeat reads: no copy is worth waiting for.
+    repeats: Repeats,
     mac: Mac,
     /// The header that was opened.
     opened: Header,
@@ -25,7 +28,12 @@ pub(crate) struct HeaderKeeper {
 
 impl HeaderKeeper {
     /// Of a header that was opened from these copies.
-    pub fn new(store: AnyStore, copies: &HeaderCopies, opened: Header, master: &MasterKey) -> Self {
+    pub fn new(
+        (store, repeats): (AnyStore, Repeats),
+        copies: &HeaderCopies,
+        opened: Header,
+        master: &MasterKey,
+    ) -> Self {
         let mac = master.header_mac(opened.volume());
         let wrong = copies.wrong(&mac, &opened.to_bytes());
         let pending = !wrong.is_empty() || opened.format() == FIRST_FORMAT;
@@ -34,7 +42,7 @@ impl HeaderKeeper {
         let missing = |at: usize| at == 1 && !copies.is_there(at);
         let damaged = damaged.filter(|it| !missing(it.0)).filter_map(|it| it.1).collect();
         let unreadable = copies.unreadable();
-        Self { store, mac, opened, pending, unreadable, single: false, damaged }
+        Self { store, repeats, mac, opened, pending, unreadable, single: false, damaged }
     }
 
     /// Another header than the one that was opened is stored now.
@@ -51,7 +59,7 @@ impl HeaderKeeper {
     }
 
     fn try_to_heal(&mut self) -> Result<()> {
-        let copies = HeaderCopies::read_again(&self.store, self.unreadable)?;
+        let copies = self.read_again()?;
         // Others may have changed it meanwhile, and a store may show an older one.
         let header = match copies.newest(&self.mac) {
             Some(newest) if newest.format() == FIRST_FORMAT => {
@@ -78,6 +86,10 @@ impl HeaderKeeper {
         Ok(())
     }
 
+    fn read_again(&self) -> Result<HeaderCopies> {
+        self.repeats.forbidden(|| HeaderCopies::read_again(&self.store, self.unreadable))
+    }
+
     /// Reads both copies again; gives the first that is not as it was written.
     ///
     /// # Errors
@@ -86,7 +98,14 @@ impl HeaderKeeper {
         if self.single {
             return Ok(None);
         }
-        let copies = HeaderCopies::read_again(&self.store, self.unreadable)?;
+        let copies = match self.read_again() {
+            // Everything else was read just now.
+            Err(Error::Store(error)) if may_be_damage(&error) => {
+                let (object, why) = (HEADER_OBJECT.to_owned(), error.to_string());
+                return Ok(Some(DamagedPlace { object, bytes: 0..0, why }));
+            }
+            copies => copies?,
+        };
         let Some(newest) = copies.newest(&self.mac) else { return Ok(None) };
         let wrong = copies.wrong(&self.mac, &newest.to_bytes());
         self.pending |= !wrong.is_empty();

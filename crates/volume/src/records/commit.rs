@@ -16,6 +16,8 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligne
 pub const COMMIT_OBJECTS: [&str; 2] = ["commit", "commit-2"];
 /// Bytes of each slot: a page, so that one write never tears both.
 const SLOT_BYTES: u64 = 4096;
+/// Bytes of all slots.
+pub const COMMITS_BYTES: u64 = 4 * SLOT_BYTES;
 /// For a commit whose state is stored twice. Versions before it have one state and one object of
 /// records.
 const VERSION: u32 = 3;

@@ -31,6 +31,8 @@ const CHECKED_AT_OPENING: u64 = 16 << 20;
 
 /// The pairs of objects: a checkpoint and a log each.
 const PAIRS: [[&str; 2]; 2] = [["state-0", "log-0"], ["state-1", "log-1"]];
+/// The first of them.
+pub const STATE_OBJECT: &str = PAIRS[0][0];
 
 /// The pair of objects for checkpoint number `generation`.
 fn index(generation: u64) -> usize {

@@ -35,7 +35,7 @@ impl SequentialVolume {
         volume.make_durable()?;
         let reads = volume.shared.reads.clone();
         let FoundState { state, identity, newer_may_be_damaged, damaged } =
-            reads.of_copies(|| volume.states.read(&*volume.store, &reads))?;
+            reads.of_copies(&*volume.store, || volume.states.read(&*volume.store, &reads))?;
         volume.session.damaged = damaged;
         if state.log_parity {
             volume.log.take_parity();
@@ -106,7 +106,7 @@ impl SequentialVolume {
                 let of = (self.volume, state.epoch);
                 let (sealer, reads) = (&mut self.times_sealer, &self.shared.reads);
                 let from = (&*self.store, reads);
-                reads.of_copies(|| times::read(from, sealer, of, identity, bytes))?
+                reads.of_copies(&*self.store, || times::read(from, sealer, of, identity, bytes))?
             }
             _ => None,
         };

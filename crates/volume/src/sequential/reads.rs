@@ -2,7 +2,8 @@
 
 use super::PAGE;
 use crate::Result;
-use crate::around::{LostPiece, Repeats, answers, read, read_place};
+use crate::around::{LostPiece, Repeats, read, read_place, reads_any};
+use crate::damage::DamagedPlace;
 use oblivio_store::{ReadAt, Slots, StoreError};
 use std::slice;
 
@@ -28,15 +29,15 @@ impl DiskReads {
     /// # Errors
     /// Those of the store.
     pub fn read(&self, store: &dyn Slots, reads: &mut [ReadAt<'_>]) -> Result<Vec<LostPiece>> {
-        read(store, reads, (&self.repeats, PAGE as usize), || self.reads_anything(store))
+        read(store, reads, (&self.repeats, PAGE as usize), || reads_any(store, self.objects))
     }
 
     /// Does `work`, which reads what has a second copy.
     ///
     /// # Errors
     /// Those of `work`.
-    pub fn of_copies<T>(&self, work: impl FnMut() -> Result<T>) -> Result<T> {
-        self.repeats.at_first(work)
+    pub fn of_copies<T>(&self, store: &dyn Slots, work: impl FnMut() -> Result<T>) -> Result<T> {
+        self.repeats.at_first(|| reads_any(store, self.objects), work)
     }
 
     /// Reads a place that has a second copy, or that the volume can do without. Gives what the
@@ -50,17 +51,27 @@ impl DiskReads {
         mut read: ReadAt<'_>,
     ) -> std::result::Result<Option<StoreError>, StoreError> {
         let once = || store.read(slice::from_mut(&mut read));
-        match read_place(once, || self.reads_anything(store)) {
+        match read_place(once, || reads_any(store, self.objects)) {
             Err(missing @ StoreError::Missing { .. }) => Ok(Some(missing)),
             read => read,
         }
     }
 
-    /// Whether the store reads any object.
-    fn reads_anything(&self, store: &dyn Slots) -> bool {
-        let mut page = vec![0; PAGE as usize];
-        let mut reads =
-            |object| answers(&store.read(&mut [ReadAt { object, offset: 0, buf: &mut page }]));
-        self.objects.iter().any(|object| reads(object))
+    /// Inspects the copies of an object.
+    ///
+    /// # Errors
+    /// Those of `work` that are not damage.
+    pub fn inspect(
+        &self,
+        store: &dyn Slots,
+        object: &str,
+        work: impl FnMut() -> Result<Vec<DamagedPlace>>,
+    ) -> Result<Vec<DamagedPlace>> {
+        self.repeats.inspect(object, || reads_any(store, self.objects), work)
+    }
+
+    /// Whether the layer below may repeat reads.
+    pub fn repeats(&self) -> &Repeats {
+        &self.repeats
     }
 }

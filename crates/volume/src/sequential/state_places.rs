@@ -122,6 +122,11 @@ impl StatePlaces {
         self.whole = true;
     }
 
+    /// Bytes of all places, in all objects.
+    pub fn all_bytes(&self) -> u64 {
+        self.form.object_bytes() * self.form.objects().len() as u64
+    }
+
     pub(super) fn place(&self, epoch: u64) -> Place {
         Place { volume: self.volume, kind: Kind::State, index: epoch % 2, version: PLACE_VERSION }
     }

@@ -2,18 +2,19 @@
 
 use super::DISK_OBJECT;
 use super::rest::heal;
+use super::state_places::STATE_OBJECTS;
 use super::volume::SequentialVolume;
 use crate::Result;
 use crate::damage::{DamagedPlace, Inspected, push};
-use crate::scrub::{Inspection, Reached};
+use crate::scrub::{Inspection, Reached, SMALL};
 use oblivio_engine::BlockId;
 use std::collections::BTreeSet;
 
 impl SequentialVolume {
     /// Reads blocks, whatever is damaged; the places are their numbers. What has a second copy is
-    /// made whole before the first.
+    /// made whole before the first. Amid requests what is small is a part of its own.
     pub(super) fn read_all(&mut self, inspection: Inspection<'_>) -> Result<Inspected> {
-        let Inspection { from, at_once, reached, damaged, .. } = inspection;
+        let Inspection { from, at_once, amid_requests, reached, damaged } = inspection;
         if from == 0 {
             self.guarded(heal)?;
         }
@@ -25,6 +26,7 @@ impl SequentialVolume {
         let mut done = from.min(total);
         loop {
             let end = total.min(done + together);
+            let small = (amid_requests && done < end).then_some(SMALL);
             let ids: Vec<BlockId> = (done..end).map(BlockId).collect();
             let (there, lost, places) = self.guarded(|volume| volume.shared.inspect(&ids))?;
             lost.iter().for_each(|block| push(&mut inspected.lost, block.0));
@@ -37,8 +39,10 @@ impl SequentialVolume {
             inspected.count += there;
             inspected.bytes += there * block_bytes as u64;
             done = end;
-            let next = (done < total).then_some(done);
-            let goes_on = reached(Reached { done, total, next }).is_continue();
+            let next = (done < total).then_some(done).or(small);
+            let all = total + u64::from(amid_requests);
+            let at = if next.is_some() { done } else { all };
+            let goes_on = reached(Reached { done: at, total: all, next }).is_continue();
             match next {
                 None => break,
                 Some(_) if goes_on => {}
@@ -47,8 +51,11 @@ impl SequentialVolume {
         }
         let (store, newest) = (&*self.store, self.newest.current.0);
         let reads = &self.shared.reads;
-        let states = reads.of_copies(|| self.states.inspect(store, reads, newest))?;
+        let inspect = || self.states.inspect(store, reads, newest);
+        let states = reads.inspect(store, STATE_OBJECTS[0], inspect)?;
         let log = self.log.inspect(&*self.store, self.newest.turns[0])?;
+        let (quanta, (_, quantum)) = (self.log.since(self.newest.turns[0]), self.log.place_of(0));
+        inspected.bytes += self.states.all_bytes() + quanta * quantum as u64;
         for place in states.into_iter().chain(log) {
             inspected.damaged += 1;
             damaged(place);

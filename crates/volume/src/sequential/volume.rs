@@ -11,6 +11,7 @@ use super::quantum::{QuantumEntry, QuantumForm};
 use super::reads::DiskReads;
 use super::shared::Shared;
 use super::state_places::{STATE_OBJECTS, StateForm, StatePlaces};
+use crate::around::Repeats;
 use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo};
 use crate::header::Header;
@@ -362,6 +363,10 @@ impl EngineVolume for SequentialVolume {
 
     fn has_quiet_scrubs(&self) -> bool {
         true
+    }
+
+    fn repeats(&self) -> Repeats {
+        self.shared.reads.repeats().clone()
     }
 
     fn repair(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {

@@ -7,13 +7,15 @@
 //! computer: it is durable, then noted; only then may an answer follow from it, and a read but for
 //! a few (see `record_sync`).
 
+use crate::around::reads_any;
 use crate::core::{self, Limit};
 use crate::damage::DamagedPlace;
 use crate::environment::Environment;
-use crate::records::commit::{COMMIT_OBJECTS, CommitSlots, FoundCommit};
+use crate::header::HEADER_OBJECTS;
+use crate::records::commit::{COMMIT_OBJECTS, COMMITS_BYTES, CommitSlots, FoundCommit};
 use crate::records::journal::{Journal, PAGE};
 use crate::records::record::{Record, intent, parse, resize, sync};
-use crate::records::state::{LoadedState, StateLog};
+use crate::records::state::{LoadedState, STATE_OBJECT, StateLog};
 use crate::records::writes::Writes;
 use crate::tree::account::TreeAccount;
 use crate::tree::header::{config, slot_align, with_limit};
@@ -117,8 +119,8 @@ impl TreeLedger {
     /// Reads the newest commit record and its state. A place that cannot be read is no outage while
     /// there is a second copy of it, so a layer that repeats what fails is to repeat nothing yet.
     fn read_newest(&mut self) -> Result<(FoundCommit, LoadedState)> {
-        let repeats = self.slab.repeats().clone();
-        repeats.at_first(|| self.try_to_read())
+        let (repeats, store) = (self.slab.repeats().clone(), Arc::clone(&self.store));
+        repeats.at_first(|| reads_any(&*store, &HEADER_OBJECTS), || self.try_to_read())
     }
 
     fn try_to_read(&mut self) -> Result<(FoundCommit, LoadedState)> {
@@ -129,9 +131,22 @@ impl TreeLedger {
 
     /// Compares the copies of commit record and state with what was written; gives what differs.
     pub fn inspect(&mut self) -> Result<Vec<DamagedPlace>> {
-        let mut damaged = self.commits.inspect(&*self.store, self.state.record())?;
-        damaged.extend(self.state.inspect(&*self.store)?);
+        let Self { store, slab, state, commits, .. } = self;
+        let (store, record) = (&**store, *state.record());
+        let other = || slab.reads_any(store) || reads_any(store, &HEADER_OBJECTS);
+        let inspect = || commits.inspect(store, &record);
+        let mut damaged = slab.repeats().inspect(COMMIT_OBJECTS[0], other, inspect)?;
+        let inspect = || state.inspect(store);
+        damaged.extend(slab.repeats().inspect(STATE_OBJECT, other, inspect)?);
         Ok(damaged)
+    }
+
+    /// Bytes that [`Self::inspect`] reads, about.
+    pub fn small_bytes(&self) -> u64 {
+        let record = self.state.record();
+        let pairs = [Some(record.first()), record.second()].into_iter().flatten();
+        let state: u64 = pairs.map(|pair| pair.state_bytes() + pair.log_bytes()).sum();
+        COMMITS_BYTES + state
     }
 
     /// Reads the journal, checks it against what this computer knows of it, and begins the session.

@@ -215,8 +215,19 @@ impl Slab {
 
     /// All stored buckets.
     pub fn stored(&self) -> impl Iterator<Item = BucketId> + '_ {
-        let stored = |(at, &slot): (usize, &u32)| (slot != NOWHERE).then_some(BucketId(at as u64));
-        self.slots.iter().enumerate().filter_map(stored)
+        self.stored_from(0)
+    }
+
+    /// Those from this heap index on.
+    pub fn stored_from(&self, first: u64) -> impl Iterator<Item = BucketId> + '_ {
+        let rest = self.slots.get(usize::try_from(first).unwrap_or(usize::MAX)..);
+        let stored = |(&slot, at): (&u32, u64)| (slot != NOWHERE).then_some(BucketId(at));
+        rest.unwrap_or_default().iter().zip(first..).filter_map(stored)
+    }
+
+    /// Heap indices, of stored buckets and of others.
+    pub fn indices(&self) -> u64 {
+        self.slots.len() as u64
     }
 
     /// The objects that were written to since the last commit. They are to be durable before the

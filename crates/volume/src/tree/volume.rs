@@ -1,5 +1,6 @@
 //! A volume: a ledger, what waits for it, and when that is carried out.
 
+use crate::around::Repeats;
 use crate::core::{Core, LEAST_BLOCKS};
 use crate::creation::Cost;
 use crate::damage::{DamagedPlace, Inspected};
@@ -284,6 +285,7 @@ impl EngineVolume for TreeVolume {
         let TreeLedger { store, slab, engine, .. } = &mut self.ledger;
         let (mut found, versions) = verify(&**store, slab, engine, buckets)?;
         if versions.is_some() {
+            found.bytes += self.ledger.small_bytes();
             for place in self.ledger.inspect()? {
                 found.damaged += 1;
                 damaged(place);
@@ -294,6 +296,10 @@ impl EngineVolume for TreeVolume {
 
     fn has_quiet_scrubs(&self) -> bool {
         true
+    }
+
+    fn repeats(&self) -> Repeats {
+        self.ledger.slab.repeats().clone()
     }
 
     /// Each bucket has its turn in a whole period of the schedule.

@@ -1,19 +1,22 @@
 //! Scrubs: everything that is stored, in parts, in an order and at times that tell nothing.
 
-use super::damage::world::{SAMPLE, Scale, World, content};
-use oblivio_crypto::{KdfParams, Passphrase};
+use super::common::disks::sequential;
+use super::damage::world::{SAMPLE, Scale, World, content, passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::record::{CallKind, StoreEvent};
-use oblivio_store::{AnyStore, MemoryStore, RecordStore};
+use oblivio_store::{
+    AnyStore, Layer, MemoryStore, Patience, RecordStore, Result, RetryStore, StoreAnswer,
+    StoreCall, StoreError, layered,
+};
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::{scaled, seed};
-use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
 use oblivio_volume::{
-    BlockSpace, DamagedPlace, Environment, Inspected, Inspection, MemoryKeeper, OpenOptions,
-    QuietScrub, Reached, Volume, fuzzing,
+    BlockSpace, ClosedVolume, DamagedPlace, Environment, Inspected, Inspection, MemoryKeeper,
+    OpenOptions, QuietScrub, Reached, Volume, fuzzing,
 };
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
 use std::time::Duration;
 
 /// Enough buckets for many parts.
@@ -73,8 +76,7 @@ fn a_scrub_that_stops_reads_each_place_once() {
             let keeper = Some(Box::new(MemoryKeeper::knowing(known)) as _);
             let options =
                 OpenOptions { keeper, memory_bytes: LARGE.memory_bytes, ..OpenOptions::default() };
-            volume = Volume::open(Arc::clone(&store), &Passphrase::new("correct horse"), options)
-                .expect("sound");
+            volume = Volume::open(Arc::clone(&store), &passphrase(), options).expect("sound");
             store.take();
             let size = (1 + dice.index(16_000), 1 + dice.below(20), false);
             let (next, found, _) = part(&mut volume, from, size);
@@ -170,8 +172,7 @@ fn used(world: &World, rate: u64, mut pick: impl FnMut(u64) -> u64, asks: bool) 
         environment,
         ..OpenOptions::default()
     };
-    let mut volume = Volume::open(Arc::clone(&store), &Passphrase::new("correct horse"), options)
-        .expect("sound");
+    let mut volume = Volume::open(Arc::clone(&store), &passphrase(), options).expect("sound");
     let steps = Arc::new(Mutex::new(Vec::new()));
     let (noted, now) = (Arc::clone(&steps), Arc::clone(&clock));
     let counted = Arc::clone(&store);
@@ -202,8 +203,8 @@ fn used(world: &World, rate: u64, mut pick: impl FnMut(u64) -> u64, asks: bool) 
             at = clock.now() + rest;
         }
         let read = store.take();
-        let is_slab = |event: &&StoreEvent| event.object.starts_with("slab");
-        let sum: u64 = read.iter().filter(is_slab).map(|event| event.len).sum();
+        let counts = |event: &&StoreEvent| !event.object.starts_with("header");
+        let sum: u64 = read.iter().filter(counts).map(|event| event.len).sum();
         bytes.extend((sum > 0).then_some(sum));
         clock.sleep(Duration::from_millis(100));
     }
@@ -240,13 +241,8 @@ fn when_a_scrub_reads_follows_from_what_the_store_was_asked() {
 /// Blocks of a sequential volume, which nobody sees read.
 #[test]
 fn a_sequential_volume_is_scrubbed_in_parts_too() {
-    let store = Arc::new(MemoryStore::new());
-    let options = SequentialOptions::new(512, 512 * 300);
-    let (open, quiet) = (OpenOptions::default(), &mut |_, _| {});
-    let passphrase = Passphrase::new("correct horse");
-    let created =
-        SequentialVolume::create(store.clone(), &passphrase, KdfParams::TEST, options, open, quiet);
-    let mut volume = Volume::from(created.expect("a volume"));
+    let store = Arc::new(sequential(512, 300));
+    let mut volume = Volume::open(store, &passphrase(), OpenOptions::default()).expect("a volume");
     let write = |id| BlockOp { id: BlockId(id), action: Action::Write(vec![id as u8; 512]) };
     volume.access((0..300).map(write).collect()).expect("room");
     volume.finish().expect("memory");
@@ -261,10 +257,10 @@ fn a_sequential_volume_is_scrubbed_in_parts_too() {
                 None => break,
             }
         }
-        assert_eq!(
-            (count, parts),
-            (volume.capacity_blocks(), volume.capacity_blocks().div_ceil(21))
-        );
+        // Amid requests what is small is a part of its own.
+        let steps = volume.capacity_blocks().div_ceil(7) + u64::from(amid_requests);
+        let expected = steps.div_ceil(3);
+        assert_eq!((count, parts), (volume.capacity_blocks(), expected));
     }
 }
 
@@ -275,4 +271,142 @@ fn a_place_beyond_the_end_leaves_what_is_small() {
     let mut volume = world.open(AnyStore::from(Arc::new(world.disk.snapshot()))).expect("sound");
     let (next, found, places) = part(&mut volume, u64::MAX, (1_000, 9, false));
     assert_eq!((next, found.count, places), (None, 0, Vec::new()));
+}
+
+/// What is small is a part of its own amid requests: it may be much, and nothing is put to it.
+#[test]
+fn what_is_small_is_the_last_part_and_is_counted() {
+    let world = World::make(LARGE);
+    let store = recorded(world.disk.snapshot());
+    let mut volume = world.open(Arc::clone(&store)).expect("sound");
+    let (mut from, mut parts) = (0, Vec::new());
+    while parts.last() != Some(&None) {
+        store.take();
+        let (next, found, _) = part(&mut volume, from, (16_000, 1, true));
+        let events = store.take();
+        let read = events.iter().filter(|event| event.op == CallKind::Read);
+        let (slabs, small): (Vec<_>, Vec<_>) =
+            read.partition(|event| event.object.starts_with("slab"));
+        assert_eq!(next.is_none(), slabs.is_empty(), "nothing else with it");
+        assert_eq!(next.is_none(), !small.is_empty(), "it comes last");
+        let states = small.iter().filter(|event| !event.object.starts_with("header"));
+        let bytes: u64 = slabs.iter().copied().chain(states.copied()).map(|it| it.len).sum();
+        // Of a slot of a page only the record is read.
+        assert!(found.bytes >= bytes && found.bytes <= bytes + 4 * 4096, "{bytes}: {found:?}");
+        parts.push(next);
+        from = next.unwrap_or(0);
+    }
+    assert!(parts.len() > 3, "{parts:?}");
+}
+
+/// Whatever the rate and however little is stored, a round ends with a rest.
+#[test]
+fn a_scrub_of_nothing_rests() {
+    let store = Arc::new(MemoryStore::new());
+    let create = oblivio_volume::CreateOptions {
+        block_bytes: 512,
+        capacity_bytes: 1 << 20,
+        kdf: oblivio_crypto::KdfParams::TEST,
+    };
+    let tree = oblivio_volume::tree::TreeVolume::create(
+        store,
+        &passphrase(),
+        create,
+        OpenOptions::default(),
+    )
+    .expect("an empty store");
+    let clock = Environment::from_seed(1).clock;
+    for mut volume in [Volume::from(tree), empty_sequential()] {
+        let (rounds, begun) = (Arc::new(Mutex::new(0)), clock.now());
+        let counted = Arc::clone(&rounds);
+        let scrub = QuietScrub {
+            rate: u64::MAX,
+            from: u64::MAX,
+            asked: Box::new(|| 0),
+            damaged: Box::new(|place| panic!("{place}")),
+            note: Box::new(move |next| *counted.lock().unwrap() += u64::from(next == 0)),
+        };
+        volume.scrub_when_quiet(scrub, Arc::clone(&clock)).expect("it can");
+        let mut calls = 0;
+        while clock.now() - begun < Duration::from_secs(60) {
+            let rest = volume.scrub().expect("memory").expect("it goes on");
+            clock.sleep(rest.max(Duration::from_nanos(1)));
+            calls += 1;
+            assert!(calls < 10_000, "it spins");
+        }
+        let rounds = *rounds.lock().unwrap();
+        assert!((10..=60).contains(&rounds), "{rounds} rounds a minute");
+    }
+}
+
+fn empty_sequential() -> Volume {
+    let store = Arc::new(sequential(512, 50));
+    Volume::open(store, &passphrase(), OpenOptions::default()).expect("a volume")
+}
+
+/// A disk that fails to read some objects.
+struct Unreadable {
+    disk: Arc<MemoryStore>,
+    bad: Mutex<Vec<&'static str>>,
+}
+
+impl Layer for Unreadable {
+    type Below = MemoryStore;
+
+    fn below(&self) -> &MemoryStore {
+        &self.disk
+    }
+
+    fn call(&self, call: &mut StoreCall<'_, '_>) -> Result<StoreAnswer> {
+        if let StoreCall::Read(reads) = call {
+            let bad = self.bad.lock().expect("one thread");
+            if let Some(read) = reads.iter().find(|read| bad.contains(&read.object)) {
+                let eio = std::io::Error::from_raw_os_error(5);
+                return Err(StoreError::io(read.object, eio));
+            }
+        }
+        call.on(&*self.disk)
+    }
+}
+
+/// In a mount a layer outlasts outages. Of something small one copy cannot be read, or both: that
+/// is damage, is named, and ends the round as ever.
+#[test]
+fn what_is_small_and_unreadable_does_not_hold_a_scrub() {
+    let tree = World::make(SAMPLE).disk;
+    let pairs: [(&MemoryStore, [&str; 2]); 5] = [
+        (&tree, ["header", "header-2"]),
+        (&tree, ["commit", "commit-2"]),
+        (&tree, ["state-0", "state-1"]),
+        (&sequential(512, 50), ["header", "header-2"]),
+        (&sequential(512, 50), ["state", "state-2"]),
+    ];
+    for (disk, [one, two]) in pairs {
+        for bad in [vec![one], vec![two], vec![one, two]] {
+            let disk = Arc::new(disk.snapshot());
+            let store = Arc::new(Unreadable { disk, bad: Mutex::default() });
+            let patience = Patience::default();
+            let closed = ClosedVolume::read(Arc::clone(&store)).expect("a volume");
+            let over = |store: AnyStore| {
+                let patience = patience.clone();
+                layered!(store, below => RetryStore::new(below, patience, Box::new(|_| {})))
+            };
+            let closed = closed.over(|store| Ok::<_, ()>(over(store))).expect("a layer");
+            let mut volume = closed.open(&passphrase(), OpenOptions::default()).expect("sound");
+            store.bad.lock().expect("one thread").clone_from(&bad);
+            let (ended, waits) = mpsc::channel::<()>();
+            let watch = thread::spawn(move || {
+                let late = waits.recv_timeout(Duration::from_secs(60)).is_err();
+                patience.end();
+                late
+            });
+            let (next, _, places) = part(&mut volume, u64::MAX, (1_000, 9, true));
+            ended.send(()).expect("it waits");
+            assert!(!watch.join().expect("it ends"), "{bad:?}: it waits for ever");
+            assert_eq!(next, None);
+            let named = |place: &DamagedPlace| bad.contains(&&*place.object);
+            assert!(places.iter().any(named), "{bad:?}: {places:?}");
+            assert!(places.iter().all(named), "{bad:?}: {places:?}");
+        }
+    }
 }

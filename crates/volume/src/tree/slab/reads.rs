@@ -27,7 +27,7 @@ impl Slab {
     }
 
     /// Whether any of some buckets can be read.
-    fn reads_any(&self, store: &dyn Slots) -> bool {
+    pub fn reads_any(&self, store: &dyn Slots) -> bool {
         let step = (self.slots.len() / MOST_TRIED).max(1);
         self.stored().step_by(step).any(|bucket| {
             let Some((object, offset)) = self.place(bucket) else { return false };
