@@ -3,6 +3,7 @@
 //! It is an object of the store beside, and no file of `trust::notes`: the changed extents lie
 //! there too, and each means nothing without the other.
 
+use super::entry::DIGEST;
 use super::names::EpochId;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
@@ -57,8 +58,12 @@ impl Standing {
     /// # Errors
     /// `Forgotten` if it is unreadable: that is no first time.
     pub fn read(beside: &dyn Objects) -> Result<Option<Self>> {
-        let Some(bytes) = whole(beside, BASE_OBJECT)? else { return Ok(None) };
+        if beside.len(BASE_OBJECT)?.is_none() {
+            return Ok(None);
+        }
         let torn = || Error::Forgotten(format!("is unreadable: {BASE_OBJECT} in the state folder"));
+        let most = (size_of::<Stored>() + DIGEST) as u64;
+        let bytes = whole(beside, BASE_OBJECT, most)?.ok_or_else(torn)?;
         let (stored, sum) = Stored::ref_from_prefix(&bytes).map_err(|_| torn())?;
         if sum != digest(stored.as_bytes()) || stored.version.get() != VERSION {
             return Err(torn());
@@ -99,19 +104,20 @@ impl Standing {
 ///
 /// # Errors
 /// Those of the store that are not about this object.
-pub fn readable(store: &dyn Objects, object: &str) -> Result<Option<Vec<u8>>> {
-    match whole(store, object) {
+pub fn readable(store: &dyn Objects, object: &str, most: u64) -> Result<Option<Vec<u8>>> {
+    match whole(store, object, most) {
         Err(Error::Store(StoreError::Io { .. })) => Ok(None),
         found => found,
     }
 }
 
-/// A whole object; `None` if it is not there.
+/// A whole object; `None` if it is not there, or has more than `most` bytes: it is none of ours
+/// then, and whoever made it must not say how much memory it takes here.
 ///
 /// # Errors
 /// Those of the store.
-pub fn whole(store: &dyn Objects, object: &str) -> Result<Option<Vec<u8>>> {
-    let Some(len) = store.len(object)? else { return Ok(None) };
+pub fn whole(store: &dyn Objects, object: &str, most: u64) -> Result<Option<Vec<u8>>> {
+    let Some(len) = store.len(object)?.filter(|len| *len <= most) else { return Ok(None) };
     let mut buf = vec![0; len as usize];
     match store.read(&mut [ReadAt { object, offset: 0, buf: &mut buf }]) {
         Ok(()) => Ok(Some(buf)),

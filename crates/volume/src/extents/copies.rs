@@ -1,18 +1,27 @@
 //! The files of the folder, and this computer's own copies of them beside it.
+//!
+//! A sync client brings files in any order. One that is not here when it is needed may be late, or
+//! lost. So what is made again in its place stays beside the folder at first, and is no damage. It
+//! goes into the folder when this computer publishes an epoch that names it, or after [`LATE`].
 
 use super::base::readable;
 use super::entry::{Epoch, HeldExtent, OpenedEpoch};
+use super::noted::{LATE_OBJECT, NotedFiles, SEEN_OBJECT};
 use super::parity::{held, lone, recovered};
-use super::seen::SeenFiles;
 use super::shape::ExtentLayout;
 use super::store::EpochSource;
 use crate::Result;
 use crate::damage::DamagedPlace;
+use crate::environment::Clock;
 use crate::options::Beside;
 use oblivio_crypto::{VolumeId, digest};
 use oblivio_store::{Objects, PutMode, Store, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Seconds after which a file that has not arrived counts as lost: some computers are off for a
+/// night.
+const LATE: u64 = 24 * 60 * 60;
 
 /// Files that were made again, by their numbers.
 pub type MadeAgain = BTreeMap<u64, Vec<u8>>;
@@ -22,10 +31,13 @@ pub struct Copies {
     pub(super) folder: Arc<dyn Objects>,
     pub(super) beside: Arc<dyn Store>,
     link: Option<Arc<dyn Beside>>,
+    clock: Arc<dyn Clock>,
     volume: VolumeId,
     pub(super) shape: ExtentLayout,
     /// Files of the folder that were whole when they were read.
-    pub(super) seen: SeenFiles,
+    pub(super) seen: NotedFiles,
+    /// Files that this computer has beside the folder, and never saw in it.
+    pub(super) late: NotedFiles,
     /// What this session found damaged and made whole.
     pub(super) healed: Vec<DamagedPlace>,
 }
@@ -37,12 +49,21 @@ impl Copies {
     /// Those of the store beside the folder.
     pub fn new(
         (folder, beside): (Arc<dyn Objects>, Arc<dyn Store>),
-        link: Option<Arc<dyn Beside>>,
+        (link, clock): (Option<Arc<dyn Beside>>, Arc<dyn Clock>),
         volume: VolumeId,
         shape: ExtentLayout,
     ) -> Result<Self> {
-        let seen = SeenFiles::read(&*beside)?;
-        Ok(Self { folder, beside, link, volume, shape, seen, healed: Vec::new() })
+        let seen = NotedFiles::read(&*beside, SEEN_OBJECT)?;
+        let (late, healed) = (NotedFiles::read(&*beside, LATE_OBJECT)?, Vec::new());
+        Ok(Self { folder, beside, link, clock, volume, shape, seen, late, healed })
+    }
+
+    /// The most bytes of a file of an extent, or of an entry.
+    pub(super) fn most_bytes(&self, extent: Option<u64>) -> u64 {
+        match extent {
+            Some(extent) => self.shape.bytes_of(extent),
+            None => Epoch::most_bytes(self.shape.files()),
+        }
     }
 
     /// Where files of epochs are read: without a place beside the folder, they are not kept twice.
@@ -51,7 +72,7 @@ impl Copies {
     }
 
     /// Keeps all files of an epoch beside the folder. Gives the extents whose files have not
-    /// arrived, or not as a whole, and cannot be made again; what can is put into the folder.
+    /// arrived, or not as a whole, and cannot be made again.
     ///
     /// # Errors
     /// Those of the stores.
@@ -59,10 +80,42 @@ impl Copies {
         let mut missing = self.not_there(entry, self.source())?;
         for file in lone(&self.shape, &missing) {
             let Some(bytes) = self.made_again(entry, file)? else { continue };
-            self.restore(entry, file, &bytes)?;
+            self.stand_in(entry, file, &bytes)?;
             missing.retain(|it| *it != file);
         }
         Ok(self.only_extents(missing))
+    }
+
+    /// Takes a file that was made again. One that has not arrived gets its time.
+    fn stand_in(&mut self, entry: &Epoch, file: u64, bytes: &[u8]) -> Result<()> {
+        let Some((id, _)) = held(&entry.table, file) else { return Ok(()) };
+        let name = id.extent(file);
+        if !self.may_be_late(&name, bytes.len())? {
+            return self.restore(entry, file, bytes);
+        }
+        // First the note: without it, what is beside the folder was lost from it.
+        self.miss(&name);
+        self.late.write(&*self.beside)?;
+        Ok(self.beside.put(&name, bytes, PutMode::Replace)?)
+    }
+
+    /// Whether a file of this length has not arrived, or not as a whole, and there is a place to
+    /// keep it until it does.
+    fn may_be_late(&self, name: &str, len: usize) -> Result<bool> {
+        let there = self.folder.len(name)?.unwrap_or(0);
+        Ok(self.source() == EpochSource::Beside && there < len as u64)
+    }
+
+    fn miss(&mut self, name: &str) {
+        let since = self.late.get(name).unwrap_or_else(|| self.clock.date());
+        self.late.note(name, Some(since));
+    }
+
+    /// Whether a file that the folder lacks may still come: this computer never saw it there, and
+    /// has not missed it for long.
+    pub(super) fn may_come(&self, name: &str) -> bool {
+        let now = self.clock.date();
+        self.late.get(name).is_some_and(|since| now.abs_diff(since) < LATE)
     }
 
     /// The extents whose files are not in the folder as a whole; of those that can be made again
@@ -103,12 +156,13 @@ impl Copies {
     pub fn right(&self, file: u64, (id, expected): HeldExtent) -> Result<Option<Vec<u8>>> {
         let name = id.extent(file);
         let right = |bytes: &Vec<u8>| digest(bytes) == expected;
+        let most = self.shape.bytes_of(file);
         if self.source() == EpochSource::Beside
-            && let Some(bytes) = readable(&*self.beside, &name)?.filter(right)
+            && let Some(bytes) = readable(&*self.beside, &name, most)?.filter(right)
         {
             return Ok(Some(bytes));
         }
-        Ok(readable(&*self.folder, &name)?.filter(right))
+        Ok(readable(&*self.folder, &name, most)?.filter(right))
     }
 
     /// Puts a file that was made again where it belongs.
@@ -128,18 +182,22 @@ impl Copies {
     }
 
     /// The bytes of an entry, from whichever copy in the folder has them. The other one gets them
-    /// too.
+    /// too, unless it may still arrive.
     ///
     /// # Errors
     /// Those of the stores.
     pub fn entry_of(&mut self, opened: &OpenedEpoch) -> Result<Option<Vec<u8>>> {
         let mut found = Vec::new();
         for name in opened.names() {
-            let bytes = readable(&*self.folder, &name)?;
+            let bytes = readable(&*self.folder, &name, self.most_bytes(None))?;
             found.push((name, bytes.filter(|bytes| digest(bytes) == opened.digest)));
         }
         let Some(right) = found.iter().find_map(|it| it.1.clone()) else { return Ok(None) };
         for (name, _) in found.into_iter().filter(|it| it.1.is_none()) {
+            if self.may_be_late(&name, right.len())? {
+                self.miss(&name);
+                continue;
+            }
             put_new(&*self.folder, &name, &right)?;
             let why = "not whole in the folder".into();
             self.healed.push(DamagedPlace { object: name, bytes: 0..0, why });
@@ -156,7 +214,7 @@ impl Copies {
                 continue;
             }
             let found = match self.folder.len(&name)? {
-                Some(there) if there == len => readable(&*self.folder, &name)?,
+                Some(there) if there == len => readable(&*self.folder, &name, len)?,
                 _ => None,
             };
             match found.filter(|bytes| digest(bytes) == expected) {
@@ -186,12 +244,13 @@ impl Copies {
         self.link.as_ref()?.fingerprint(name)
     }
 
-    /// Notes beside the folder which files were seen whole.
+    /// Notes beside the folder which files were seen whole, and which are missed.
     ///
     /// # Errors
     /// Those of the store beside the folder.
-    pub fn write_seen(&mut self) -> Result<()> {
-        self.seen.write(&*self.beside)
+    pub fn write_notes(&mut self) -> Result<()> {
+        self.seen.write(&*self.beside)?;
+        self.late.write(&*self.beside)
     }
 }
 
@@ -202,7 +261,8 @@ pub fn put_new(folder: &dyn Objects, name: &str, bytes: &[u8]) -> Result<()> {
         Err(StoreError::Exists { .. }) => {}
         done => return Ok(done?),
     }
-    if readable(folder, name)?.is_none_or(|found| found != bytes) {
+    let there = readable(folder, name, bytes.len() as u64)?;
+    if there.is_none_or(|found| found != bytes) {
         folder.put(name, bytes, PutMode::Restore)?;
     }
     Ok(())

@@ -20,6 +20,8 @@ const SINGLE: u64 = 1;
 /// Sessions that an entry remembers. The one that changed longest ago goes first; an epoch of its
 /// that is still somewhere then counts as another history.
 const MOST_ROWS: usize = 4096;
+/// Histories that an entry keeps: more than anybody leaves.
+const MOST_KEPT: usize = 65_536;
 /// Bytes of a digest.
 pub const DIGEST: usize = 32;
 
@@ -102,7 +104,14 @@ impl StoredHeld {
 }
 
 impl Epoch {
-    /// The first epoch of a volume, of so many files at most.
+    /// The most bytes that an entry of a volume with this number of files has.
+    pub fn most_bytes(files: u64) -> u64 {
+        let ids = (MOST_ROWS + MOST_KEPT) * size_of::<StoredEpoch>();
+        let fixed = (SEAL_OVERHEAD + size_of::<Front>() + ids) as u64;
+        fixed + files.saturating_mul(size_of::<StoredHeld>() as u64)
+    }
+
+    /// The first epoch of a volume, with places for this number of files.
     pub fn first(files: usize) -> Self {
         Self {
             id: EpochId::default(),

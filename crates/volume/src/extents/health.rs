@@ -3,7 +3,7 @@
 //! A sync client may lose a file, cut it, or put another one in its place. Every file has a digest
 //! in an entry, and every entry is sealed. A computer that holds the right bytes beside the folder
 //! puts them back under the same name: two that do so at once leave the same file. Which files it
-//! writes follows from which of them are damaged, and from nothing else.
+//! writes follows from which of them are damaged or late, and from nothing else.
 //!
 //! # Why nothing old comes back
 //!
@@ -15,17 +15,18 @@ use super::copies::{Copies, put_new};
 use super::entry::{DIGEST, OpenedEpoch};
 use super::histories::Histories;
 use super::names::EpochId;
-use super::parity::{held, lone};
+use super::parity::held;
 use super::selection::short_name;
 use super::store::EpochSource;
 use crate::damage::{DamagedPlace, Inspected};
 use crate::scrub::Reached;
 use crate::{Error, Result};
 use oblivio_crypto::digest;
-use oblivio_store::{PutMode, StoreError};
+use oblivio_store::{Objects, PutMode, StoreError};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::ControlFlow;
+use std::slice;
 
 /// A file of an epoch, and what it must hold.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ struct Expected {
     name: String,
     /// The name of this computer's own copy.
     held: String,
+    /// The name of an entry's other copy in the folder.
+    other: Option<String>,
     digest: [u8; DIGEST],
     /// The extent and its length; none for an entry.
     extent: Option<(u64, u64)>,
@@ -72,6 +75,9 @@ impl fmt::Display for Fault {
     }
 }
 
+/// Groups of epochs of which two files are broken.
+type Hopeless = BTreeSet<(EpochId, u64)>;
+
 fn place(name: &str, why: impl fmt::Display) -> DamagedPlace {
     DamagedPlace { object: name.to_owned(), bytes: 0..0, why: why.to_string() }
 }
@@ -79,15 +85,20 @@ fn place(name: &str, why: impl fmt::Display) -> DamagedPlace {
 impl Copies {
     /// The files of an epoch, both of its entry first.
     fn expected(&self, opened: &OpenedEpoch) -> Vec<Expected> {
-        let held = opened.entry.id.entry();
-        let entry =
-            |name| Expected { name, held: held.clone(), digest: opened.digest, extent: None };
+        let (id, names) = (opened.entry.id, opened.names().collect::<Vec<_>>());
+        let entry = |name: &String| Expected {
+            name: name.clone(),
+            held: id.entry(),
+            other: names.iter().find(|other| *other != name).cloned(),
+            digest: opened.digest,
+            extent: None,
+        };
         let files = opened.entry.files().map(|(extent, (id, digest))| {
             let len = self.shape.bytes_of(extent);
             let (name, extent) = (id.extent(extent), Some((extent, len)));
-            Expected { held: name.clone(), name, digest, extent }
+            Expected { held: name.clone(), name, other: None, digest, extent }
         });
-        opened.names().map(entry).chain(files).collect()
+        names.iter().map(entry).chain(files).collect()
     }
 
     /// Puts back what the newest epochs name, and this computer holds.
@@ -100,8 +111,10 @@ impl Copies {
         }
         let newest = histories.newest().into_iter();
         let files: Vec<Expected> = newest.flat_map(|it| self.expected(it)).collect();
-        self.seen.keep_only(&files.iter().map(|file| file.name.clone()).collect());
-        self.heal(files, histories)
+        let names = files.iter().map(|file| file.name.clone()).collect();
+        self.seen.keep_only(&names);
+        self.late.keep_only(&names);
+        self.heal(files, histories, true)
     }
 
     /// Whether this computer holds files, and nothing that may be newer is unread.
@@ -110,7 +123,8 @@ impl Copies {
     }
 
     /// Puts back all files of an epoch that is about to be published: what is gone from the folder,
-    /// or is not what it was.
+    /// or is not what it was. What may still arrive as well: from now on this computer answers for
+    /// it.
     ///
     /// # Errors
     /// Those of the stores.
@@ -120,34 +134,55 @@ impl Copies {
             EpochSource::Beside => {
                 let mut files = self.expected(opened);
                 files.retain(|file| file.extent.is_some());
-                self.heal(files, histories)
+                self.heal(files, histories, false)
             }
         }
     }
 
-    fn heal(&mut self, files: Vec<Expected>, histories: &Histories) -> Result<()> {
+    fn heal(
+        &mut self,
+        files: Vec<Expected>,
+        histories: &Histories,
+        waits_for_late: bool,
+    ) -> Result<()> {
         for file in files {
             let print = self.fingerprint(&file.name);
             if self.seen.has(&file.name, print) || self.beside.len(&file.held)?.is_none() {
                 continue;
             }
             match self.fault(&file, histories)? {
+                Some(fault) if waits_for_late && self.is_late(&file, &fault) => {}
                 Some(fault) => drop(self.put_back(&file, &fault)?),
-                None => self.seen.note(&file.name, print),
+                None => self.has_come(&file, print),
             }
         }
-        self.write_seen()
+        self.write_notes()
+    }
+
+    fn is_late(&self, file: &Expected, fault: &Fault) -> bool {
+        matches!(fault, Fault::Missing | Fault::Cut(..)) && self.may_come(&file.name)
+    }
+
+    /// Notes a file that is whole in the folder.
+    fn has_come(&mut self, file: &Expected, print: Option<u64>) {
+        self.seen.note(&file.name, print);
+        self.late.forget(&file.name);
     }
 
     /// What is wrong with a file; `None` if nothing is.
     fn fault(&self, file: &Expected, histories: &Histories) -> Result<Option<Fault>> {
         let Some(has) = self.folder.len(&file.name)? else { return Ok(Some(Fault::Missing)) };
-        match file.extent {
-            Some((_, len)) if has < len => return Ok(Some(Fault::Cut(has, len))),
-            Some((_, len)) if has > len => return Ok(Some(Fault::Changed)),
+        let most = self.most_bytes(file.extent.map(|it| it.0));
+        let len = match file.extent {
+            Some((_, len)) => Some(len),
+            None => self.beside.len(&file.held)?,
+        };
+        match len {
+            Some(len) if has < len => return Ok(Some(Fault::Cut(has, len))),
+            _ if has > most => return Ok(Some(Fault::Changed)),
             _ => {}
         }
-        let found = match whole(&*self.folder, &file.name) {
+        let found = match whole(&*self.folder, &file.name, most) {
             Err(Error::Store(error @ StoreError::Io { .. })) => {
                 return Ok(Some(Fault::Unreadable(error)));
             }
@@ -165,15 +200,28 @@ impl Copies {
         if self.source() == EpochSource::Folder {
             return Ok(None);
         }
-        let found = readable(&*self.beside, &file.held)?;
+        self.read(&*self.beside, &file.held, file)
+    }
+
+    /// The bytes of a file, if they are right in this object.
+    fn read(&self, store: &dyn Objects, object: &str, file: &Expected) -> Result<Option<Vec<u8>>> {
+        let found = readable(store, object, self.most_bytes(file.extent.map(|it| it.0)))?;
         Ok(found.filter(|bytes| digest(bytes) == file.digest))
     }
 
-    /// Puts a file back, if this computer holds it; says whether.
+    /// Puts a file back, if this computer holds it, or it is one of two copies; says whether.
     fn put_back(&mut self, file: &Expected, fault: &Fault) -> Result<bool> {
-        let Some(bytes) = self.held(file)? else { return Ok(false) };
+        let bytes = match (self.held(file)?, &file.other) {
+            (None, Some(other)) => self.read(&*self.folder, other, file)?,
+            (held, _) => held,
+        };
+        let Some(bytes) = bytes else { return Ok(false) };
         put_new(&*self.folder, &file.name, &bytes)?;
-        self.healed.push(place(&file.name, fault));
+        // What may still arrive is no damage.
+        if !self.is_late(file, fault) {
+            self.healed.push(place(&file.name, fault));
+        }
+        self.late.forget(&file.name);
         if file.extent.is_some() {
             self.keep(&file.name, &bytes)?;
         }
@@ -183,11 +231,12 @@ impl Copies {
     /// Makes this computer's own copy of a file of the folder whole, if it is not. Says whether
     /// there is one that is damaged and stays so.
     fn mend_own(&mut self, file: &Expected) -> Result<bool> {
-        if self.beside.len(&file.held)?.is_none() || self.held(file)?.is_some() {
+        let keeps = self.source() == EpochSource::Beside && self.beside.len(&file.held)?.is_some();
+        if !keeps || self.held(file)?.is_some() {
             return Ok(false);
         }
-        let found = readable(&*self.folder, &file.name)?;
-        let Some(bytes) = found.filter(|it| digest(it) == file.digest) else { return Ok(true) };
+        let found = self.read(&*self.folder, &file.name, file)?;
+        let Some(bytes) = found else { return Ok(true) };
         match file.extent {
             Some(_) => self.keep(&file.name, &bytes)?,
             None => self.beside.put(&file.held, &bytes, PutMode::Replace)?,
@@ -211,20 +260,22 @@ impl Copies {
             let within = |object: &&str, extent| self.shape.of(object).contains(&extent);
             file.extent.is_some_and(|(extent, _)| objects.iter().any(|it| within(it, extent)))
         });
-        let mut broken = Vec::new();
+        let (mut broken, mut hopeless) = (Vec::new(), Hopeless::new());
         for file in files {
-            if self.mend_own(&file)? {
-                broken.push((file, Fault::Changed));
+            if self.mend_own(&file)?
+                && !self.make_again(slice::from_ref(on), &file, &mut hopeless)?
+            {
+                broken.push(file.name);
             }
         }
-        self.make_again(on, &mut broken)?;
-        Ok(broken.into_iter().map(|(file, _)| file.name).collect())
+        Ok(broken)
     }
 
     /// Reads every file that an epoch needs which is kept, and the newest ones, or `only` this one,
     /// and puts back what this computer holds. It begins at a place of their list, and goes on as
-    /// `reached` says. `damaged` gets all others that are not what they must be. Gives how many
-    /// those are, the number of files, and whether it came to the end.
+    /// `reached` says. `damaged` gets all others that are not what they must be, each before
+    /// `reached` goes beyond it. Gives how many those are, the number of files, and whether it came
+    /// to the end.
     ///
     /// # Errors
     /// Those of the stores.
@@ -235,24 +286,32 @@ impl Copies {
         reached: &mut dyn FnMut(Reached) -> ControlFlow<()>,
         damaged: &mut dyn FnMut(DamagedPlace),
     ) -> Result<(Inspected, u64, bool)> {
-        let heals = only.is_none() && self.may_heal(histories);
+        let heals = only.is_none() && histories.torn_ahead().next().is_none();
         let (epochs, lost) = match only {
             Some(opened) => (vec![opened.clone()], Vec::new()),
             None => needed(histories),
         };
-        let mut bad = if from == 0 { lost } else { Vec::new() };
-        let mut tried = BTreeSet::new();
+        let (mut tried, mut hopeless) = (BTreeSet::new(), Hopeless::new());
         let mut files: Vec<Expected> = epochs.iter().flat_map(|it| self.expected(it)).collect();
         files.retain(|file| tried.insert(file.name.clone()));
         let (total, mut found, mut ended) = (files.len() as u64, Inspected::default(), true);
-        let mut broken = Vec::new();
+        let mut note = |found: &mut Inspected, place: DamagedPlace| {
+            found.damaged += 1;
+            damaged(place);
+        };
+        lost.into_iter().filter(|_| from == 0).for_each(|place| note(&mut found, place));
         for (at, file) in (0..).zip(&files).skip_while(|(at, _)| *at < from) {
-            match self.fault(file, histories)? {
-                Some(fault) if !heals || !self.put_back(file, &fault)? => {
-                    broken.push((file.clone(), fault));
+            let fault = self.fault(file, histories)?;
+            let left = match fault {
+                Some(fault) if heals => self.mend(&epochs, (file, fault), &mut hopeless)?,
+                None if heals => {
+                    self.mend_own(file)?;
+                    None
                 }
-                None if heals => drop(self.mend_own(file)?),
-                _ => {}
+                fault => fault,
+            };
+            if let Some(fault) = left {
+                note(&mut found, place(&file.name, fault));
             }
             found.bytes += file.extent.map_or(0, |(_, len)| len);
             let done = at + 1;
@@ -261,35 +320,47 @@ impl Copies {
                 break;
             }
         }
-        for opened in epochs.iter().filter(|_| heals) {
-            self.make_again(opened, &mut broken)?;
-        }
-        bad.extend(broken.iter().map(|(file, fault)| place(&file.name, fault)));
-        self.write_seen()?;
-        found.damaged = bad.len() as u64;
-        bad.into_iter().for_each(damaged);
+        self.write_notes()?;
         Ok((found, total, ended))
     }
 
-    /// Makes files of an epoch whole that are broken in both places, where its parities do.
+    /// Makes a file whole in the folder; gives the fault if that stays. One that may still arrive
+    /// is let be.
+    fn mend(
+        &mut self,
+        epochs: &[OpenedEpoch],
+        (file, fault): (&Expected, Fault),
+        hopeless: &mut Hopeless,
+    ) -> Result<Option<Fault>> {
+        let mended = self.is_late(file, &fault)
+            || self.put_back(file, &fault)?
+            || self.make_again(epochs, file, hopeless)?;
+        Ok((!mended).then_some(fault))
+    }
+
+    /// Makes a file whole that is broken in both places, where the parities of one of these epochs
+    /// do. Says whether they did.
     fn make_again(
         &mut self,
-        opened: &OpenedEpoch,
-        broken: &mut Vec<(Expected, Fault)>,
-    ) -> Result<()> {
-        let of_epoch = |(file, _): &(Expected, Fault)| {
-            let (extent, _) = file.extent?;
-            let (id, _) = held(&opened.entry.table, extent)?;
-            (id.extent(extent) == file.name).then_some(extent)
-        };
-        let extents: Vec<u64> = broken.iter().filter_map(of_epoch).collect();
-        for extent in lone(&self.shape, &extents) {
-            if let Some(bytes) = self.made_again(&opened.entry, extent)? {
-                self.restore(&opened.entry, extent, &bytes)?;
-                broken.retain(|it| of_epoch(it) != Some(extent));
+        epochs: &[OpenedEpoch],
+        file: &Expected,
+        hopeless: &mut Hopeless,
+    ) -> Result<bool> {
+        let Some((extent, _)) = file.extent else { return Ok(false) };
+        for OpenedEpoch { entry, .. } in epochs {
+            let is_its =
+                held(&entry.table, extent).is_some_and(|it| it.0.extent(extent) == file.name);
+            let group = (entry.id, self.shape.parity_of(extent));
+            if !is_its || hopeless.contains(&group) {
+                continue;
             }
+            if let Some(bytes) = self.made_again(entry, extent)? {
+                self.restore(entry, extent, &bytes)?;
+                return Ok(true);
+            }
+            hopeless.insert(group);
         }
-        Ok(())
+        Ok(false)
     }
 }
 

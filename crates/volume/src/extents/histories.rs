@@ -3,16 +3,13 @@
 //! Two computers that wrote apart leave two newest epochs. Nobody merges them: somebody picks.
 
 use super::base::readable;
-use super::checkout::{DAYS, Stand, short};
+use super::checkout::{self, DAYS, Stand, short};
 use super::entry::{Epoch, OpenedEpoch};
 use super::names::{self, EpochId, Named, parse};
 use crate::Result;
 use crate::session::Vault;
 use oblivio_store::Objects;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Entries longer than this are none of ours.
-const MOST_ENTRY: u64 = 1 << 31;
 
 /// What is in the folder.
 #[derive(Clone, Debug, Default)]
@@ -29,11 +26,16 @@ pub struct Histories {
 }
 
 impl Histories {
-    /// Reads the folder. `known` are entries that this computer has itself.
+    /// Reads the folder. `known` are entries that this computer has itself; those with more bytes
+    /// than `most` are none of ours.
     ///
     /// # Errors
     /// `Unsupported` for an entry of a later version; those of the store.
-    pub fn read(folder: &dyn Objects, vault: &mut Vault, known: Vec<OpenedEpoch>) -> Result<Self> {
+    pub fn read(
+        folder: &dyn Objects,
+        vault: &mut Vault,
+        (known, most): (Vec<OpenedEpoch>, u64),
+    ) -> Result<Self> {
         let mut found = Self::default();
         found.entries.extend(known.into_iter().map(|opened| (opened.entry.id, opened)));
         for (name, len) in folder.list()? {
@@ -41,16 +43,17 @@ impl Histories {
             match named {
                 // Whichever copy is whole.
                 Named::Entry(id) | Named::Twin(id)
-                    if !found.entries.contains_key(&id) && len <= MOST_ENTRY =>
+                    if !found.entries.contains_key(&id) && len <= most =>
                 {
-                    let bytes = readable(folder, &name)?.unwrap_or_default();
+                    let bytes = readable(folder, &name, most)?.unwrap_or_default();
                     match Epoch::open(vault, id, bytes)? {
                         Some(opened) => drop(found.entries.insert(id, opened)),
                         None => found.torn.push(id),
                     }
                 }
                 Named::Stand(computer, act) => {
-                    let bytes = readable(folder, &name)?.unwrap_or_default();
+                    let bytes = readable(folder, &name, checkout::BYTES as u64)?;
+                    let bytes = bytes.unwrap_or_default();
                     match Stand::open(vault, computer, act, bytes) {
                         Some(stand) => found.stands.push(stand),
                         None => found.torn_stands.push((computer, act)),

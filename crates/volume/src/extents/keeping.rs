@@ -37,7 +37,7 @@ impl EpochLine {
             gone.extend(names_of(before).filter(|name| !needed.contains(name)));
         }
         self.delete_beside(&gone.iter().map(String::as_str).collect::<Vec<_>>())?;
-        self.copies.write_seen()?;
+        self.copies.write_notes()?;
         self.clean()
     }
 

@@ -1,7 +1,7 @@
 //! Sequential volumes in a folder that a sync client copies, used from several computers.
 //!
-//! Whoever has the copies sees every file that was ever in the folder, and no read. So the volume
-//! is the sequential engine's, over a store of *extents*: what changes is cut into files that are
+//! The provider sees every file that was ever in the folder, and no read. So the volume is the
+//! sequential engine's, over a store of *extents*: what changes is cut into files that are
 //! written once. No sync client ever has two versions of one name to choose from.
 //!
 //! # Files
@@ -20,7 +20,7 @@
 //! # Why it tells nothing
 //!
 //! Which extents change follows from the engine's counters of writes, flushes and syncs. An epoch
-//! ends after so many writes, after so long, or with the session.
+//! ends after a number of writes, after a time, or with the session.
 
 mod base;
 mod checkout;
@@ -32,10 +32,10 @@ mod histories;
 mod info;
 mod keeping;
 mod names;
+mod noted;
 mod parity;
 mod publisher;
 mod resolution;
-mod seen;
 mod selection;
 mod shape;
 mod store;

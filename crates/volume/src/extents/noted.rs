@@ -1,7 +1,6 @@
-//! Which files of the folder this computer has read and found whole: an opening need not read all
-//! of a folder again.
+//! What this computer notes of files of the folder, beside it: a number for each.
 //!
-//! It saves reads, and nobody relies on it: a check reads every file.
+//! Nobody relies on it. What is lost of it costs reads, or a file that is put back too early.
 
 use super::base::readable;
 use crate::Result;
@@ -10,24 +9,31 @@ use oblivio_store::{Objects, PutMode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// The object beside the folder.
-const SEEN_OBJECT: &str = "seen";
+/// Files that were read and found whole, each with its fingerprint then: an opening need not read
+/// all of a folder again. A check reads every file.
+pub const SEEN_OBJECT: &str = "seen";
+/// Files that had not arrived when they were needed, each with the date at which it was missed
+/// first.
+pub const LATE_OBJECT: &str = "late";
+/// More than such notes ever have.
+const MOST_BYTES: u64 = 1 << 30;
 
-/// Files that were whole, each with its fingerprint then.
-#[derive(Debug, Default)]
-pub struct SeenFiles {
+/// A number for each of some files.
+#[derive(Debug)]
+pub struct NotedFiles {
+    object: &'static str,
     files: BTreeMap<String, u64>,
     changed: bool,
 }
 
-impl SeenFiles {
-    /// Reads it. What is missing or damaged is nothing seen.
+impl NotedFiles {
+    /// Reads an object of them. What is missing or damaged is nothing noted.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn read(beside: &dyn Objects) -> Result<Self> {
-        let bytes = readable(beside, SEEN_OBJECT)?.unwrap_or_default();
-        Ok(Self { files: parse(&bytes).unwrap_or_default(), changed: false })
+    pub fn read(beside: &dyn Objects, object: &'static str) -> Result<Self> {
+        let bytes = readable(beside, object, MOST_BYTES)?.unwrap_or_default();
+        Ok(Self { object, files: parse(&bytes).unwrap_or_default(), changed: false })
     }
 
     /// Writes it, if it changed.
@@ -39,22 +45,32 @@ impl SeenFiles {
             return Ok(());
         }
         let mut text = String::new();
-        for (name, print) in &self.files {
-            let _ = writeln!(text, "{name} {print:016x}");
+        for (name, number) in &self.files {
+            let _ = writeln!(text, "{name} {number:016x}");
         }
         let bytes = [&digest(text.as_bytes())[..], text.as_bytes()].concat();
-        Ok(beside.put(SEEN_OBJECT, &bytes, PutMode::Replace)?)
+        Ok(beside.put(self.object, &bytes, PutMode::Replace)?)
     }
 
-    /// Whether a file was whole and has not changed since.
-    pub fn has(&self, name: &str, print: Option<u64>) -> bool {
-        print.is_some() && self.files.get(name).copied() == print
+    /// The number of a file.
+    pub fn get(&self, name: &str) -> Option<u64> {
+        self.files.get(name).copied()
     }
 
-    /// Notes a file that is whole, with its fingerprint from before it was read.
-    pub fn note(&mut self, name: &str, print: Option<u64>) {
-        let Some(print) = print else { return };
-        self.changed |= self.files.insert(name.to_owned(), print) != Some(print);
+    /// Whether this number was noted of a file.
+    pub fn has(&self, name: &str, number: Option<u64>) -> bool {
+        number.is_some() && self.get(name) == number
+    }
+
+    /// Notes a number of a file.
+    pub fn note(&mut self, name: &str, number: Option<u64>) {
+        let Some(number) = number else { return };
+        self.changed |= self.files.insert(name.to_owned(), number) != Some(number);
+    }
+
+    /// Forgets a file.
+    pub fn forget(&mut self, name: &str) {
+        self.changed |= self.files.remove(name).is_some();
     }
 
     /// Forgets all other files.
@@ -69,8 +85,8 @@ fn parse(bytes: &[u8]) -> Option<BTreeMap<String, u64>> {
     let (sum, text) = bytes.split_first_chunk::<32>()?;
     let text = std::str::from_utf8(text).ok().filter(|_| *sum == digest(text))?;
     let line = |line: &str| {
-        let (name, print) = line.split_once(' ')?;
-        Some((name.to_owned(), u64::from_str_radix(print, 16).ok()?))
+        let (name, number) = line.split_once(' ')?;
+        Some((name.to_owned(), u64::from_str_radix(number, 16).ok()?))
     };
     text.lines().map(line).collect()
 }
@@ -81,17 +97,20 @@ mod tests {
     use oblivio_store::MemoryStore;
 
     #[test]
-    fn what_was_seen_is_kept_and_damage_is_nothing_seen() {
+    fn what_was_noted_is_kept_and_damage_is_nothing_noted() {
         let store = MemoryStore::new();
-        let mut seen = SeenFiles::read(&store).unwrap();
+        let mut seen = NotedFiles::read(&store, SEEN_OBJECT).unwrap();
         seen.note("x-1", Some(7));
         seen.note("x-2", None);
         seen.write(&store).unwrap();
-        let again = || SeenFiles::read(&store).unwrap();
+        let again = || NotedFiles::read(&store, SEEN_OBJECT).unwrap();
         assert!(again().has("x-1", Some(7)) && !again().has("x-1", Some(8)));
         assert!(!again().has("x-1", None) && !again().has("x-2", None));
         store.corrupt(SEEN_OBJECT, 40, |byte| *byte ^= 1).unwrap();
         assert!(!again().has("x-1", Some(7)));
+        seen.note("x-3", Some(3));
+        seen.forget("x-3");
+        assert_eq!(seen.get("x-3"), None);
         seen.keep_only(&BTreeSet::new());
         seen.write(&store).unwrap();
         assert!(!again().has("x-1", Some(7)));

@@ -2,9 +2,9 @@
 //!
 //! A sync client may lose a file, and a computer that holds nothing has no other place to take it
 //! from. The extents of the log are one group, since nothing opens without all of them; all others
-//! are the second. A parity is the exclusive or of what the files of its group hold, so whoever has
-//! the copies could make it as well. What is made again counts only if it has the digest that the
-//! entry names.
+//! are the second. A parity is the exclusive or of what the files of its group hold, so it tells
+//! nothing to a provider that has these files. What is made again counts only if it has the digest
+//! that the entry names.
 
 use super::entry::HeldExtent;
 use super::shape::ExtentLayout;
@@ -26,11 +26,12 @@ fn add(sum: &mut [u8], bytes: &[u8]) {
 
 /// The files among these that can be made again: no other one of their group is among them.
 pub fn lone(shape: &ExtentLayout, files: &[u64]) -> Vec<u64> {
-    let others = |file: u64| {
-        let of = shape.parity_of(file);
-        files.iter().filter(|other| shape.parity_of(**other) == of).count()
-    };
-    files.iter().copied().filter(|file| others(*file) == 1).collect()
+    let mut of_group: BTreeMap<u64, u64> = BTreeMap::new();
+    for file in files {
+        *of_group.entry(shape.parity_of(*file)).or_default() += 1;
+    }
+    let is_lone = |file: &u64| of_group.get(&shape.parity_of(*file)) == Some(&1);
+    files.iter().copied().filter(is_lone).collect()
 }
 
 /// What a file held, from all others of its group. `read` gives bytes with a digest, if they are
@@ -123,16 +124,18 @@ impl<'a> NextParities<'a> {
     }
 
     /// The parities that are new, each with its bytes. Those without bytes are known no more. One
-    /// that cannot be made from the one before is made from all files, if `anew`.
+    /// that cannot be made from the one before is made from all files, unless that was `tried`
+    /// before: it reads all of them.
     ///
     /// # Errors
     /// Those of `read`.
     pub fn finish(
         mut self,
         table: &HeldTable,
-        anew: bool,
+        tried: &mut bool,
         read: &mut dyn FnMut(u64, HeldExtent) -> Result<Option<Vec<u8>>>,
     ) -> Result<BTreeMap<u64, Option<Vec<u8>>>> {
+        let anew = !*tried;
         for parity in self.shape.parities() {
             let none = held(self.before, parity).is_none();
             if none {
@@ -141,6 +144,7 @@ impl<'a> NextParities<'a> {
             if let Some(sum @ None) = self.sums.get_mut(&parity)
                 && anew
             {
+                *tried = true;
                 *sum = sum_of(self.shape, table, (parity, Some(parity)), read)?;
             }
         }

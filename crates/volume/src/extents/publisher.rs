@@ -15,6 +15,7 @@ use super::names::{self, EpochId, Named, parse};
 use super::parity::NextParities;
 use super::shape::ExtentLayout;
 use super::store::{EpochSource, ExtentStore};
+use crate::around::{AnyFileLost, Repeats};
 use crate::damage::DamagedPlace;
 use crate::engine::Opening;
 use crate::environment::Environment;
@@ -30,6 +31,8 @@ use std::sync::Arc;
 /// This computer's line of epochs.
 pub struct EpochLine {
     pub(super) folder: Arc<dyn Objects>,
+    /// Whether the layer below the folder may repeat reads.
+    pub(super) repeats: Repeats,
     pub(super) beside: Arc<dyn Store>,
     pub(super) link: Option<Arc<dyn Beside>>,
     pub(super) vault: Vault,
@@ -44,7 +47,7 @@ pub struct EpochLine {
     attempts: u64,
     /// Whether an epoch was decided, and is not complete.
     stuck: bool,
-    /// Whether this session made parities of all files: that reads all of them.
+    /// Whether this session made, or tried to make, parities of all files.
     tried_anew: bool,
     pub(super) histories: Histories,
     pub(super) copies: Copies,
@@ -69,11 +72,16 @@ impl EpochLine {
         let mut randomness = environment.randomness.clone();
         let base = Standing::read(&*beside)?;
         let base = base.unwrap_or_else(|| Standing::new(ComputerId::generate(&mut randomness)));
-        let stores = (Arc::clone(&opening.store), Arc::clone(&beside));
-        let copies = Copies::new(stores, link.clone(), volume, shape.clone())?;
+        let repeats = Repeats::default();
+        let folder: Arc<dyn Objects> =
+            Arc::new(AnyFileLost::new(Arc::clone(&opening.store), repeats.clone()));
+        let stores = (Arc::clone(&folder), Arc::clone(&beside));
+        let clock = Arc::clone(&environment.clock);
+        let copies = Copies::new(stores, (link.clone(), clock), volume, shape.clone())?;
         let sealer = Sealer::new(opening.master.entry_root(volume), Box::new(randomness));
         let mut line = Self {
-            folder: Arc::clone(&opening.store),
+            folder,
+            repeats,
             beside,
             link,
             vault: Vault::new(volume, sealer),
@@ -112,7 +120,8 @@ impl EpochLine {
     fn recover(&mut self) -> Result<()> {
         for (name, _) in self.beside.list_under("e-")? {
             let Some(Named::Entry(id)) = parse(&name) else { continue };
-            let bytes = readable(&*self.beside, &name)?.unwrap_or_default();
+            let bytes =
+                readable(&*self.beside, &name, self.copies.most_bytes(None))?.unwrap_or_default();
             let opened = Epoch::open(&mut self.vault, id, bytes)?;
             let opened = opened.and_then(|it| it.fitting(&self.shape));
             if self.base.on == Some(id) {
@@ -140,7 +149,8 @@ impl EpochLine {
     fn entry_from_folder(&mut self) -> Result<Option<OpenedEpoch>> {
         let Some(id) = self.base.on else { return Ok(None) };
         for name in [id.entry(), id.twin()] {
-            let bytes = readable(&*self.folder, &name)?.unwrap_or_default();
+            let bytes =
+                readable(&*self.folder, &name, self.copies.most_bytes(None))?.unwrap_or_default();
             let opened = Epoch::open(&mut self.vault, id, bytes.clone())?;
             let Some(opened) = opened.and_then(|it| it.fitting(&self.shape)) else { continue };
             self.beside.put(&id.entry(), &bytes, PutMode::Replace)?;
@@ -153,7 +163,8 @@ impl EpochLine {
 
     /// Completes an epoch whose entry is kept: puts the entry into the folder, and stands on it.
     fn complete(&mut self, opened: OpenedEpoch) -> Result<()> {
-        let bytes = whole(&*self.beside, &opened.entry.id.entry())?.unwrap_or_default();
+        let bytes = whole(&*self.beside, &opened.entry.id.entry(), self.copies.most_bytes(None))?;
+        let bytes = bytes.unwrap_or_default();
         self.put_entry(&opened, &bytes)?;
         self.base.on = Some(opened.entry.id);
         self.base.act = opened.entry.act;
@@ -170,12 +181,12 @@ impl EpochLine {
         let mut known: Vec<OpenedEpoch> =
             std::mem::take(&mut self.histories).entries.into_values().collect();
         known.extend(self.on.clone());
-        let there = self.folder.list()?;
-        let is_there =
-            |it: &OpenedEpoch| it.names().any(|name| there.iter().any(|there| there.0 == name));
+        let there: BTreeSet<String> = self.folder.list()?.into_iter().map(|it| it.0).collect();
+        let is_there = |it: &OpenedEpoch| it.names().any(|name| there.contains(&name));
         let own = self.base.on;
         known.retain(|it| own == Some(it.entry.id) || is_there(it));
-        self.histories = Histories::read(&*self.folder, &mut self.vault, known)?;
+        let most = self.copies.most_bytes(None);
+        self.histories = Histories::read(&*self.folder, &mut self.vault, (known, most))?;
         let entries = std::mem::take(&mut self.histories.entries).into_iter();
         let fitting = entries.filter_map(|(id, it)| Some((id, it.fitting(&self.shape)?)));
         self.histories.entries = fitting.collect();
@@ -290,9 +301,9 @@ impl EpochLine {
             parities.change(extent, &bytes, &mut |at, held| self.copies.right(at, held))?;
             self.put_file(&mut entry, (id, extent), &bytes)?;
         }
-        let anew = !std::mem::replace(&mut self.tried_anew, true);
-        let right = &mut |at, held| self.copies.right(at, held);
-        for (parity, bytes) in parities.finish(&entry.table, anew, right)? {
+        let (copies, tried) = (&self.copies, &mut self.tried_anew);
+        let right = &mut |at, held| copies.right(at, held);
+        for (parity, bytes) in parities.finish(&entry.table, tried, right)? {
             match bytes {
                 Some(bytes) => self.put_file(&mut entry, (id, parity), &bytes)?,
                 None => {
@@ -339,7 +350,9 @@ impl EpochLine {
         }
         self.attempts += 1;
         if self.attempts > names::MOST {
-            return Err(Error::Invalid("a session with so many epochs must end".into()));
+            return Err(Error::Invalid(
+                "the session has the largest number of epochs, and must end".into(),
+            ));
         }
         Ok(EpochId { session: self.session, number: self.attempts })
     }

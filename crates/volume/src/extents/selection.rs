@@ -27,7 +27,7 @@ impl EpochLine {
             Which::Older => self.stand_on_older()?,
             _ => self.stand_on_newest()?,
         }
-        self.copies.write_seen()?;
+        self.copies.write_notes()?;
         self.say_stand()
     }
 
@@ -197,10 +197,22 @@ impl EpochLine {
 
 /// Files that are not there, or not whole, of all that an epoch has.
 fn still_to_come(entry: &Epoch, missing: &[u64], of: &str) -> Error {
-    let gone = entry.files().filter(|(extent, _)| missing.contains(extent));
+    // They are ascending.
+    let gone = entry.files().filter(|(extent, _)| missing.binary_search(extent).is_ok());
     let names: Vec<String> = gone.map(|(extent, (id, _))| id.extent(extent)).collect();
     let (count, all) = (names.len(), entry.files().count());
     Error::StillToCome(format!("{count} of {all} files of {of}: {}", first_few(&names)))
+}
+
+/// The error of an opening, where files of what it needs are damaged: what is missing there looks
+/// older than it is.
+pub fn damage_in(error: Error, files: &[String]) -> Error {
+    match error {
+        Error::Tampered(_) | Error::RolledBack(_) if !files.is_empty() => {
+            Error::Tampered(format!("{}, without which nothing opens: {error}", first_few(files)))
+        }
+        error => error,
+    }
 }
 
 /// Names, for people: the first ones, and how many more there are.

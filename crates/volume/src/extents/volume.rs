@@ -4,8 +4,9 @@ use super::header::{ExtentOptions, check, of_engine, shape};
 use super::info::ExtentInfo;
 use super::names::working;
 use super::publisher::{EpochLine, FolderOpening};
-use super::selection::{first_few, short_name};
+use super::selection::{damage_in, first_few, short_name};
 use super::store::{EpochSource, ExtentStore};
+use crate::around::Repeats;
 use crate::block::{BlockReader, BlockSpace};
 use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{Creation, EngineEntry, EngineVolume, Making, VolumeInfo, make, open_as};
@@ -160,7 +161,7 @@ impl ExtentVolume {
         }
         let changed = (OVERLAY, again.into_keys().collect());
         let table = opened.entry.table.clone();
-        let stores = (Arc::clone(&opening.store), memory);
+        let stores = (Arc::clone(&line.folder), memory);
         let shape = line.shape.clone();
         // For the report only: nothing is published.
         line.on = Some(opened);
@@ -249,7 +250,8 @@ impl ExtentVolume {
             extent_bytes: shape.bytes_of(0),
             extents: shape.extents(),
             written_extents: on.entry.files().filter(|it| it.0 < shape.extents()).count() as u64,
-            changed_extents: self.store.changed().len() as u64,
+            // A view has files in memory that were made again; nobody changed them.
+            changed_extents: if self.view { 0 } else { self.store.changed().len() as u64 },
             stands_on: short_name(on.entry.id),
             computers: self.line.histories.stands().len(),
             kept: on.entry.kept.iter().map(|id| short_name(*id)).collect(),
@@ -368,6 +370,10 @@ impl EngineVolume for ExtentVolume {
         }
     }
 
+    fn repeats(&self) -> Repeats {
+        self.line.repeats.clone()
+    }
+
     /// The files first, then the blocks in them.
     fn inspect(&mut self, inspection: Inspection<'_>) -> Result<Inspected> {
         let Inspection { from, at_once, amid_requests, reached, damaged } = inspection;
@@ -414,17 +420,6 @@ const OVERLAY: u64 = 1;
 const FIRST_BLOCK: u64 = 1 << 32;
 /// The objects all of which an opening needs.
 const ALL_NEEDED: [&str; 2] = [LOG_OBJECT, STATE_OBJECT];
-
-/// The error of an opening, where files of what it needs are damaged: what is missing there looks
-/// older than it is.
-fn damage_in(error: Error, files: &[String]) -> Error {
-    match error {
-        Error::Tampered(_) | Error::RolledBack(_) if !files.is_empty() => {
-            Error::Tampered(format!("{}, without which nothing opens: {error}", first_few(files)))
-        }
-        error => error,
-    }
-}
 
 /// Refuses a volume whose newest writes may be in a file that is lost: what they wrote over would
 /// pass for the newest.

@@ -8,6 +8,8 @@ mod damage;
 mod fixture;
 mod health;
 mod incomplete;
+mod inspected;
+mod late;
 mod newcomer;
 mod one;
 mod traces;

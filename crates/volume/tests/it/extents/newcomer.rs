@@ -1,5 +1,5 @@
 //! A computer that has nothing but a folder with one harmed file: whatever the file is, all is
-//! there, it says which one it was, and the folder is whole afterwards.
+//! there, it says which one it was unless that may be late, and the folder is whole afterwards.
 
 use super::common::{BLOCKS, names, passphrase};
 use super::health::{HARMS, Harm, World, bytes};
@@ -60,7 +60,9 @@ fn any_one_file_costs_a_newcomer_nothing() {
         let said = volume.damaged();
         drop(volume);
         assert!(said.iter().all(|place| place.object == name), "{what}: {said:?}");
-        assert!(is_stand(&name) || !said.is_empty(), "{what} is not said");
+        // What has not arrived may be late.
+        let late = matches!(harm, Harm::Removed | Harm::Cut) && !name.starts_with("header");
+        assert!(is_stand(&name) || late == said.is_empty(), "{what}: {said:?}");
         let mut model = world.model.clone();
         model[3] = Some(77);
         let mut next = sound(&what, Computer::new(9100).open(folder.clone()));
@@ -200,7 +202,7 @@ fn any_sector_of_any_file_may_be_lost() {
     let (tries, mut dice) = (scaled(60), Dice::new(seed(49)));
     let said = (0..tries).filter(|_| one(&world, &files, &mut dice)).count() as u64;
     println!("{tries} places of {} files, {said} times damage was said", files.len());
-    assert!(said * 2 > tries, "most harm is said: {said} of {tries}");
+    assert!(said * 3 > tries, "most harm is said that is not late: {said} of {tries}");
 }
 
 /// An older parity in the place of the newest is no parity.
