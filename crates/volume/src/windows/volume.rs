@@ -269,12 +269,13 @@ impl EngineVolume for WindowVolume {
             // An inspection that goes on has seen them.
             let small = if from == 0 { volume.ledger.inspect_small()? } else { Vec::new() };
             volume.commit_all()?;
+            // Before the inspection moves on: it may be stopped.
+            let small_damaged = small.len() as u64;
+            small.into_iter().for_each(&mut *damaged);
             let at_once = at_once.min(VERIFIED_AT_ONCE);
-            let buckets =
-                Inspection { from, at_once, amid_requests, reached, damaged: &mut *damaged };
+            let buckets = Inspection { from, at_once, amid_requests, reached, damaged };
             let mut found = inspect_buckets(&mut volume.ledger, buckets)?;
-            found.damaged += small.len() as u64;
-            small.into_iter().for_each(damaged);
+            found.damaged += small_damaged;
             Ok(found)
         })
     }
