@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// What happens to stored bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Harm {
-    /// So many random bits, of bytes that were stored.
+    /// This number of random bits, of bytes that were stored.
     Flips(u64),
     /// Only of those among which blocks stand.
     FlipsOfBlocks(u64),

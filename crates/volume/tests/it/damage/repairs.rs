@@ -144,7 +144,7 @@ fn zeroed(files: &Files, lost: &Lost) -> Files {
     files
 }
 
-/// One damaged volume. A crash comes within so many operations.
+/// One damaged volume. A crash comes within this number of operations.
 fn one(
     rest: &Rest,
     steps: u64,
