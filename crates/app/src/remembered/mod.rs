@@ -5,6 +5,7 @@
 //! unreadable file is an error, not a first use. Only one session at a time has a volume, whatever
 //! happened to the lock in the volume's own folder.
 
+mod lines;
 mod record;
 mod scrubbed;
 

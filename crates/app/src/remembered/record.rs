@@ -1,6 +1,7 @@
-//! What a note on a volume says, as a few lines of text with a checksum.
+//! What a note on a volume says, as lines of text.
 
-use oblivio_crypto::{Tag, VolumeId, digest, hex, unhex};
+use super::lines::{WRONG_LINE, framed, unframed};
+use oblivio_crypto::{Tag, VolumeId, hex, unhex};
 use oblivio_volume::notes::{NOTE_BYTES, NoteFormat, Parsed};
 use oblivio_volume::{Act, ComputerId, Known, LogMark, LogSeen};
 use std::fs::File;
@@ -19,11 +20,7 @@ impl NoteFormat for Lines {
     type Note = Known;
 
     fn encode(&self, number: u64, known: &Known) -> [u8; NOTE_BYTES] {
-        let text = print(known, number);
-        debug_assert!(text.len() <= NOTE_BYTES, "every field has a bound");
-        let mut note = [b'\n'; NOTE_BYTES];
-        note[..text.len()].copy_from_slice(text.as_bytes());
-        note
+        framed(MAGIC, (self.0, number), &print(known))
     }
 
     fn decode(&self, bytes: &[u8]) -> Parsed<Option<(u64, Known)>> {
@@ -48,7 +45,7 @@ impl NoteFormat for Lines {
     }
 }
 
-fn print(known: &Known, count: u64) -> String {
+fn print(known: &Known) -> String {
     let log = match known.log {
         LogSeen::Mark(LogMark { end, tag }) => format!("mark {end} {}", hex(&tag.0)),
         LogSeen::Syncs(count) => format!("syncs {count}"),
@@ -57,51 +54,31 @@ fn print(known: &Known, count: u64) -> String {
         Some(Act { computer, number }) => format!("{} {number}", hex(&computer.0)),
         None => "none".into(),
     };
-    let mut note = format!(
-        "{MAGIC}\nvolume {}\nnote {count}\ncommit {} {}\nlog {log}\nnewest {newest}\n\
-         computer {}\nended {}\n",
-        known.volume,
+    format!(
+        "commit {} {}\nlog {log}\nnewest {newest}\ncomputer {}\nended {}\n",
         known.epoch,
         hex(&known.digest),
         hex(&known.computer.0),
         if known.ended { "yes" } else { "no" },
-    );
-    let sum = hex(&digest(note.as_bytes())[..16]);
-    note.push_str(&format!("sum {sum}\n"));
-    note
+    )
 }
 
 /// Parses a note; `None` for a torn one.
 fn parse(note: &[u8], volume: VolumeId) -> Parsed<Option<(u64, Known)>> {
-    let parts = std::str::from_utf8(note).ok().and_then(|text| text.rsplit_once("sum "));
-    let whole = |(body, sum): &(&str, &str)| sum.trim_end() == hex(&digest(body.as_bytes())[..16]);
-    let Some((body, _)) = parts.filter(whole) else { return Ok(None) };
-    let mut lines = body.lines();
-    if lines.next() != Some(MAGIC) {
-        return Err("it is of a newer version");
-    }
-    let mut field = |name: &str| {
-        let line = lines.next()?;
-        line.strip_prefix(name)?.strip_prefix(' ')
-    };
-    let of = field("volume").and_then(unhex).ok_or("it names no volume")?;
-    if VolumeId(of) != volume {
-        return Err("it is about another volume");
-    }
+    let Some((count, mut lines)) = unframed(MAGIC, volume, note)? else { return Ok(None) };
     let mut rest = || {
-        let count = field("note")?.parse().ok()?;
-        let (epoch, digest) = field("commit")?.split_once(' ')?;
+        let (epoch, digest) = lines.field("commit")?.split_once(' ')?;
         let (epoch, digest) = (epoch.parse().ok()?, unhex(digest)?);
-        let log = log(field("log")?)?;
-        let newest = match field("newest")? {
+        let log = log(lines.field("log")?)?;
+        let newest = match lines.field("newest")? {
             "none" => None,
             act => Some(act_of(act)?),
         };
-        let computer = ComputerId(unhex(field("computer")?)?);
-        let ended = field("ended")? == "yes";
+        let computer = ComputerId(unhex(lines.field("computer")?)?);
+        let ended = lines.field("ended")? == "yes";
         Some((count, Known { volume, epoch, digest, log, newest, computer, ended }))
     };
-    rest().map(Some).ok_or("a line is not what it should be")
+    rest().map(Some).ok_or(WRONG_LINE)
 }
 
 fn log(text: &str) -> Option<LogSeen> {
@@ -146,6 +123,7 @@ fn syncs_line(known: &Known, syncs: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use oblivio_crypto::digest;
     use oblivio_volume::notes::TwoNotes;
     use oblivio_volume::{Error, Keep, Result};
     use std::fs;
@@ -209,10 +187,9 @@ mod tests {
     fn anything_else_is_no_first_time() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = place(&dir);
-        let other = print(&Known { volume: VolumeId([8; 16]), ..known() }, 1).into_bytes();
-        let newer = print(&known(), 1).replace("known 2", "known 3");
-        let (body, _) = newer.rsplit_once("sum ").expect("a sum");
-        let newer = format!("{body}sum {}\n", hex(&digest(body.as_bytes())[..16])).into_bytes();
+        let (text, volume) = (print(&known()), known().volume);
+        let other = framed(MAGIC, (VolumeId([8; 16]), 1), &text).to_vec();
+        let newer = framed("oblivio-known 3", (volume, 1), &text).to_vec();
         let old = b"oblivio-seen 1\nvolume".to_vec();
         for bytes in [vec![], vec![0; 2 * NOTE_BYTES], old, other, newer] {
             fs::write(&path, &bytes).expect("written");

@@ -3,12 +3,14 @@
 //! Nothing else follows from this note. A wrong one costs reads, or leaves some to the next round,
 //! so one that cannot be read is a first time, unlike what else is remembered of a volume.
 
+use super::lines::{WRONG_LINE, framed, unframed};
 use super::state_folder;
-use oblivio_crypto::{VolumeId, digest, hex, unhex};
-use oblivio_volume::notes::{NOTE_BYTES, NoteFormat, Parsed, TwoNotes, make_folder, unkept};
+use oblivio_crypto::VolumeId;
+use oblivio_volume::notes::{
+    NOTE_BYTES, NoteFormat, Parsed, TwoNotes, make_folder, place_file, unkept,
+};
 use oblivio_volume::{Error, Keep, Result};
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// The first line of a note; the number is the format's version.
@@ -21,30 +23,13 @@ impl NoteFormat for PlaceLines {
     type Note = u64;
 
     fn encode(&self, number: u64, next: &u64) -> [u8; NOTE_BYTES] {
-        let mut text = format!("{MAGIC}\nvolume {}\nnote {number}\nnext {next}\n", self.0);
-        let sum = hex(&digest(text.as_bytes())[..16]);
-        text.push_str(&format!("sum {sum}\n"));
-        let mut note = [b'\n'; NOTE_BYTES];
-        note[..text.len()].copy_from_slice(text.as_bytes());
-        note
+        framed(MAGIC, (self.0, number), &format!("next {next}\n"))
     }
 
     fn decode(&self, bytes: &[u8]) -> Parsed<Option<(u64, u64)>> {
-        let parts = std::str::from_utf8(bytes).ok().and_then(|text| text.rsplit_once("sum "));
-        let whole =
-            |(body, sum): &(&str, &str)| sum.trim_end() == hex(&digest(body.as_bytes())[..16]);
-        let Some((body, _)) = parts.filter(whole) else { return Ok(None) };
-        let mut lines = body.lines();
-        if lines.next() != Some(MAGIC) {
-            return Err("it is of a newer version");
-        }
-        let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
-        if field("volume").and_then(unhex).map(VolumeId) != Some(self.0) {
-            return Err("it is about another volume");
-        }
-        let number = field("note").and_then(|number| number.parse().ok());
-        let next = field("next").and_then(|next| next.parse().ok());
-        number.zip(next).map(Some).ok_or("a line is not what it should be")
+        let Some((number, mut lines)) = unframed(MAGIC, self.0, bytes)? else { return Ok(None) };
+        let next = lines.field("next").and_then(|next| next.parse().ok());
+        next.map(|next| Some((number, next))).ok_or(WRONG_LINE)
     }
 }
 
@@ -69,11 +54,10 @@ impl ScrubNote {
     /// # Errors
     /// As [`Self::at`].
     pub fn in_folder(folder: &Path, place: &Path, volume: VolumeId) -> Result<Self> {
-        let folder = folder.join("places");
-        make_folder(&folder).map_err(|error| unkept(&folder, &error))?;
         let place = place.canonicalize().unwrap_or_else(|_| place.to_owned());
-        let name = hex(&digest(place.as_os_str().as_bytes())[..16]) + ".scrub";
-        let path = folder.join(name);
+        let path = place_file(folder, place.as_os_str(), ".scrub");
+        let folder = path.parent().unwrap_or(folder);
+        make_folder(folder).map_err(|error| unkept(folder, &error))?;
         let (notes, next) = match TwoNotes::open(path.clone(), PlaceLines(volume)) {
             Err(Error::Forgotten(_)) => {
                 fs::remove_file(&path).map_err(|error| unkept(&path, &error))?;

@@ -147,6 +147,11 @@ impl<F: NoteFormat> TwoNotes<F> {
     }
 }
 
+/// The file on a place, in this folder: its name is a digest of the place, and `suffix`.
+pub fn place_file(folder: &Path, place: &OsStr, suffix: &str) -> PathBuf {
+    folder.join("places").join(hex(&digest(place.as_bytes())[..16]) + suffix)
+}
+
 /// The file that says which volume was at a place when this computer used it last.
 pub struct PlaceNote {
     /// The lines of the file before the volume's.
@@ -159,10 +164,9 @@ pub struct PlaceNote {
 }
 
 impl PlaceNote {
-    /// The note on a place, in this folder. The file's name is a digest of the place, and `suffix`.
+    /// The note on a place, in this folder ([`place_file`]).
     pub fn new(folder: &Path, place: &OsStr, suffix: &str, head: &'static str) -> Self {
-        let name = hex(&digest(place.as_bytes())[..16]) + suffix;
-        Self { head, place: place.into(), path: folder.join("places").join(name), kept: None }
+        Self { head, place: place.into(), path: place_file(folder, place, suffix), kept: None }
     }
 
     /// Refuses another volume than the one that was there, if any was.
