@@ -6,15 +6,16 @@
 //! and the next commit puts a checkpoint in its place. All sizes follow from public numbers
 //! (docs/format.md §"State", docs/decisions/0041-two-of-what-is-small.md).
 
-mod wrong;
+mod pair;
 
 use crate::damage::DamagedPlace;
 use crate::records::commit::{CommitRecord, StatePair};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, Sealer, TAG_BYTES, VolumeId, digest};
 use oblivio_store::{Held, ReadAt, Slots, WriteAt};
+use pair::{PAIRS, WrongPair, failure, passed, read_one};
 use std::ops::Range;
-use wrong::{WrongPair, failure, passed, read_one};
+
 use zerocopy::FromBytes;
 use zerocopy::little_endian::U64;
 
@@ -29,9 +30,7 @@ pub(crate) const LEAST_LOG: u64 = 256 << 10;
 /// is inspected.
 const CHECKED_AT_OPENING: u64 = 16 << 20;
 
-/// The pairs of objects: a checkpoint and a log each.
-const PAIRS: [[&str; 2]; 2] = [["state-0", "log-0"], ["state-1", "log-1"]];
-/// The first of them.
+/// The first object of the first pair.
 pub const STATE_OBJECT: &str = PAIRS[0][0];
 
 /// The pair of objects for checkpoint number `generation`.

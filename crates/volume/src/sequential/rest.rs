@@ -95,29 +95,10 @@ impl SequentialVolume {
             return self.leave();
         }
         self.session.noted = None;
-        self.write_whole_state()?;
+        write_whole_state(self)?;
         // Later writes are another session's.
         self.session.writing = false;
         self.trust.end()
-    }
-
-    /// Makes everything durable, and then a state from which an opening has nothing to make again.
-    fn write_whole_state(&mut self) -> Result<()> {
-        self.sync()?;
-        self.store.sync(&[DISK_OBJECT])?;
-        // They belong to the last state that is written now.
-        let epoch = self.newest.current.0 + if self.states.is_whole() { 1 } else { 2 };
-        let times = self.engine().access_times().map(|times| times.to_bytes());
-        let times = match times {
-            Some(bytes) => {
-                let of = (self.volume, epoch);
-                Some(times::write(&*self.store, &mut self.times_sealer, of, &bytes)?)
-            }
-            None => None,
-        };
-        self.write_state(times)?;
-        self.session.clean = true;
-        Ok(())
     }
 
     /// Ends a session that wrote nothing: there is nothing to leave to the next opening.
@@ -131,6 +112,25 @@ impl SequentialVolume {
 pub(super) fn heal(volume: &mut SequentialVolume) -> Result<()> {
     match volume.states.is_whole() && volume.log.is_whole() {
         true => Ok(()),
-        false => volume.write_whole_state(),
+        false => write_whole_state(volume),
     }
+}
+
+/// Makes everything durable, and then a state from which an opening has nothing to make again.
+fn write_whole_state(volume: &mut SequentialVolume) -> Result<()> {
+    volume.sync()?;
+    volume.store.sync(&[DISK_OBJECT])?;
+    // They belong to the last state that is written now.
+    let epoch = volume.newest.current.0 + if volume.states.is_whole() { 1 } else { 2 };
+    let times = volume.engine().access_times().map(|times| times.to_bytes());
+    let times = match times {
+        Some(bytes) => {
+            let of = (volume.volume, epoch);
+            Some(times::write(&*volume.store, &mut volume.times_sealer, of, &bytes)?)
+        }
+        None => None,
+    };
+    volume.write_state(times)?;
+    volume.session.clean = true;
+    Ok(())
 }

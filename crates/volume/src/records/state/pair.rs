@@ -1,10 +1,12 @@
-//! A pair that is not what was written, or that an outage hides.
+//! The pairs of objects, and one that is not what was written, or that an outage hides.
 
-use super::PAIRS;
 use crate::around::read_place;
 use crate::damage::DamagedPlace;
 use crate::{Error, Result};
 use oblivio_store::{Held, ReadAt, StoreError};
+
+/// The pairs of objects: a checkpoint and a log each.
+pub const PAIRS: [[&str; 2]; 2] = [["state-0", "log-0"], ["state-1", "log-1"]];
 
 /// A pair that is not what was written.
 pub struct WrongPair {
