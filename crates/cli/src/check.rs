@@ -12,17 +12,21 @@ use crate::lost::lost_in;
 use crate::open;
 use crate::progress::Progress;
 use crate::recorder::Recorder;
-use anyhow::Result;
-use found::Contents;
+use anyhow::{Error, Result};
 pub use found::PartsRead;
+use found::{Contents, keep_place};
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::CheckReport;
-use oblivio_volume::{BlockSpace, LostBytes, Volume, VolumeInfo};
+use oblivio_volume::{BlockSpace, LostBytes, Volume};
 use rate::RateLimit;
 use std::ops::Range;
 
-/// The most damaged places that are named one by one.
-const MOST_PLACES: usize = 100;
+/// What was found. The session may have failed to end: that costs no finding.
+struct Looked {
+    read: PartsRead,
+    contents: Contents,
+    ended: Result<()>,
+}
 
 /// Runs the command.
 pub fn run(args: &CheckArgs) -> Result<()> {
@@ -30,10 +34,11 @@ pub fn run(args: &CheckArgs) -> Result<()> {
     if args.json {
         tell::as_json(&found)?;
     }
-    let (read, contents) = found?;
+    let Looked { read, contents, ended } = found?;
     if !args.json {
         tell::in_words(&read, &contents)?;
     }
+    ended?;
     judge(&read, &contents)
 }
 
@@ -85,42 +90,38 @@ fn in_sum(lost: &[LostBytes]) -> String {
 }
 
 /// All buckets first: blocks of no file are checked too.
-fn look(args: &CheckArgs) -> Result<(PartsRead, Contents)> {
+fn look(args: &CheckArgs) -> Result<Looked> {
     let quiet = args.open.quiet;
     let recorder = Recorder::of(&args.open)?;
     let looked = look_through(args, quiet, recorder.as_ref());
     Recorder::finish_after(recorder, looked)
 }
 
-fn look_through(
-    args: &CheckArgs,
-    quiet: bool,
-    recorder: Option<&Recorder>,
-) -> Result<(PartsRead, Contents)> {
+fn look_through(args: &CheckArgs, quiet: bool, recorder: Option<&Recorder>) -> Result<Looked> {
     let (mut volume, publisher) = open::volume(&args.volume, &args.open, recorder)?;
     let (read, lost) = inspect(&mut volume, args.limit_rate, quiet)?;
     if let Some(size) = disk::size_in(volume.root())? {
         let lost = of_disk(&volume, &lost)?;
-        Disk::open(Box::new(volume))?.into_blocks()?;
-        return Ok((read, Contents::Disk(size, lost)));
+        let ended = Disk::open(Box::new(volume))?.into_blocks().map(drop).map_err(Error::from);
+        return Ok(Looked { read, contents: Contents::Disk(size, lost), ended });
     }
     let session = match open::file_system((volume, publisher), 0) {
         Ok(session) => session,
         Err(error) => {
             let Some(lost) = lost_in(&error) else { return Err(error) };
             let report = CheckReport { lost: vec![lost.clone()], ..CheckReport::default() };
-            return Ok((read, Contents::Files(report)));
+            return Ok(Looked { read, contents: Contents::Files(report), ended: Ok(()) });
         }
     };
     let mut progress = Progress::steps(quiet, "files");
     let report = session.fs.check_with(true, &mut |done, total| progress.at(done, total))?;
     drop(progress);
-    match session.fs.into_blocks() {
+    let ended = match session.fs.into_blocks() {
         // It was said.
-        Err(oblivio_volume::Error::Lost(_)) if !report.lost.is_empty() => {}
-        ended => drop(ended?),
-    }
-    Ok((read, Contents::Files(report)))
+        Err(oblivio_volume::Error::Lost(_)) if !report.lost.is_empty() => Ok(()),
+        ended => ended.map(drop).map_err(Error::from),
+    };
+    Ok(Looked { read, contents: Contents::Files(report), ended })
 }
 
 /// Reads all that is stored; gives also the blocks that are lost.
@@ -129,26 +130,19 @@ pub fn inspect(
     limit: Option<u64>,
     quiet: bool,
 ) -> Result<(PartsRead, Vec<Range<u64>>)> {
-    let VolumeInfo { verified: unit, bytes_stored, engine, .. } = volume.info()?;
-    let rate = RateLimit::new(limit, bytes_stored);
-    let mut progress = Progress::steps(quiet, &format!("{unit}s"));
+    let info = volume.info()?;
+    let rate = RateLimit::new(limit, info.bytes_stored);
+    let mut progress = Progress::steps(quiet, &format!("{}s", info.verified));
     let told = volume.damaged();
     let mut places = Vec::new();
     let mut at = |done, total| {
         progress.at(done, total);
         rate.wait(done, total);
     };
-    let found = volume.inspect(&mut at, &mut |place| {
-        if places.len() < MOST_PLACES {
-            places.push(place.to_string());
-        }
-    })?;
+    let found = volume.inspect(&mut at, &mut |place| keep_place(&mut places, &place))?;
     drop(progress);
     open::tell_damage(volume, &told);
-    let healed = volume.damaged().iter().map(ToString::to_string).collect();
-    let (count, damaged, repairs) = (found.count, found.damaged, engine.repairs);
-    let read = PartsRead { count, unit, repairs, healed, damaged, places };
-    Ok((read, found.lost))
+    Ok((PartsRead::of(volume, &info, &found, places), found.lost))
 }
 
 /// The bytes of a disk in these blocks.

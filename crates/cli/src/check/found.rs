@@ -1,7 +1,10 @@
 //! What a check found.
 
-use oblivio_volume::LostBytes;
 use oblivio_volume::fs::CheckReport;
+use oblivio_volume::{DamagedPlace, Inspected, LostBytes, Volume, VolumeInfo};
+
+/// The most damaged places that are named one by one.
+const MOST_PLACES: usize = 100;
 
 /// What was found behind the buckets.
 pub enum Contents {
@@ -49,7 +52,26 @@ pub struct PartsRead {
     pub places: Vec<String>,
 }
 
+/// Keeps a damaged place to name it, if it is one of the first.
+pub fn keep_place(places: &mut Vec<String>, place: &DamagedPlace) {
+    if places.len() < MOST_PLACES {
+        places.push(place.to_string());
+    }
+}
+
 impl PartsRead {
+    /// What an inspection found, and these places of it.
+    pub fn of(volume: &Volume, info: &VolumeInfo, found: &Inspected, places: Vec<String>) -> Self {
+        Self {
+            count: found.count,
+            unit: info.verified,
+            repairs: info.engine.repairs,
+            healed: volume.damaged().iter().map(ToString::to_string).collect(),
+            damaged: found.damaged,
+            places,
+        }
+    }
+
     /// What to do where something is lost.
     pub fn advice(&self) -> &'static str {
         if self.repairs {

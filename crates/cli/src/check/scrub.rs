@@ -1,7 +1,8 @@
 //! `check --scrub`: everything that is stored, a part at a time, from where the last scrub stopped.
 
+use super::found::keep_place;
 use super::rate::RateLimit;
-use super::{MOST_PLACES, PartsRead, tell};
+use super::{PartsRead, tell};
 use crate::args::CheckArgs;
 use crate::exit::{Code, fault, usage};
 use crate::human::{self, say, say_json};
@@ -64,13 +65,18 @@ fn scrub(args: &CheckArgs, recorder: Option<&Recorder>) -> Result<PartsRead> {
     signals::forward(signals::catch()?, move || heard.store(true, Ordering::Relaxed))?;
     let stop = Stop { signalled, begun: Instant::now(), lasting: args.lasting };
     let Scrubbed { read, reached } = part(&mut volume, &mut note, (args, &stop))?;
+    // Before the end of the session, which may fail.
+    if !args.json {
+        tell::places(&read)?;
+    }
     // What has a second copy is whole with this commit.
-    volume.finish()?;
+    let ended = volume.finish();
     if args.json {
         as_json(&read, reached)?;
     } else {
-        in_words(&read, reached)?;
+        in_words(&read, reached, ended.is_ok())?;
     }
+    ended?;
     note.keep(reached.next.unwrap_or(0))?;
     Ok(read)
 }
@@ -107,29 +113,20 @@ fn part(
                 false => ControlFlow::Continue(()),
             }
         },
-        damaged: &mut |place| {
-            let mut places = places.borrow_mut();
-            if places.len() < MOST_PLACES {
-                places.push(place.to_string());
-            }
-        },
+        damaged: &mut |place| keep_place(&mut places.borrow_mut(), &place),
     })?;
     kept?;
     drop(progress);
     open::tell_damage(volume, &said);
-    let healed = volume.damaged().iter().map(ToString::to_string).collect();
-    let (unit, repairs) = (info.verified, info.engine.repairs);
-    let (count, damaged, places) = (found.count, found.damaged, places.into_inner());
-    let read = PartsRead { count, unit, repairs, healed, damaged, places };
+    let read = PartsRead::of(volume, &info, &found, places.into_inner());
     Ok(Scrubbed { read, reached: last })
 }
 
-fn in_words(read: &PartsRead, reached: Reached) -> Result<()> {
-    tell::places(read)?;
+fn in_words(read: &PartsRead, reached: Reached, ended: bool) -> Result<()> {
     let count = human::count(read.count, read.unit);
     let well = match (read.damaged, read.healed.is_empty()) {
         (0, true) => "clean: ",
-        (0, false) => "whole again: ",
+        (0, false) if ended => "whole again: ",
         _ => "",
     };
     match reached.next {

@@ -1,5 +1,6 @@
 //! What `check` says: for people, and for programs.
 
+use super::Looked;
 use super::found::{Contents, PartsRead};
 use crate::exit::{Code, judge, line};
 use crate::human::{self, say, say_json};
@@ -55,8 +56,8 @@ pub fn in_words(read: &PartsRead, contents: &Contents) -> Result<()> {
 }
 
 /// The same as one value. Of damaged places it names the first ones.
-pub fn as_json(found: &Result<(PartsRead, Contents)>) -> Result<()> {
-    let (read, contents) = match found {
+pub(super) fn as_json(found: &Result<Looked>) -> Result<()> {
+    let Looked { read, contents, .. } = match found {
         Ok(found) => found,
         // Damage that prevents reading the volume is a finding, too.
         Err(error) if is_damage(error) => {
