@@ -14,19 +14,12 @@ use crate::progress::Progress;
 use crate::recorder::Recorder;
 use anyhow::{Error, Result};
 pub use found::PartsRead;
-use found::{Contents, keep_place};
+use found::{Contents, Looked, keep_place};
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::CheckReport;
 use oblivio_volume::{BlockSpace, LostBytes, Volume};
 use rate::RateLimit;
 use std::ops::Range;
-
-/// What was found. The session may have failed to end: that costs no finding.
-struct Looked {
-    read: PartsRead,
-    contents: Contents,
-    ended: Result<()>,
-}
 
 /// Runs the command.
 pub fn run(args: &CheckArgs) -> Result<()> {

@@ -141,6 +141,16 @@ impl RunningScrub {
     }
 }
 
+/// What is served and is scrubbed meanwhile.
+pub trait Scrubs {
+    /// Does a step of the scrub, if there is one and a step is due; gives the time to the next
+    /// call.
+    ///
+    /// # Errors
+    /// Those of the store.
+    fn scrub(&mut self) -> Result<Option<Duration>>;
+}
+
 /// The error of a volume that is inspected as a whole only.
 pub(crate) fn only_as_a_whole() -> Error {
     Error::Unsupported("a volume in whole files is scrubbed by a check, not in a mount".into())

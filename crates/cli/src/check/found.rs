@@ -1,10 +1,18 @@
 //! What a check found.
 
+use anyhow::Result;
 use oblivio_volume::fs::CheckReport;
 use oblivio_volume::{DamagedPlace, Inspected, LostBytes, Volume, VolumeInfo};
 
 /// The most damaged places that are named one by one.
 const MOST_PLACES: usize = 100;
+
+/// What was found. The session may have failed to end: that costs no finding.
+pub struct Looked {
+    pub read: PartsRead,
+    pub contents: Contents,
+    pub ended: Result<()>,
+}
 
 /// What was found behind the buckets.
 pub enum Contents {

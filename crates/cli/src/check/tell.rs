@@ -1,7 +1,6 @@
 //! What `check` says: for people, and for programs.
 
-use super::Looked;
-use super::found::{Contents, PartsRead};
+use super::found::{Contents, Looked, PartsRead};
 use crate::exit::{Code, judge, line};
 use crate::human::{self, say, say_json};
 use crate::lost::LostFile;
@@ -56,7 +55,7 @@ pub fn in_words(read: &PartsRead, contents: &Contents) -> Result<()> {
 }
 
 /// The same as one value. Of damaged places it names the first ones.
-pub(super) fn as_json(found: &Result<Looked>) -> Result<()> {
+pub fn as_json(found: &Result<Looked>) -> Result<()> {
     let Looked { read, contents, .. } = match found {
         Ok(found) => found,
         // Damage that prevents reading the volume is a finding, too.

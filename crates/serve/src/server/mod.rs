@@ -11,7 +11,7 @@ use crate::log;
 use crate::queue::{Refusal, Request, RequestQueue, Taken};
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::FileSystem;
-use oblivio_volume::{CHANGE_BYTES, Commits, Error, Result};
+use oblivio_volume::{CHANGE_BYTES, Commits, Error, Result, Scrubs};
 pub use running::Running;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -68,7 +68,7 @@ impl Medium for FileSystem {
     }
 
     fn scrub(&mut self) -> Result<Option<Duration>> {
-        FileSystem::scrub(self)
+        Scrubs::scrub(self)
     }
 }
 

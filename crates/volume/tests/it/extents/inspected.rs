@@ -158,8 +158,8 @@ fn an_unreadable_file_is_no_outage() {
     }
 }
 
-/// The parity of the log is lost during a long session, after a first epoch of it that needed no reading of all:
-/// the next epoch has it again.
+/// The parity of the log is lost during a long session, after a first epoch of it that needed no
+/// reading of all: the next epoch has it again.
 #[test]
 fn a_parity_that_is_lost_later_is_made_anew() {
     let world = World::new();
