@@ -118,7 +118,7 @@ fn judge(before: &Tree, report: &Salvaged, now: &Tree) {
     for ((parent, name), ino) in &now.names {
         let known = before.names.get(&(*parent, name.clone())) == Some(ino);
         let shown = String::from_utf8_lossy(name);
-        let said = now.paths(*ino).iter().any(|path| is_found(path));
+        let said = now.paths(*ino).iter().any(&is_found);
         let found = shown.starts_with(&format!("#{ino}")) && said;
         assert!(known || found || shown.starts_with("lost+found"), "{shown} came up");
     }
