@@ -9,7 +9,7 @@ use oblivio_app::Remembered;
 use oblivio_serve::mount::within::mount_within;
 use oblivio_store::LocalStore;
 use oblivio_volume::fs::FileSystem;
-use oblivio_volume::{BlockSpace, CreateOptions, DEFAULT_MEMORY, OpenOptions, Records, Volume};
+use oblivio_volume::{CreateOptions, DEFAULT_MEMORY, OpenOptions, Records, Volume};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

@@ -166,6 +166,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn few_operations_run_ahead_of_a_sync() {
+        let mut journal = Journal::default();
+        let mut show = |synced: bool, operations| {
+            journal.wrote(0, 4096);
+            if synced {
+                journal.synced();
+            }
+            journal.showed(operations)
+        };
+        assert!(show(false, 288).is_none());
+        assert!(show(false, 1).is_some(), "one more");
+        assert!(show(true, 256).is_none());
+        assert!(show(false, 288).is_none(), "the record of that batch was synced");
+    }
+
+    #[test]
     fn lengths_are_pages_and_then_eighths() {
         assert_eq!((intent(0), intent(256), intent(500), intent(501)), (4096, 4096, 4096, 8192));
         assert_eq!(size_class((1 << 20) + 1), (1 << 20) + (1 << 18));

@@ -22,7 +22,7 @@ const LEAST_LOG: u64 = 256 << 10;
 const PAIRS: [[&str; 2]; 2] = [["state-0", "log-0"], ["state-1", "log-1"]];
 
 /// Operations between two syncs, where records run ahead of syncs.
-const MOST_AHEAD: u64 = 200;
+const MOST_AHEAD: u64 = 30;
 
 /// A part of a scrub comes after each of these rounds, and reads this many buckets.
 const SCRUB_EVERY: u64 = 7;
@@ -48,9 +48,8 @@ pub(super) struct CallLog {
     committed: (HashMap<u64, (String, u64)>, BTreeMap<String, Slots>),
     journal: u64,
     journal_length: u64,
-    /// Operations since the last sync, where records run ahead of syncs; `None` once no more syncs
-    /// come before the next commit.
-    ahead: Option<u64>,
+    /// Operations since the last sync, where records run ahead of syncs.
+    ahead: u64,
     /// Of each pair.
     logs: [u64; 2],
     checkpoints: [u64; 2],
@@ -77,7 +76,7 @@ impl CallLog {
             committed: Default::default(),
             journal: 0,
             journal_length: 0,
-            ahead: Some(0),
+            ahead: 0,
             logs: [0; 2],
             checkpoints: [CHECKPOINT; 2],
             pair: 0,
@@ -180,22 +179,18 @@ impl CallLog {
     }
 
     fn runs_ahead(&self) -> bool {
-        use Distortion::{Ahead, AheadLate, AheadUnsynced};
-        matches!(self.distortion, Ahead | AheadLate | AheadUnsynced)
+        self.is(Distortion::Ahead) || self.is(Distortion::AheadLate)
     }
 
     /// The intent of so many operations.
-    fn intend(&mut self, bytes: u64, operations: u64, secret: bool) {
+    fn intend(&mut self, bytes: u64, operations: u64) {
         if !self.runs_ahead() {
             return self.append(bytes, bytes);
         }
         self.write_record(bytes, bytes);
-        if secret && self.is(Distortion::AheadUnsynced) {
-            self.ahead = None;
-        }
-        let ahead = self.ahead.map(|ahead| ahead + operations);
-        self.ahead = ahead.map(|ahead| if ahead < MOST_AHEAD { ahead } else { 0 });
-        if self.ahead == Some(0) {
+        self.ahead += operations;
+        if self.ahead > MOST_AHEAD {
+            self.ahead = 0;
             self.call(RecordedAct::Sync, &[("journal", 0, 0)]);
         }
     }
@@ -235,7 +230,7 @@ impl CallLog {
         let more = if secret && self.is(Distortion::LongIntent) { 4096 } else { 0 };
         let bytes = intent(if request.kind == RequestKind::Batch { operations } else { 0 }) + more;
         if shows && announced && !late {
-            self.intend(bytes, operations, secret);
+            self.intend(bytes, operations);
         }
         if secret && self.is(Distortion::Hint) {
             self.call(RecordedAct::MayKeep, &[("", 0, 4 << 20)]);
@@ -249,7 +244,7 @@ impl CallLog {
         }
         self.read(model, &mut said, secret);
         if shows && late {
-            self.intend(bytes, operations, secret);
+            self.intend(bytes, operations);
         }
         self.write(model, secret);
         self.since.paths += request.leaves.len() as u64;
@@ -368,7 +363,7 @@ impl CallLog {
         self.call(RecordedAct::Write, &[record("commit"), record("commit-2")]);
         self.call(RecordedAct::Sync, &[("commit", 0, 0), ("commit-2", 0, 0)]);
         self.commits += 1;
-        (self.journal, self.ahead) = (0, Some(0));
+        (self.journal, self.ahead) = (0, 0);
         self.since = Since::default();
         for slots in self.slots.values_mut() {
             slots.free.extend(slots.retired.drain(..));

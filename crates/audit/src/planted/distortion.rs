@@ -8,8 +8,6 @@ pub(super) enum Distortion {
     Ahead,
     /// So they do, but one file's intents come after its reads.
     AheadLate,
-    /// So they do, but after a read of one file none is synced before the next commit.
-    AheadUnsynced,
     /// A delta has room for as many words of "exists" bits as the removed blocks are scattered
     /// over.
     LongDelta,

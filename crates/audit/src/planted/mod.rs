@@ -196,7 +196,6 @@ mod tests {
             ("a longer intent for some block ids", "records of the journal"),
             ("one file's intent after its reads", "records of the journal"),
             ("ahead of syncs, one file's intent after its reads", "records of the journal"),
-            ("ahead of syncs, no sync after one file was read", "records of the journal"),
             ("a volume that lies about a path", "places at the store"),
             ("a read that the volume does not tell of", "places at the store"),
             ("reads in another order for one file", "places at the store"),

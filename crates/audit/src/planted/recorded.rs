@@ -33,7 +33,6 @@ pub(super) fn cases(leaks: bool) -> Vec<PlantedTrace> {
         record("a longer intent for some block ids", D::LongIntent),
         record("one file's intent after its reads", D::LateIntent),
         record("ahead of syncs, one file's intent after its reads", D::AheadLate),
-        record("ahead of syncs, no sync after one file was read", D::AheadUnsynced),
         record("a volume that lies about a path", D::OtherPath),
         record("a read that the volume does not tell of", D::MoreThanSaid),
         record("reads in another order for one file", D::ReadOrder),

@@ -11,7 +11,7 @@ use oblivio_store::LocalStore;
 use oblivio_testkit::LatencyStore;
 use oblivio_testkit::latency::Latency;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
-use oblivio_volume::{CreateOptions, DEFAULT_MEMORY};
+use oblivio_volume::{CreateOptions, DEFAULT_MEMORY, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
