@@ -197,17 +197,14 @@ impl<M: Medium> WriteBehind<M> {
         self.shared.state().is_durable()
     }
 
-    /// Makes everything durable that was written before. What others write meanwhile is not waited
-    /// for.
+    /// Makes durable what was written before; it does not wait for what is written meanwhile.
     pub(crate) fn sync(&self) -> io::Result<()> {
         let mut state = self.shared.state();
         if state.is_empty() && !state.failed {
-            // Nobody who writes waits for it.
             let changes = state.changes;
             drop(state);
             let result = self.medium().sync();
-            state = self.shared.state();
-            state.synced = result.is_ok().then_some(changes);
+            self.shared.state().synced = result.is_ok().then_some(changes);
             return result;
         }
         let all = state.added;

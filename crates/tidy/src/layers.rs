@@ -51,8 +51,8 @@ const LAYERS: [(&str, &[&str]); 19] = [
     (
         "lab",
         &[
-            "crypto", "engine", "store", "volume", "audit", "serve", "share", "client", "testkit",
-            "tracer",
+            "crypto", "engine", "store", "volume", "audit", "serve", "share", "client", "app",
+            "testkit", "tracer",
         ],
     ),
 ];

@@ -91,8 +91,8 @@ impl Default for Environment {
 }
 
 impl Environment {
-    /// A reproducible one, **for tests and simulation only**: a simulated clock, randomness from the
-    /// seed, and no threads.
+    /// A reproducible one, **for tests and simulation only**: a simulated clock, randomness from
+    /// the seed, and no threads.
     pub fn from_seed(seed: u64) -> Self {
         let clock = Arc::new(SimulatedClock::default());
         Self { clock, randomness: Randomness::from_seed(seed), threads: false }

@@ -8,7 +8,7 @@ use oblivio_volume::{DamagedPlace, Inspected, LostBytes, Volume, VolumeInfo};
 const MOST_PLACES: usize = 100;
 
 /// What was found. The session may have failed to end: that costs no finding.
-pub struct Looked {
+pub struct CheckFindings {
     pub read: PartsRead,
     pub contents: Contents,
     pub ended: Result<()>,

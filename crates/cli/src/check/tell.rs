@@ -1,6 +1,6 @@
 //! What `check` says: for people, and for programs.
 
-use super::found::{Contents, Looked, PartsRead};
+use super::found::{CheckFindings, Contents, PartsRead};
 use crate::exit::{Code, judge, line};
 use crate::human::{self, say, say_json};
 use crate::lost::LostFile;
@@ -55,8 +55,8 @@ pub fn in_words(read: &PartsRead, contents: &Contents) -> Result<()> {
 }
 
 /// The same as one value. Of damaged places it names the first ones.
-pub fn as_json(found: &Result<Looked>) -> Result<()> {
-    let Looked { read, contents, .. } = match found {
+pub fn as_json(found: &Result<CheckFindings>) -> Result<()> {
+    let CheckFindings { read, contents, .. } = match found {
         Ok(found) => found,
         // Damage that prevents reading the volume is a finding, too.
         Err(error) if is_damage(error) => {

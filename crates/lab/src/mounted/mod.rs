@@ -1,12 +1,13 @@
 //! The same fio jobs on a mounted volume and, where it is installed, on gocryptfs.
 
+mod jobs;
 mod syncs;
 
 use crate::hold;
-use crate::report::{Report, Table, count, median};
+use crate::report::{Report, Table, median};
 use crate::tool::Tool;
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use jobs::{JOBS, Job, Work, measure};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -18,62 +19,14 @@ pub struct Args {
     /// A directory on the disk to measure; by default the system's for temporary files.
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// MiB of the file that the jobs work on
-    #[arg(long, default_value_t = 1024)]
-    mib: u64,
-    /// Seconds of a random job
-    #[arg(long, default_value_t = 6)]
-    seconds: u64,
-    /// Rounds, with alternating file systems; the table shows the median
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
+    #[command(flatten)]
+    work: Work,
     /// Only volumes, on disks on which each sync takes so many milliseconds longer
     #[arg(long, value_delimiter = ',')]
     sync_delay: Vec<f64>,
     #[command(flatten)]
     hold: hold::Args,
 }
-
-/// A job: its name, fio's options, which side of fio's answer counts, and the unit.
-struct Job {
-    name: &'static str,
-    options: &'static [&'static str],
-    side: &'static str,
-    in_bytes: bool,
-}
-
-const JOBS: [Job; 5] = [
-    Job {
-        name: "sequential write, one fsync",
-        options: &["--rw=write", "--bs=1m", "--end_fsync=1"],
-        side: "write",
-        in_bytes: true,
-    },
-    Job {
-        name: "sequential read",
-        options: &["--rw=read", "--bs=1m"],
-        side: "read",
-        in_bytes: true,
-    },
-    Job {
-        name: "random reads of 4 KiB",
-        options: &["--rw=randread", "--bs=4k", "--time_based"],
-        side: "read",
-        in_bytes: false,
-    },
-    Job {
-        name: "random reads of 4 KiB, 8 at a time",
-        options: &["--rw=randread", "--bs=4k", "--time_based", "--numjobs=8"],
-        side: "read",
-        in_bytes: false,
-    },
-    Job {
-        name: "random writes of 4 KiB, each fsynced",
-        options: &["--rw=randwrite", "--bs=4k", "--time_based", "--fsync=1"],
-        side: "write",
-        in_bytes: false,
-    },
-];
 
 /// Runs the experiment.
 ///
@@ -84,7 +37,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     let _held = args.hold.hold()?;
     let scratch = tempfile::tempdir_in(&dir).with_context(|| dir.display().to_string())?;
     if !args.sync_delay.is_empty() {
-        return syncs::run(args, scratch.path(), &args.sync_delay, write);
+        return syncs::run(&args.work, scratch.path(), &args.sync_delay, write);
     }
     let ours = Mount::oblivio(scratch.path(), args.tool.path()?)?;
     let theirs = match Mount::gocryptfs(scratch.path()) {
@@ -99,24 +52,21 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
         "fio on a file of {} MiB in an oblivio mount and in a gocryptfs mount, on the same disk, \
          default settings both, by turns. The page cache is dropped before each job. Median of {} \
          rounds. The random jobs run {} seconds.{}",
-        args.mib,
-        args.rounds,
-        args.seconds,
+        args.work.mib,
+        args.work.rounds,
+        args.work.seconds,
         args.hold.told()
     ));
     let mut table = Table::new(["job", "oblivio", "gocryptfs", "gocryptfs / oblivio"]);
     for job in &JOBS {
         let mut rates = [Vec::new(), Vec::new()];
-        for _ in 0..args.rounds {
+        for _ in 0..args.work.rounds {
             rates[0].push(ours.measure(args, job)?);
             if let Some(theirs) = &theirs {
                 rates[1].push(theirs.measure(args, job)?);
             }
         }
-        let shown = |rate: f64| match job.in_bytes {
-            true => format!("{:.0} MB/s", rate / 1e6),
-            false => format!("{}/s", count(rate)),
-        };
+        let shown = |rate: f64| job.shown(rate);
         let [ours, theirs] = rates.map(|rates| median(&rates));
         let none = || "-".to_owned();
         let cells = [
@@ -171,30 +121,8 @@ impl Mount {
     }
 
     fn measure(&self, args: &Args, job: &Job) -> Result<f64> {
-        measure(&self.dir, args, job)
+        measure(&self.dir, &args.work, job)
     }
-}
-
-/// Bytes or operations a second of a job in a folder.
-fn measure(dir: &Path, args: &Args, job: &Job) -> Result<f64> {
-    rustix::fs::sync();
-    // Needs root; other users measure warm.
-    std::fs::write("/proc/sys/vm/drop_caches", "3").ok();
-    let mut fio = Command::new("fio");
-    // The directory first: fio applies it to the names after it.
-    fio.args(["--name=job", &format!("--directory={}", text(dir)), "--filename=data"]);
-    fio.args(["--group_reporting", "--output-format=json"]);
-    fio.arg(format!("--size={}m", args.mib)).arg(format!("--runtime={}", args.seconds));
-    if !job.options.contains(&"--time_based") {
-        fio.arg("--runtime=600");
-    }
-    let output = fio.args(job.options).stderr(Stdio::inherit()).output().context("fio")?;
-    ensure!(output.status.success(), "fio failed");
-    let answer: Value = serde_json::from_slice(&output.stdout)?;
-    let field = if job.in_bytes { "bw_bytes" } else { "iops" };
-    let rate = answer["jobs"][0][job.side][field].as_f64();
-    ensure!(dir.join("data").exists(), "fio worked somewhere else");
-    rate.context("fio gave no rate")
 }
 
 impl Drop for Mount {

@@ -1,14 +1,14 @@
-//! The same jobs on disks whose syncs take longer, with records that run ahead of syncs and without.
+//! The same jobs on disks whose syncs take longer, with records ahead of syncs and without.
 
-use super::{Args, JOBS, Job, measure};
+use super::jobs::{JOBS, Work, measure};
 use crate::engines::Engine;
-use crate::report::{Report, Table, count, median};
+use crate::report::{Report, Table, median};
 use crate::served::{Served, Syncs};
 use anyhow::Result;
 use std::path::Path;
 
 /// Runs the experiment for these delays, in milliseconds.
-pub fn run(args: &Args, scratch: &Path, delays: &[f64], write: bool) -> Result<()> {
+pub fn run(args: &Work, scratch: &Path, delays: &[f64], write: bool) -> Result<()> {
     let mut mounts = Vec::new();
     for &sync_delay in delays {
         for strict in [false, true] {
@@ -44,7 +44,7 @@ pub fn run(args: &Args, scratch: &Path, delays: &[f64], write: bool) -> Result<(
         let medians: Vec<f64> = rates.iter().map(|rates| median(rates)).collect();
         let cell = |pair: &[f64]| {
             let share = 100.0 * pair[0] / medians[0];
-            format!("{} / {} ({share:.0} %)", shown(job, pair[0]), shown(job, pair[1]))
+            format!("{} / {} ({share:.0} %)", job.shown(pair[0]), job.shown(pair[1]))
         };
         let cells: Vec<String> = medians.chunks(2).map(cell).collect();
         eprintln!("{}: {}", job.name, cells.join(" | "));
@@ -55,8 +55,4 @@ pub fn run(args: &Args, scratch: &Path, delays: &[f64], write: bool) -> Result<(
         mount.end()?;
     }
     report.finish(write)
-}
-
-fn shown(job: &Job, rate: f64) -> String {
-    if job.in_bytes { format!("{:.0} MB/s", rate / 1e6) } else { format!("{}/s", count(rate)) }
 }

@@ -195,9 +195,9 @@ impl Journal {
 
     /// Ensures that the journal ends here, and that no damaged record hides later ones.
     ///
-    /// Of records that ran ahead of syncs a power cut keeps any part: some may stand behind one that
-    /// is lost. Each says up to where all was durable when it was written, so none may say more.
-    /// What a lost end left is written over later, record by record.
+    /// Of records that ran ahead of syncs a power cut keeps any part: some may stand behind one
+    /// that is lost. Each says up to where all was durable when it was written, so none may say
+    /// more. What a lost end left is written over later, record by record.
     ///
     /// Frames alone are not authentic: each must be opened as a whole. A crash leaves few records
     /// that do not open, so a store with more has made them, and is refused too. The journal's

@@ -38,7 +38,7 @@ struct Written {
 }
 
 #[derive(Default)]
-struct State {
+struct SyncState {
     /// Accesses with records so far.
     written: u64,
     /// Accesses whose records are durable, and whose note is.
@@ -58,7 +58,7 @@ struct State {
     closing: bool,
 }
 
-impl State {
+impl SyncState {
     /// Whether the next reads must wait.
     fn is_far_ahead(&self, now: Duration) -> bool {
         let old = |oldest: Option<&Written>, most| oldest.is_some_and(|it| it.at + most < now);
@@ -87,7 +87,7 @@ struct Shared {
     notes: SharedNotes,
     note_syncer: Option<NoteSyncer>,
     environment: Environment,
-    state: Mutex<State>,
+    state: Mutex<SyncState>,
     changed: Condvar,
 }
 
@@ -167,7 +167,8 @@ impl RecordSync {
             state = self.shared.wait(state);
         }
         let (begun, written) = (state.begun, state.written);
-        *state = State { begun, written, durable: written, noted: written, ..State::default() };
+        *state =
+            SyncState { begun, written, durable: written, noted: written, ..SyncState::default() };
     }
 
     /// Wakes the thread, and starts it the first time. Without one the owner does all by itself.
@@ -193,16 +194,16 @@ impl Drop for RecordSync {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SyncState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'s>(&self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+    fn wait<'s>(&self, state: MutexGuard<'s, SyncState>) -> MutexGuard<'s, SyncState> {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Syncs, or waits for who does, as long as this must not go on.
-    fn hold_up(&self, must_wait: impl Fn(&State, Duration) -> bool) -> Result<()> {
+    fn hold_up(&self, must_wait: impl Fn(&SyncState, Duration) -> bool) -> Result<()> {
         let mut state = self.state();
         loop {
             if let Some(error) = state.failed.take() {
@@ -240,7 +241,7 @@ impl Shared {
     }
 
     /// A sync of the records, and one of their note.
-    fn round<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+    fn round<'s>(&'s self, mut state: MutexGuard<'s, SyncState>) -> MutexGuard<'s, SyncState> {
         state.begun = self.environment.clock.now();
         if !state.waiting.is_empty() {
             state = self.sync_records(state);
@@ -252,7 +253,10 @@ impl Shared {
     }
 
     /// Makes the records that wait durable, and notes the last.
-    fn sync_records<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+    fn sync_records<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, SyncState>,
+    ) -> MutexGuard<'s, SyncState> {
         let Some(newest) = state.waiting.back().copied() else { return state };
         (state.syncing, state.begun) = (true, self.environment.clock.now());
         drop(state);
@@ -266,7 +270,7 @@ impl Shared {
     }
 
     /// Everything up to this record is durable.
-    fn synced(&self, state: &mut State, newest: Written) -> Result<()> {
+    fn synced(&self, state: &mut SyncState, newest: Written) -> Result<()> {
         self.notes.logged(newest.mark, Some(newest.act))?;
         let at = state.waiting.front().map_or(newest.at, |oldest| oldest.at);
         state.waiting.retain(|it| it.mark.end > newest.mark.end);
@@ -279,7 +283,7 @@ impl Shared {
     }
 
     /// Makes the newest note durable.
-    fn sync_note<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+    fn sync_note<'s>(&'s self, mut state: MutexGuard<'s, SyncState>) -> MutexGuard<'s, SyncState> {
         let (Some(sync), Some(newest)) = (&self.note_syncer, state.unnoted.back().copied()) else {
             return state;
         };

@@ -95,6 +95,11 @@ pub(crate) fn cache_bytes(
     })
 }
 
+/// Whether records may run ahead of syncs.
+fn may_run_ahead(options: &OpenOptions) -> bool {
+    options.records == Records::Ahead && !options.pad && options.pace.is_none()
+}
+
 impl TreeVolume {
     /// Creates a volume in an empty store and opens it.
     ///
@@ -111,7 +116,8 @@ impl TreeVolume {
         make(&ENGINE, store, passphrase, (&parameters, create.kdf), open, |opening| {
             let mut volume = Self::assemble(opening.over()?)?;
             volume.ledger.trust.begin(LogMark::default(), None)?;
-            volume.let_records_run_ahead(true);
+            let ahead = may_run_ahead(&volume.options);
+            volume.ledger.records_run_ahead(ahead);
             volume.report_start();
             volume.checkpoint()?;
             Ok(volume)
@@ -137,7 +143,10 @@ impl TreeVolume {
         volume.waiting.root_synced(&volume.ledger.root);
         volume.begin_interval()?;
         let records = volume.ledger.load_journal()?;
-        volume.let_records_run_ahead(records.is_empty() && volume.ledger.trust.left_it_well());
+        // Who can cut the power again and again makes it forget a few accesses once.
+        let nothing_lost = records.is_empty() && volume.ledger.trust.left_it_well();
+        let ahead = nothing_lost && may_run_ahead(&volume.options);
+        volume.ledger.records_run_ahead(ahead);
         volume.report_start();
         volume.ledger.slab.trim(&*volume.ledger.store)?;
         if !records.is_empty() {
@@ -167,14 +176,6 @@ impl TreeVolume {
         let options = opening.options;
         let pacer = options.pace.map(|pace| Pacer::new(pace, &*options.environment.clock));
         Ok(Self::over(ledger, TreeAccount::new(pacer), (memory_bytes, options)))
-    }
-
-    /// Lets records run ahead of syncs, if that was asked for, and nothing that was shown may be
-    /// forgotten: who can cut the power again and again gains once.
-    fn let_records_run_ahead(&mut self, nothing_lost: bool) {
-        let options = &self.options;
-        let ahead = options.records == Records::Ahead && !options.pad && options.pace.is_none();
-        self.ledger.records_run_ahead(ahead && nothing_lost);
     }
 
     /// Begins an interval after a commit: everything is flushed, so the cache may change.
