@@ -14,7 +14,7 @@ use crate::progress::Progress;
 use crate::recorder::Recorder;
 use anyhow::{Error, Result};
 pub use found::PartsRead;
-use found::{Contents, Looked, keep_place};
+use found::{CheckFindings, Contents, keep_place};
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::CheckReport;
 use oblivio_volume::{BlockSpace, LostBytes, Volume};
@@ -27,7 +27,7 @@ pub fn run(args: &CheckArgs) -> Result<()> {
     if args.json {
         tell::as_json(&found)?;
     }
-    let Looked { read, contents, ended } = found?;
+    let CheckFindings { read, contents, ended } = found?;
     if !args.json {
         tell::in_words(&read, &contents)?;
     }
@@ -83,27 +83,31 @@ fn in_sum(lost: &[LostBytes]) -> String {
 }
 
 /// All buckets first: blocks of no file are checked too.
-fn look(args: &CheckArgs) -> Result<Looked> {
+fn look(args: &CheckArgs) -> Result<CheckFindings> {
     let quiet = args.open.quiet;
     let recorder = Recorder::of(&args.open)?;
     let looked = look_through(args, quiet, recorder.as_ref());
     Recorder::finish_after(recorder, looked)
 }
 
-fn look_through(args: &CheckArgs, quiet: bool, recorder: Option<&Recorder>) -> Result<Looked> {
+fn look_through(
+    args: &CheckArgs,
+    quiet: bool,
+    recorder: Option<&Recorder>,
+) -> Result<CheckFindings> {
     let (mut volume, publisher) = open::volume(&args.volume, &args.open, recorder)?;
     let (read, lost) = inspect(&mut volume, args.limit_rate, quiet)?;
     if let Some(size) = disk::size_in(volume.root())? {
         let lost = of_disk(&volume, &lost)?;
         let ended = Disk::open(Box::new(volume))?.into_blocks().map(drop).map_err(Error::from);
-        return Ok(Looked { read, contents: Contents::Disk(size, lost), ended });
+        return Ok(CheckFindings { read, contents: Contents::Disk(size, lost), ended });
     }
     let session = match open::file_system((volume, publisher), 0) {
         Ok(session) => session,
         Err(error) => {
             let Some(lost) = lost_in(&error) else { return Err(error) };
             let report = CheckReport { lost: vec![lost.clone()], ..CheckReport::default() };
-            return Ok(Looked { read, contents: Contents::Files(report), ended: Ok(()) });
+            return Ok(CheckFindings { read, contents: Contents::Files(report), ended: Ok(()) });
         }
     };
     let mut progress = Progress::steps(quiet, "files");
@@ -114,7 +118,7 @@ fn look_through(args: &CheckArgs, quiet: bool, recorder: Option<&Recorder>) -> R
         Err(oblivio_volume::Error::Lost(_)) if !report.lost.is_empty() => Ok(()),
         ended => ended.map(drop).map_err(Error::from),
     };
-    Ok(Looked { read, contents: Contents::Files(report), ended })
+    Ok(CheckFindings { read, contents: Contents::Files(report), ended })
 }
 
 /// Reads all that is stored; gives also the blocks that are lost.
