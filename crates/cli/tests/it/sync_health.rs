@@ -183,10 +183,15 @@ fn any_one_file_costs_a_newcomer_nothing() {
         }
         let output = run(&scratch, &computer, &["cat", &volume, "/small"]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains(name), "{name}: {said}");
+        // One that is missing or short may be on its way: it is made again beside the folder.
+        let damaged = at % 3 == 1;
+        assert_eq!(said.contains(name), damaged, "{name}: {said}");
         assert_eq!(succeeded(output), "a letter\n", "{name}");
         let checked = succeeded(run(&scratch, &computer, &["check", &volume]));
         assert!(checked.starts_with("clean"), "{name}: {checked}");
-        assert_eq!(fs::read(&path).unwrap(), fs::read(scratch.path("one/v").join(name)).unwrap());
+        if damaged {
+            let whole = fs::read(scratch.path("one/v").join(name)).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), whole);
+        }
     }
 }
