@@ -189,14 +189,19 @@ fn damaged_files_are_named_and_the_others_are_read() {
 /// is refused once, and whatever else waits is written.
 #[test]
 fn lost_blocks_of_a_disk_fail_alone_and_are_healed_by_a_write() {
+    assert!((0..10).any(|_| damaged_disk().is_some()), "no try hit what it was to hit");
+}
+
+/// `None` if the bits that are flipped hit the block of the claim, or none that was written.
+fn damaged_disk() -> Option<()> {
     let dir = tempfile::tempdir().unwrap();
     let world = World::over(Arc::new(started(dir.path())));
     make(world.client().0, USED * 256).unwrap();
     let open = || {
         let claim = Claim { computer: [1; 16], take_over: true };
-        SharedDisk::open(world.client().0, claim, Arc::default()).unwrap()
+        SharedDisk::open(world.client().0, claim, Arc::default())
     };
-    let shared = open();
+    let shared = open().unwrap();
     let mut disk = shared.disk().unwrap();
     for round in 0..3 {
         for block in 0..USED {
@@ -209,7 +214,10 @@ fn lost_blocks_of_a_disk_fail_alone_and_are_healed_by_a_write() {
     world.line.lead(None);
     flip(dir.path(), 30, &mut SplitMix64::new(5));
     world.line.lead(Some(Arc::new(started(dir.path()))));
-    let shared = open();
+    let shared = match open() {
+        Err(Error::Lost(_)) => return None,
+        shared => shared.unwrap(),
+    };
     let mut disk = shared.disk().unwrap();
     let is_lost = |disk: &mut Disk, block: u64| match disk.read_many(&[(block * 256, 256)]) {
         Ok(read) => {
@@ -222,7 +230,10 @@ fn lost_blocks_of_a_disk_fail_alone_and_are_healed_by_a_write() {
         }
     };
     let lost: Vec<u64> = (0..USED).filter(|block| is_lost(&mut disk, *block)).collect();
-    assert!((1..=30).contains(&lost.len()), "{lost:?}");
+    if lost.is_empty() {
+        return None;
+    }
+    assert!(lost.len() <= 30, "{lost:?}");
     let whole = (0..USED).find(|block| !lost.contains(block)).unwrap();
     disk.write(lost[0] * 256 + 10, &[1; 20]).unwrap();
     disk.write(whole * 256, &[9; 256]).unwrap();
@@ -237,4 +248,5 @@ fn lost_blocks_of_a_disk_fail_alone_and_are_healed_by_a_write() {
     }
     drop(disk);
     shared.close().unwrap();
+    Some(())
 }
