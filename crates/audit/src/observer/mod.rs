@@ -98,7 +98,7 @@ struct Window {
     /// The start of each call among them.
     calls: Vec<usize>,
     writes: Vec<(String, u64, u64)>,
-    /// Whether an intent was durable before the first of them.
+    /// Whether an intent came before the first of them: durable, unless records run ahead of syncs.
     announced: bool,
 }
 

@@ -182,7 +182,7 @@ impl CallLog {
         self.is(Distortion::Ahead) || self.is(Distortion::AheadLate)
     }
 
-    /// The intent of so many operations.
+    /// Writes the intent of a batch of this many operations.
     fn intend(&mut self, bytes: u64, operations: u64) {
         if !self.runs_ahead() {
             return self.append(bytes, bytes);

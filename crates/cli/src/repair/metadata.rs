@@ -7,7 +7,7 @@ use crate::exit::{Code, fault};
 use crate::human::{self, say};
 use crate::open::now;
 use anyhow::{Context, Error, Result};
-use oblivio_volume::fs::{Found, Salvage, Salvaged};
+use oblivio_volume::fs::{FoundFile, Salvage, Salvaged};
 use oblivio_volume::{BlockSpace, Error as VolumeError, Volume};
 use serde_json::{Value, json};
 
@@ -123,7 +123,7 @@ pub fn show(args: &RepairArgs, report: &Salvaged) -> Result<()> {
 
 /// The same as a value.
 pub fn as_json(report: &Salvaged) -> Value {
-    let found = |found: &Found| json!({ "inode": found.ino, "path": found.path });
+    let found = |found: &FoundFile| json!({ "inode": found.ino, "path": found.path });
     json!({
         "blocks": report.blocks,
         "removed": report.removed,

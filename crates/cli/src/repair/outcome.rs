@@ -120,7 +120,7 @@ pub fn summary(
     ))
 }
 
-/// What is lost for good: so many files have lost bytes.
+/// What is lost for good: `files` is the number of files that lost bytes.
 fn what_is_left(files: u64, zeros: bool, salvaged: Option<&Salvaged>) -> String {
     let metadata = match salvaged.is_some_and(|report| !report.is_harmless()) {
         true => "What is named above is lost with the metadata",

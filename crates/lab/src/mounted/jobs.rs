@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 /// How much work they are.
 #[derive(clap::Args, Clone, Copy, Debug)]
-pub struct Work {
+pub struct FioWork {
     /// MiB of the file that the jobs work on
     #[arg(long, default_value_t = 1024)]
     pub mib: u64,
@@ -21,39 +21,39 @@ pub struct Work {
 }
 
 /// One of them: its name, fio's options, which side of fio's answer counts, and the unit.
-pub struct Job {
+pub struct FioJob {
     pub name: &'static str,
     options: &'static [&'static str],
     side: &'static str,
     in_bytes: bool,
 }
 
-pub const JOBS: [Job; 5] = [
-    Job {
+pub const JOBS: [FioJob; 5] = [
+    FioJob {
         name: "sequential write, one fsync",
         options: &["--rw=write", "--bs=1m", "--end_fsync=1"],
         side: "write",
         in_bytes: true,
     },
-    Job {
+    FioJob {
         name: "sequential read",
         options: &["--rw=read", "--bs=1m"],
         side: "read",
         in_bytes: true,
     },
-    Job {
+    FioJob {
         name: "random reads of 4 KiB",
         options: &["--rw=randread", "--bs=4k", "--time_based"],
         side: "read",
         in_bytes: false,
     },
-    Job {
+    FioJob {
         name: "random reads of 4 KiB, 8 at a time",
         options: &["--rw=randread", "--bs=4k", "--time_based", "--numjobs=8"],
         side: "read",
         in_bytes: false,
     },
-    Job {
+    FioJob {
         name: "random writes of 4 KiB, each fsynced",
         options: &["--rw=randwrite", "--bs=4k", "--time_based", "--fsync=1"],
         side: "write",
@@ -61,7 +61,7 @@ pub const JOBS: [Job; 5] = [
     },
 ];
 
-impl Job {
+impl FioJob {
     /// A rate in its unit.
     pub fn shown(&self, rate: f64) -> String {
         match self.in_bytes {
@@ -75,7 +75,7 @@ impl Job {
 ///
 /// # Errors
 /// Those of fio.
-pub fn measure(dir: &Path, work: &Work, job: &Job) -> Result<f64> {
+pub fn measure(dir: &Path, work: &FioWork, job: &FioJob) -> Result<f64> {
     rustix::fs::sync();
     // Needs root; other users measure warm.
     std::fs::write("/proc/sys/vm/drop_caches", "3").ok();

@@ -7,7 +7,7 @@ use crate::hold;
 use crate::report::{Report, Table, median};
 use crate::tool::Tool;
 use anyhow::{Context, Result, ensure};
-use jobs::{JOBS, Job, Work, measure};
+use jobs::{FioJob, FioWork, JOBS, measure};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -20,8 +20,8 @@ pub struct Args {
     #[arg(long)]
     dir: Option<PathBuf>,
     #[command(flatten)]
-    work: Work,
-    /// Only volumes, on disks on which each sync takes so many milliseconds longer
+    work: FioWork,
+    /// Only volumes, on disks whose syncs take longer: by these times, in milliseconds
     #[arg(long, value_delimiter = ',')]
     sync_delay: Vec<f64>,
     #[command(flatten)]
@@ -120,7 +120,7 @@ impl Mount {
         Ok(Self { dir, unmount })
     }
 
-    fn measure(&self, args: &Args, job: &Job) -> Result<f64> {
+    fn measure(&self, args: &Args, job: &FioJob) -> Result<f64> {
         measure(&self.dir, &args.work, job)
     }
 }

@@ -1,6 +1,6 @@
 //! The same jobs on disks whose syncs take longer, with records ahead of syncs and without.
 
-use super::jobs::{JOBS, Work, measure};
+use super::jobs::{FioWork, JOBS, measure};
 use crate::engines::Engine;
 use crate::report::{Report, Table, median};
 use crate::served::{Served, Syncs};
@@ -8,7 +8,7 @@ use anyhow::Result;
 use std::path::Path;
 
 /// Runs the experiment for these delays, in milliseconds.
-pub fn run(args: &Work, scratch: &Path, delays: &[f64], write: bool) -> Result<()> {
+pub fn run(args: &FioWork, scratch: &Path, delays: &[f64], write: bool) -> Result<()> {
     let mut mounts = Vec::new();
     for &sync_delay in delays {
         for strict in [false, true] {

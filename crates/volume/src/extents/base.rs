@@ -112,7 +112,7 @@ pub fn readable(store: &dyn Objects, object: &str, most: u64) -> Result<Option<V
 }
 
 /// A whole object; `None` if it is not there, or has more than `most` bytes: it is none of ours
-/// then, and whoever made it must not say how much memory it takes here.
+/// then, and a length from the folder must not say how much memory is taken.
 ///
 /// # Errors
 /// Those of the store.

@@ -51,7 +51,7 @@ pub use api::FileSystem;
 pub use around::ReadAround;
 pub use holes::repair;
 pub(crate) use metadata_file::is_root;
-pub use salvage::{Found, Salvage, SalvagePlan, Salvaged};
+pub use salvage::{FoundFile, Salvage, SalvagePlan, Salvaged};
 pub use types::{
     Attr, CheckReport, DirEntry, FileKind, Handle, Ino, LINK_BYTES, MAX_FILE, NAME_BYTES, NewNode,
     ROOT_INO, RenameMode, SeekWhence, SetAttr, Timestamp, Usage, XATTR_NAME_BYTES,

@@ -1,7 +1,7 @@
 //! Records of what a volume on trees shows and writes: everything since the last commit.
 //!
-//! There are two kinds, and changes of the size. An *intent* names the next reads and is durable
-//! before them. A crashed session has shown paths; the volume, opened again at its last commit,
+//! There are two kinds, and changes of the size. An *intent* names the next reads and is
+//! recorded before them: durably, or within the bounds of `tree/record_sync`. A crashed session has shown paths; the volume, opened again at its last commit,
 //! replays the logged batches, which shows exactly the same paths and remaps their blocks. So no
 //! path is shown twice because of what the user does after the crash. A *sync* holds the bytes
 //! written since the last sync. It makes them durable without waiting for whole paths, which follow

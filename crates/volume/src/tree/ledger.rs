@@ -196,33 +196,38 @@ impl TreeLedger {
 
     /// Records the intent of a batch or a round of maintenance.
     pub fn record_intent(&mut self, of: &Intent) -> Result<()> {
+        let (act, ahead) = self.next_record()?;
         let many = of.ids.len() > MOST_UNSYNCED;
-        self.append(|act, ahead| intent(act, ahead, of), 0, (of.ids.len(), many))
+        self.append((act, ahead), intent(act, ahead, of), 0, (of.ids.len(), many))
     }
 
     /// Records writes and the root, in the size class of `least` bytes or a larger one; gives the
     /// record's length.
     pub fn record_sync(&mut self, writes: &Writes, least: usize) -> Result<u64> {
         let before = self.journal.bytes();
-        let root = std::mem::take(&mut self.root);
+        let (act, ahead) = self.next_record()?;
+        let record = sync(act, ahead, &self.root, writes);
         // Room for the frame, the seal and a root of any length: `least` counts writes only.
-        let done =
-            self.append(|act, ahead| sync(act, ahead, &root, writes), least + PAGE, (0, true));
-        self.root = root;
-        done?;
+        self.append((act, ahead), record, least + PAGE, (0, true))?;
         Ok(self.journal.bytes() - before)
     }
 
-    /// Appends a record of so many accesses; it is durable on return, if records do not run ahead
-    /// or `wait`.
+    /// The act that the next record is, and up to where the journal is durable, if it may run
+    /// ahead.
+    fn next_record(&mut self) -> Result<(Act, Option<u64>)> {
+        Ok((self.trust.act()?, self.records.ahead_of()))
+    }
+
+    /// Appends a record, of [`Self::next_record`], which announces this number of accesses. It is
+    /// durable on return if records do not run ahead, or if `wait`.
     fn append(
         &mut self,
-        record: impl FnOnce(Act, Option<u64>) -> Vec<u8>,
+        (act, ahead): (Act, Option<u64>),
+        record: Vec<u8>,
         least: usize,
         (accesses, wait): (usize, bool),
     ) -> Result<()> {
-        let (act, ahead) = (self.trust.act()?, self.records.ahead_of());
-        let (store, record) = (&*self.store, record(act, ahead));
+        let store = &*self.store;
         let durable = match ahead {
             Some(_) => self.journal.append_ahead(store, record, least)?,
             None => self.journal.append(store, record, least).map(|()| true)?,
@@ -266,7 +271,8 @@ impl core::Ledger for TreeLedger {
     }
 
     fn record_resize(&mut self, blocks: u64, class: u64) -> Result<()> {
-        self.append(|act, ahead| resize(act, ahead, blocks, class), 0, (0, true))
+        let (act, ahead) = self.next_record()?;
+        self.append((act, ahead), resize(act, ahead, blocks, class), 0, (0, true))
     }
 
     fn judged<T>(&mut self, result: Result<T>) -> Result<T> {

@@ -120,8 +120,8 @@ impl RecordSync {
         self.ahead.then(|| self.shared.state().end)
     }
 
-    /// The journal has a record more, of so many accesses, which may be `durable`. On return its
-    /// reads may begin; if `wait`, it is durable.
+    /// Notes a record that was written, perhaps `durable`, and how many accesses it announces. On
+    /// return its reads may begin; if `wait`, it is durable.
     ///
     /// # Errors
     /// Those of the store and of the keeper, also of syncs before.
@@ -166,9 +166,9 @@ impl RecordSync {
         while state.noting {
             state = self.shared.wait(state);
         }
-        let (begun, written) = (state.begun, state.written);
-        *state =
-            SyncState { begun, written, durable: written, noted: written, ..SyncState::default() };
+        let (begun, written, failed) = (state.begun, state.written, state.failed.take());
+        let (durable, noted) = (written, written);
+        *state = SyncState { begun, written, durable, noted, failed, ..SyncState::default() };
     }
 
     /// Wakes the thread, and starts it the first time. Without one the owner does all by itself.

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const BYTES: usize = 256;
 const BLOCKS: u64 = 600;
-/// The contract: so many accesses may be shown once more.
+/// The contract: the most accesses that may be shown once more.
 const MOST_AHEAD: usize = 256;
 
 /// The leaves of each batch, without scheduled ones.

@@ -7,7 +7,7 @@
 
 use super::kinds::{Gap, Key, Limits};
 use super::records::{Name, Records};
-use super::report::{Found, Salvaged};
+use super::report::{FoundFile, Salvaged};
 use crate::damage::joined;
 use crate::fs::check::is_directory;
 use crate::fs::check_lost::path_of;
@@ -33,7 +33,7 @@ pub(super) struct Mended {
 }
 
 /// Makes whole tables. `spare` gives how many segments may stay without their blocks, beside these
-/// records and of so many that are wanted.
+/// records; its second argument is the number that is wanted.
 pub(super) fn mend(
     records: Records,
     limits: Limits,
@@ -269,8 +269,8 @@ impl Mend {
         }
     }
 
-    /// Keeps as many files as possible with so many segments that are lost, and removes the others:
-    /// those segments would read as zeros. Gives the names that go.
+    /// Keeps as many files as possible whose lost segments number `spare` at most together, and removes
+    /// the others: those segments would read as zeros. Gives the names that go.
     fn fit(&mut self, mut spare: u64) -> Vec<(Name, Ino)> {
         let mut files: Vec<(u64, Ino)> =
             self.voids.iter().map(|(ino, lost)| (count(lost), *ino)).collect();
@@ -330,7 +330,7 @@ impl Mend {
             let above = path_of(*parent, &places);
             report.removed.push(format!("{above}/{}", String::from_utf8_lossy(name)));
         }
-        report.found = self.found.iter().map(|&ino| Found { ino, path: path(ino) }).collect();
+        report.found = self.found.iter().map(|&ino| FoundFile { ino, path: path(ino) }).collect();
         report.unlinked = self.unlinked.iter().map(|ino| path(*ino)).collect();
         report.bare = self.bare.iter().map(|ino| path(*ino)).collect();
         for (ino, segments) in &self.voids {

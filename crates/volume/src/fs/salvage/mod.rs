@@ -16,7 +16,7 @@ mod report;
 mod strays;
 mod trees;
 
-pub use report::{Found, Salvaged};
+pub use report::{FoundFile, Salvaged};
 
 use super::metadata_file::MetadataFile;
 use super::ops::read_op;

@@ -11,7 +11,7 @@ pub struct Salvaged {
     /// Names whose files are lost. They are removed.
     pub removed: Vec<String>,
     /// What has lost its name.
-    pub found: Vec<Found>,
+    pub found: Vec<FoundFile>,
     /// What has lost one of its names, or more, by a name that it kept.
     pub unlinked: Vec<String>,
     /// Bytes of files whose places are lost.
@@ -34,7 +34,7 @@ impl Salvaged {
 
 /// What has lost its name and has a new one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundFile {
     /// The number of its inode.
     pub ino: Ino,
     /// `#` and that number, in `lost+found`.

@@ -1,4 +1,4 @@
-//! Inspections of a folder: what is told when, and what is made whole from where.
+//! Inspections of a folder: the order in which damage is reported, and which copy mends it.
 
 use super::common::{names, passphrase};
 use super::health::{Harm, World, bytes};
