@@ -1,11 +1,12 @@
 //! Records of what a volume on trees shows and writes: everything since the last commit.
 //!
-//! There are two kinds, and changes of the size. An *intent* names the next reads and is
-//! recorded before them: durably, or within the bounds of `tree/record_sync`. A crashed session has shown paths; the volume, opened again at its last commit,
-//! replays the logged batches, which shows exactly the same paths and remaps their blocks. So no
-//! path is shown twice because of what the user does after the crash. A *sync* holds the bytes
-//! written since the last sync. It makes them durable without waiting for whole paths, which follow
-//! on their schedule. Its length is padded to a public size class.
+//! There are two kinds, and changes of the size. An *intent* names the next reads and is recorded
+//! before them: durably, or within the bounds of `tree/record_sync`. A crashed session has shown
+//! paths; the volume, opened again at its last commit, replays the logged batches, which shows
+//! exactly the same paths and remaps their blocks. So no path is shown twice because of what the
+//! user does after the crash. A *sync* holds the bytes written since the last sync. It makes them
+//! durable without waiting for whole paths, which follow on their schedule. Its length is padded to
+//! a public size class.
 
 use crate::records::journal::{begin, open_head};
 use crate::records::writes::Writes;

@@ -58,8 +58,8 @@ impl TreeJob {
         self
     }
 
-    /// The intent of a batch or a round of maintenance. Record it before the first step: what is not
-    /// durable then may be shown again after a crash.
+    /// The intent of a batch or a round of maintenance. Record it before the first step: what is
+    /// not durable then may be shown again after a crash.
     pub fn intent(&self) -> &Intent {
         &self.batch.intent
     }
