@@ -12,7 +12,7 @@ use oblivio_store::share::{
 use oblivio_testkit::campaign::{scaled, seed};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 use std::thread;
 
 /// Blocks that the scribe's client uses.
@@ -31,6 +31,9 @@ enum Reader {
 struct Flipper {
     memory: MemoryShare,
     inside: Mutex<Inside>,
+    /// Held by what reads slots, alone while one is changed: the second look of another reader
+    /// must not fall into the same change.
+    reading: RwLock<()>,
 }
 
 struct Inside {
@@ -71,7 +74,11 @@ impl Flipper {
     fn new(seed: u64) -> Self {
         let rng = SplitMix64::new(seed);
         let inside = Inside { rng, shown: BTreeMap::new(), left: None, flipped: None };
-        Self { memory: MemoryShare::new(clock()), inside: Mutex::new(inside) }
+        Self {
+            memory: MemoryShare::new(clock()),
+            inside: Mutex::new(inside),
+            reading: RwLock::new(()),
+        }
     }
 
     /// One of the next reads finds a changed bit.
@@ -96,11 +103,14 @@ impl Share for Flipper {
         let mut inside = self.inside.lock().unwrap();
         let Some(spot) = inside.pick(&call) else {
             drop(inside);
+            let reads = matches!(call, ShareCall::Sums { .. } | ShareCall::Slots { .. });
+            let _reading = reads.then(|| self.reading.read().unwrap());
             return self.memory.call(call);
         };
         let slot_bytes = self.memory.parameters()?.expect("it is made").slot_bytes as usize;
         let (at, bit) = (inside.rng.below(slot_bytes as u64) as usize, 1 << inside.rng.below(8));
         drop(inside);
+        let _alone = self.reading.write().unwrap();
         self.change(spot, slot_bytes, at, bit);
         let reply = self.memory.call(call);
         self.change(spot, slot_bytes, at, bit);
