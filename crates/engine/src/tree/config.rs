@@ -15,9 +15,6 @@ const MOST_GROWN_MAP: usize = 1 << 30;
 /// The most slots of a bucket with leaf steps: 2 bits count the missing ones.
 const MOST_STEPPED: usize = 4;
 
-/// Lowest levels in which blocks wait for room below. Above them blocks only pass.
-const LEAF_LEVELS: u32 = 3;
-
 /// The parameters of a tree engine. All of them are public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeConfig {
@@ -195,20 +192,48 @@ impl TreeConfig {
         shape_for(held, self.blocks_per_bucket, self.fill_percent, self.leaf_steps)
     }
 
-    /// The number of buckets kept in memory, in heap order, when the leaves are at `depth`.
+    /// The number of buckets kept in memory, in heap order, for a tree of this shape. A shrinking
+    /// tree becomes `floor`; else this is its shape.
     ///
-    /// With windows, they are the pool. Else each counts with all its slots, except where the
-    /// schedule keeps most of them empty.
-    pub fn cached_buckets(&self, depth: Level) -> u64 {
+    /// With windows, they are the pool. Else each level counts with the blocks that its buckets
+    /// hold at most in the mean, and all together with those for which the tree has its shape.
+    pub fn cached_buckets(&self, shape: Shape, floor: Shape) -> u64 {
         if let Some(windows) = self.eviction.windows() {
             return windows.pool_buckets();
         }
-        let cost = |blocks| BucketCache::bytes_per_bucket(&self.geometry(), blocks);
-        let passing = self.eviction.passing_load().min(self.blocks_per_bucket);
-        let above = buckets_in(Level(depth.0.saturating_sub(LEAF_LEVELS))) - 1;
-        let above = above.min((self.cache_bytes / cost(passing)) as u64);
-        let rest = self.cache_bytes - above as usize * cost(passing);
-        above + (rest / cost(self.blocks_per_bucket)) as u64
+        let known = BucketCache::bytes_per_bucket(&self.geometry(), 0) as u64;
+        let (budget, all) = (self.cache_bytes as u64, buckets_in(shape.depth));
+        let blocks = shape.slots(self.blocks_per_bucket) * u64::from(self.fill_percent) / 100;
+        if all * known + blocks * self.block_bytes as u64 <= budget {
+            return all;
+        }
+        // The leaves to come fill before they lose their slots.
+        let leaf_slots = if floor < shape { self.blocks_per_bucket } else { shape.leaf_slots };
+        let floor = Shape { leaf_slots, ..floor };
+        let (mut cached, mut rest) = (0, budget);
+        for level in 0..=floor.depth.0 {
+            let cost = known + self.load_bytes(level, floor);
+            let fit = (rest / cost).min(1 << level);
+            (cached, rest) = (cached + fit, rest - fit * cost);
+            if fit < 1 << level {
+                break;
+            }
+        }
+        cached
+    }
+
+    /// The greatest mean bytes of blocks in a bucket of this level, for any accesses. In the levels
+    /// above the leaves blocks wait for room below; above them they only pass.
+    fn load_bytes(&self, level: u32, shape: Shape) -> u64 {
+        let (passing, full) = (self.eviction.passing_load(), self.blocks_per_bucket);
+        let quarters = match shape.depth.0 - level {
+            0 => 4 * shape.leaf_slots,
+            _ if passing >= full => 4 * full,
+            1 | 2 => 4 * passing + 3,
+            3 => 4 * passing + 1,
+            _ => 4 * passing,
+        };
+        (quarters.min(4 * full) * self.block_bytes / 4) as u64
     }
 
     /// Bytes of a path's buckets outside memory when the first `cached` are in it; the mean of all

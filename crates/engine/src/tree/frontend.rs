@@ -102,7 +102,7 @@ impl TreeOram {
             tree: Backend::new(
                 config.geometry(),
                 shape,
-                config.cached_buckets(shape.depth),
+                config.cached_buckets(shape, shape),
                 config.eviction,
                 keys.volume,
                 keys.sealer,
@@ -161,8 +161,7 @@ impl TreeOram {
     pub fn set_cache_bytes(&mut self, bytes: usize) -> Result<()> {
         self.expect_idle()?;
         self.config.cache_bytes = bytes;
-        // While the tree shrinks, use its final shape: its lower levels fill.
-        let limit = self.config.cached_buckets(self.size.floor.depth);
+        let limit = self.config.cached_buckets(self.shape(), self.size.floor);
         self.tree.set_cached_buckets(limit);
         Ok(())
     }

@@ -83,7 +83,7 @@ impl TreeVolume {
         let shape = config.shape_for_live(class, blocks).max(self.ledger.engine.shape());
         let depth = shape.depth;
         let memory = cache_bytes(config, self.memory_bytes, blocks, depth).unwrap_or(0);
-        let cached = TreeConfig { cache_bytes: memory, ..*config }.cached_buckets(depth);
+        let cached = TreeConfig { cache_bytes: memory, ..*config }.cached_buckets(shape, shape);
         // A commit fits the cache to the tree; until then it is the present one.
         let there = cached.min(self.ledger.engine.cached_buckets());
         let levels = u64::from(depth.0) + 1;

@@ -60,7 +60,7 @@ impl WindowOptions {
         let config = self.config();
         let blocks = stored.div_ceil(self.block_bytes.max(1) as u64).clamp(1, config.capacity);
         let shape = config.shape_for_live(blocks, blocks);
-        config.uncached_path_bytes(shape, config.cached_buckets(shape.depth)) as u64
+        config.uncached_path_bytes(shape, config.cached_buckets(shape, shape)) as u64
     }
 
     pub(super) fn config(&self) -> TreeConfig {
