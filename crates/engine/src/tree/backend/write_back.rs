@@ -150,7 +150,7 @@ impl Backend {
             let at = self.geometry.payload_at(slots, slot);
             let payload = &mut bytes[at..at + self.geometry.block_bytes];
             if next == NONE {
-                payload.fill(0);
+                // Its content is what a sealed bucket before left in the buffer.
                 self.geometry.set_slot(bytes, slot, &SlotHeader::VACANT);
                 continue;
             }
@@ -237,10 +237,7 @@ impl Backend {
             let at = self.geometry.payload_at(slots, slot);
             let payload = &mut bytes[at..at + self.geometry.block_bytes];
             let header = match blocks.get_mut(slot) {
-                None => {
-                    payload.fill(0);
-                    SlotHeader::VACANT
-                }
+                None => SlotHeader::VACANT,
                 Some(block) => {
                     payload.copy_from_slice(self.pool.get(block.payload));
                     block.slot = slot as u8;
