@@ -16,10 +16,13 @@
 
 mod ask;
 mod claim;
+mod entries;
 mod entry;
+mod hint;
 mod history;
 mod inspect;
 mod names;
+mod opening;
 mod others;
 mod planted;
 mod pointer;
@@ -28,14 +31,17 @@ mod search;
 mod simulation;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_hints;
 mod vault;
 mod writer;
 
-pub use ask::{found, lens};
+pub use ask::{found, lens, near};
 pub use claim::{ClaimMode, Who};
 pub use entry::{COMMIT, FIRST_KIND, Mark};
-pub use history::History;
-pub use names::{SessionId, hex, is_claim, is_object, is_of_session};
+pub use history::{History, SearchStart};
+pub use names::{SessionId, hex, is_object, is_of_session, stays};
+pub use opening::SessionOpening;
 pub use planted::Planted;
 pub use vault::Vault;
-pub use writer::{OwnSession, SessionOpening};
+pub use writer::OwnSession;

@@ -24,10 +24,16 @@ impl WindowLedger {
     /// Makes the engine's state a checkpoint. With `rests`, the session comes to rest after it.
     pub fn checkpoint(&mut self, rests: bool) -> Result<()> {
         let confirms = self.commits.pending.len() >= MOST_PENDING;
-        if !confirms && self.log.grouped > 0 && self.log.unsettled > self.log.grouped {
+        if !confirms && !rests && self.log.grouped > 0 && self.log.unsettled > self.log.grouped {
             // As before any other group, or more batches could be shown twice than is said. Where
             // an earlier checkpoint is confirmed, that settles them.
             self.settle_sent()?;
+        }
+        if rests {
+            // No batch comes before it is a commit. If that never comes to be, a lost computer's
+            // last batches have no intent, as when a group of them was not sent.
+            self.log.intents.clear();
+            self.log.grouped = 0;
         }
         self.send_intents()?;
         while self.commits.pending.len() >= MOST_PENDING {
@@ -83,6 +89,7 @@ impl WindowLedger {
             number,
             mark,
             protected,
+            bare: commit.made.is_empty(),
             digest: digest(&payload),
             objects,
             replaced,
@@ -102,6 +109,9 @@ impl WindowLedger {
         self.seal_part(number, session, &mut part)?;
         self.commits.parts.push_back((part.len() as u64, digest(&part)));
         self.commits.parities.add(number, &part);
+        if let Some(near) = &self.near {
+            near.keep(&object, &part);
+        }
         self.store.begin(&[(&object, &part)])?;
         Ok(object)
     }
@@ -117,6 +127,11 @@ impl WindowLedger {
         self.session.settle()?;
         self.delete_replaced()?;
         self.session.confirm(mark)?;
+        self.note_commit()
+    }
+
+    /// The oldest checkpoint is a commit.
+    fn note_commit(&mut self) -> Result<()> {
         let Some(oldest) = self.commits.pending.pop_front() else { return Ok(()) };
         self.log.records -= oldest.records;
         self.log.bytes -= oldest.record_bytes;
@@ -131,9 +146,10 @@ impl WindowLedger {
         } else {
             LogMark { end: self.log.records, tag }
         };
+        self.trust.reached(self.session.hint());
         self.trust.committed(oldest.number, oldest.digest, log, Keep::Durable)?;
         (self.past.replaced, self.past.kept_then) = (oldest.replaced, oldest.kept);
-        self.past.newest = Some((mark, oldest.protected));
+        self.past.newest = Some((oldest.mark, oldest.protected));
         Ok(())
     }
 
@@ -144,6 +160,9 @@ impl WindowLedger {
         }
         let names: Vec<&str> = self.past.replaced.iter().map(String::as_str).collect();
         self.session.delete(&names)?;
+        if let Some(near) = &self.near {
+            near.forget(&names);
+        }
         self.past.replaced.clear();
         self.past.kept = self.past.kept_then;
         // They went with what the first checkpoint replaced.
@@ -164,5 +183,35 @@ impl WindowLedger {
         }
         self.session.settle()?;
         self.delete_replaced()
+    }
+
+    /// The same, and says that this computer is done for now, after a commit of everything.
+    ///
+    /// If that commit is the only one of its session, and no objects of buckets came with it, the
+    /// release is sent beside it, and deletes come last: a crash in between leaves little.
+    pub fn finish(&mut self) -> Result<()> {
+        let only = self.session.commits() == 0 && self.commits.pending.len() == 1;
+        let bare = self.commits.pending.front().filter(|pending| only && pending.bare);
+        let Some(Pending { mark, objects, .. }) = bare else {
+            self.flush()?;
+            // A session without a commit is noted too, as far as it went.
+            self.settle_sent()?;
+            self.session.release(&[])?;
+            return self.note_end();
+        };
+        self.session.send_release(&[], Some(*mark))?;
+        self.store.settle(&objects.iter().map(String::as_str).collect::<Vec<_>>())?;
+        self.session.confirm_last(*mark)?;
+        self.session.settle()?;
+        self.note_commit()?;
+        self.note_end()?;
+        self.delete_replaced()
+    }
+
+    /// Notes that the session ended by itself.
+    fn note_end(&mut self) -> Result<()> {
+        self.session.settle_hint();
+        self.trust.reached(self.session.hint());
+        self.trust.end()
     }
 }

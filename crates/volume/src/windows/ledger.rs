@@ -7,6 +7,8 @@ use super::account::WindowAccount;
 use super::begin::{WindowOpening, base_of, session_of};
 use super::cache::DiskCache;
 use super::header::{config, with_limit};
+use super::near::Near;
+use super::parity;
 use super::pending::{Checkpoints, Past};
 use super::places::{Places, WindowObjects};
 use super::policy::GROUP;
@@ -36,6 +38,7 @@ pub struct WindowLedger {
     pub(super) engine: TreeOram,
     pub(super) places: Places,
     pub(super) cache: Option<DiskCache>,
+    pub(super) near: Option<Near>,
     pub(super) trust: Trust,
     /// The caller's bytes beside the blocks.
     pub(super) root: Vec<u8>,
@@ -80,6 +83,10 @@ impl WindowLedger {
             engine,
             places: Places::new(rule),
             cache: None,
+            near: options.cache.as_ref().map(|cache| {
+                // Whole groups of parts stay.
+                Near::new(cache, rule.kept(config.blocks_per_bucket) + parity::GROUP)
+            }),
             trust,
             root: Vec::new(),
             limit: Limit::of(header, master),
@@ -146,6 +153,9 @@ impl WindowLedger {
                 current.insert(self.places.object(level, window)?);
             }
         }
+        for number in self.commits.first_part()..=self.commits.epoch {
+            current.insert(self.places.part(number)?.0);
+        }
         cache.keep_only(&current);
         self.cache = Some(cache);
         Ok(())
@@ -161,13 +171,12 @@ impl WindowLedger {
         self.vault.open(Kind::Part, number, session, part).is_some()
     }
 
-    /// Stores the session's first entry. Nothing may be read before it.
+    /// Sends the session's first entry. If it is lost with this computer, so are the intents of the
+    /// first batches, as those of any others that are on their way.
     pub fn start(&mut self) -> Result<()> {
-        let mark = self.session.start(&[])?;
+        self.session.start(&[])?;
         self.log.records += 1;
-        let act = Some(self.trust.last_act()).filter(|act| act.number > 0);
-        let newest = self.trust.known().newest.or(act);
-        self.trust.logged(LogMark { end: self.log.records, tag: mark.tag }, newest)
+        Ok(())
     }
 
     /// Carries out a job of the engine. If it met damage, the disk cache forgets what it got just
@@ -261,8 +270,11 @@ impl WindowLedger {
     pub(super) fn settle_sent(&mut self) -> Result<()> {
         self.session.settle()?;
         self.log.unsettled = self.log.grouped;
-        let (mark, act) = (self.session.mark(), self.trust.last_act());
-        self.trust.logged(LogMark { end: self.log.records, tag: mark.tag }, Some(act))
+        self.trust.reached(self.session.hint());
+        let act = Some(self.trust.last_act()).filter(|act| act.number > 0);
+        let newest = act.or(self.trust.known().newest);
+        let tag = self.session.mark().tag;
+        self.trust.logged(LogMark { end: self.log.records, tag }, newest)
     }
 
     /// Answers who asked for the volume: this computer goes on with it for now.
@@ -272,12 +284,6 @@ impl WindowLedger {
         self.log.records += 1;
         let act = self.trust.last_act();
         self.trust.logged(LogMark { end: self.log.records, tag: mark.tag }, Some(act))
-    }
-
-    /// Says that this computer is done for now, after a commit of everything.
-    pub fn release(&mut self) -> Result<()> {
-        self.session.release(&[])?;
-        self.trust.end()
     }
 
     /// Says the same after a failure, once: what this session left is still to be gone through.

@@ -159,6 +159,8 @@ pub(super) struct Pending {
     pub mark: Mark,
     /// Whether there are two of what is small.
     pub protected: bool,
+    /// Whether its windows stored no objects.
+    pub bare: bool,
     pub digest: [u8; 32],
     pub objects: Vec<String>,
     pub replaced: Vec<String>,
