@@ -75,6 +75,8 @@ pub(super) struct Log {
     /// rests until it is a commit.
     rests: bool,
     pending: VecDeque<Checkpoint>,
+    /// Whether the session said that it ends.
+    ends: bool,
     pointers: u64,
     /// What the newest commit replaced. It goes once its pointer is stored.
     gone: Option<BTreeSet<String>>,
@@ -126,7 +128,7 @@ impl Log {
         // One that did not get as far as a rule showed nothing again.
         self.lost = self.lost.max(self.open_batches());
         (self.session, self.index, self.part) = (session.to_owned(), 0, None);
-        self.resting = 0;
+        (self.resting, self.ends) = (0, false);
         self.unsent.clear();
         self.sent.clear();
         self.unexplained.clear();
@@ -334,13 +336,30 @@ impl Log {
     /// The fault of a hint: it comes with the entry that ends the session.
     pub(super) fn hint(&mut self, len: u64) -> Option<String> {
         let ends = self.unexplained.last().is_some_and(|(index, _)| *index == self.index);
-        let right = ends && len == HINT;
+        let right = ends && len == HINT && !std::mem::replace(&mut self.ends, true);
         (!right).then(|| format!("a hint of {len} bytes came after entry {}", self.index))
+    }
+
+    /// A session that ends points to its last checkpoint only, if it did to none before. All of its
+    /// entries stay.
+    fn join_pending(&mut self) {
+        let mut all = std::mem::take(&mut self.pending);
+        let Some(mut last) = all.pop_back() else { return };
+        for earlier in all {
+            last.needed.extend(earlier.needed);
+            last.replaced.extend(earlier.replaced);
+        }
+        let entries = format!("e-{}-", self.session);
+        last.replaced.retain(|name| !name.starts_with(&entries));
+        self.pending.push_back(last);
     }
 
     /// The fault of a pointer.
     pub(super) fn pointer(&mut self, session: &str, nth: u64, len: u64) -> Option<String> {
         let due = self.pointers + 1;
+        if self.ends {
+            self.join_pending();
+        }
         let Some(oldest) = self.pending.pop_front() else {
             return Some(format!("pointer {nth} points to no checkpoint"));
         };

@@ -2,7 +2,8 @@
 //!
 //! No clock decides about safety, and nothing is ever locked:
 //! - A session begins by one exclusive act: it claims the next number ([`claim`]). Claims stay.
-//! - Only then it reads what the sessions before it stored ([`history`]).
+//! - Only then it reads what the sessions before it stored ([`history`]). Where the newest one is
+//!   looked for first, this computer knows, or a hint in the store says ([`hint`]).
 //! - What it stores are entries in a chain ([`entry`]), each once, under names that no other
 //!   session has ([`names`]).
 //! - An entry is acknowledged when it is stored and no later session is seen *afterwards*. A later

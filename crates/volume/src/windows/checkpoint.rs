@@ -9,6 +9,9 @@
 //! second copy, and the parts have [parities](super::parity). Both are sent with the checkpoint.
 //! When that is follows from its number, and from the end of what the caller does.
 //!
+//! A session that ends with its first commit, and stored no buckets, sends its release beside the
+//! checkpoint: only the pointer and the deletes wait.
+//!
 //! Until then a later session starts from the checkpoint before, unless it finds all of its
 //! objects.
 
@@ -187,17 +190,22 @@ impl WindowLedger {
 
     /// The same, and says that this computer is done for now, after a commit of everything.
     ///
-    /// If that commit is the only one of its session, and no objects of buckets came with it, the
-    /// release is sent beside it, and deletes come last: a crash in between leaves little.
+    /// If that is the first commit of its session, and no objects of buckets came with it, the
+    /// release is sent beside it, and deletes come last: a crash in between leaves little. A
+    /// checkpoint before it that is still on its way is none of its own then.
     pub fn finish(&mut self) -> Result<()> {
-        let only = self.session.commits() == 0 && self.commits.pending.len() == 1;
-        let bare = self.commits.pending.front().filter(|pending| only && pending.bare);
-        let Some(Pending { mark, objects, .. }) = bare else {
+        let pending = &self.commits.pending;
+        let bare = !pending.is_empty() && pending.iter().all(|pending| pending.bare);
+        if self.session.commits() > 0 || !bare {
             self.flush()?;
             // A session without a commit is noted too, as far as it went.
             self.settle_sent()?;
             self.session.release(&[])?;
             return self.note_end();
+        }
+        self.join_pending();
+        let Some(Pending { mark, objects, .. }) = self.commits.pending.front() else {
+            return Ok(());
         };
         self.session.send_release(&[], Some(*mark))?;
         self.store.settle(&objects.iter().map(String::as_str).collect::<Vec<_>>())?;
@@ -206,6 +214,20 @@ impl WindowLedger {
         self.note_commit()?;
         self.note_end()?;
         self.delete_replaced()
+    }
+
+    /// Makes one of all checkpoints on their way: the last. All entries of the session stay, and
+    /// lead to it without its pointer.
+    fn join_pending(&mut self) {
+        let mut all = std::mem::take(&mut self.commits.pending);
+        let Some(mut last) = all.pop_back() else { return };
+        for earlier in all {
+            last.objects.extend(earlier.objects);
+            last.replaced.extend(earlier.replaced);
+        }
+        let entries = format!("e-{:016x}-", last.mark.session.random);
+        last.replaced.retain(|name| !name.starts_with(&entries));
+        self.commits.pending.push_back(last);
     }
 
     /// Notes that the session ended by itself.
