@@ -12,9 +12,8 @@
 //! commit has a second copy, and without the newest pointer the one before it leads there too, as
 //! what stands between two commits is deleted one commit later.
 //!
-//! A search begins where this computer knows a session, or where a hint in the store says that one
-//! is ([`hint`](super::hint)). Neither is believed: what stands there must open, and no later claim,
-//! pointer or entry may be seen. Anything else is looked for as if nothing were known.
+//! A search begins where this computer knows a session, or a hint in the store says that one is.
+//! Neither is believed: what is there must open, and no later claim, pointer or entry be seen.
 //!
 //! Only what opens decides anything. A claim that does not open says nothing about its session: in
 //! an honest store there is none, so it ends the reading unless the caller accepts the loss.
@@ -102,7 +101,7 @@ pub struct HistoryReader<'a> {
 pub(super) struct Run {
     pub entries: Vec<SessionEntry>,
     /// Whether the first is a commit.
-    from_commit: bool,
+    pub from_commit: bool,
     /// The newest pointer that was seen; 0 for none.
     pointer: u64,
 }
@@ -253,9 +252,10 @@ impl<'a> HistoryReader<'a> {
     pub(super) fn since(&mut self, id: SessionId) -> Result<Option<Run>> {
         let hint = self.start.hint.filter(|hint| hint.is_of(id.number, id.random));
         if let Some(hint) = hint.filter(|_| !self.start.void) {
-            let found = self.since_hint(id, &hint)?;
+            let (hinted, found) = (self.is_hinted(&[id]), self.since_hint(id, &hint)?);
+            self.start.void = found.is_none();
             // No claim says yet that this is a session.
-            if found.is_some() || self.is_hinted(&[id]) {
+            if found.is_some() || hinted {
                 return Ok(found);
             }
         }
@@ -284,9 +284,8 @@ impl<'a> HistoryReader<'a> {
             if lens[1..behind].iter().any(Option::is_some) {
                 return Ok(None);
             }
-            lens[behind..]
-                .iter_mut()
-                .for_each(|len| *len = len.filter(|&len| SessionEntry::has_length(len)));
+            let fits = |len: &u64| SessionEntry::has_length(*len);
+            lens[behind..].iter_mut().for_each(|len| *len = len.filter(fits));
             lens[0] = lens[0].filter(|&len| !own && len == POINTER_BYTES as u64);
             let mut objects = self.read_objects(&names, &lens)?;
             let first = objects.split_off(behind);
@@ -303,8 +302,8 @@ impl<'a> HistoryReader<'a> {
         Ok((begins && !cut).then_some(Run { entries, from_commit, pointer }))
     }
 
-    /// Whether a session went on since it was read, which was before the session with this number
-    /// had it; or is not the one right before that; or a later one began.
+    /// Whether a session went on since it was read, before the one with this number began; or is not
+    /// the one right before that; or a later one began.
     pub fn went_on(&mut self, run: &Run, number: u64) -> Result<bool> {
         let Some(last) = run.entries.last() else { return Ok(true) };
         let Mark { session: id, index, .. } = last.mark;

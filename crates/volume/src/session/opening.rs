@@ -60,8 +60,10 @@ impl SessionOpening {
         if self.start.ended {
             // Of this computer, and ended: there is nobody to be asked, and nothing after that.
             if let Some(id) = self.claim(newest + 1)? {
-                let history = self.asking(&mut newest).reader.history(id.number);
-                return self.stand(id, history, true);
+                let mut reader = self.asking(&mut newest).reader;
+                let history = reader.history(id.number);
+                let known = !reader.start.void;
+                return self.stand(id, history, known);
             }
             self.start.ended = false;
             newest = Claims { store: &*self.store, way: self.way }.largest(newest + 1)?;
@@ -92,13 +94,13 @@ impl SessionOpening {
         self,
         id: SessionId,
         history: Result<History>,
-        ended: bool,
+        known: bool,
     ) -> Result<(OwnSession, History)> {
         let who = self.who.clone();
         let Self { store, cache, way, vault, planted, .. } = self;
         let mut session = OwnSession::new(store, cache, (way, vault), planted, id);
-        // Of one that ended, all is there that this computer knows.
-        if !ended || history.is_err() {
+        // What is known as a whole cannot change.
+        if !known || history.is_err() {
             session.look()?;
         }
         let history = history?;
@@ -109,14 +111,15 @@ impl SessionOpening {
     }
 
     /// The history before a session that has this number now. `seen` is what the newest one had
-    /// before. And whether it is known that no later session had begun when that was read.
+    /// before. And whether all of it was read when no later session had begun.
     fn read_after(&mut self, number: u64, seen: Option<Run>) -> Result<(Result<History>, bool)> {
         let mut newest = number - 1;
         let mut reader = self.asking(&mut newest).reader;
         match seen {
             // One that ended is read as a whole.
             Some(run) if run.ended() && !reader.went_on(&run, number)? => {
-                Ok((reader.history_of(run), true))
+                let whole = run.from_commit;
+                Ok((reader.history_of(run), whole))
             }
             _ => Ok((reader.history(number), false)),
         }
