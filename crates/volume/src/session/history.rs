@@ -247,8 +247,8 @@ impl<'a> HistoryReader<'a> {
         Ok(ids.iter().zip(some).filter(|(_, some)| *some).map(|(id, _)| *id).collect())
     }
 
-    /// A session's entries from its newest commit, or from the first. `None` if none opens there: it
-    /// was interrupted at its first.
+    /// A session's entries from its newest commit, or from the first. `None` if none opens there:
+    /// it was interrupted at its first.
     pub(super) fn since(&mut self, id: SessionId) -> Result<Option<Run>> {
         let hint = self.start.hint.filter(|hint| hint.is_of(id.number, id.random));
         if let Some(hint) = hint.filter(|_| !self.start.void) {
@@ -302,8 +302,8 @@ impl<'a> HistoryReader<'a> {
         Ok((begins && !cut).then_some(Run { entries, from_commit, pointer }))
     }
 
-    /// Whether a session went on since it was read, before the one with this number began; or is not
-    /// the one right before that; or a later one began.
+    /// Whether a session went on since it was read, before the one with this number began; or is
+    /// not the one right before that; or a later one began.
     pub fn went_on(&mut self, run: &Run, number: u64) -> Result<bool> {
         let Some(last) = run.entries.last() else { return Ok(true) };
         let Mark { session: id, index, .. } = last.mark;

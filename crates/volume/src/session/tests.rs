@@ -201,7 +201,7 @@ fn a_claim_that_was_stored_without_an_answer_is_known_again() {
         let plan = FaultPlan::new();
         let mut opening = world.opening();
         opening.store = Arc::new(FaultStore::new(world.store.clone(), plan.clone()));
-        // The hint and the largest number are asked for, or two lists are; then the claim is stored.
+        // The hint and the largest number are asked for, or two lists; then the claim is stored.
         plan.fail_at(2, Fault { when: When::After, ..Fault::once() });
         assert_eq!(opening.begin().unwrap().0.id().number, 1);
         assert_eq!(plan.fired(), 1);

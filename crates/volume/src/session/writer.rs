@@ -102,8 +102,8 @@ impl OwnSession {
         self.settled
     }
 
-    /// Sends the first entry: what the session stands on, and the caller's part. Once that is stored,
-    /// later sessions go on from this one.
+    /// Sends the first entry: what the session stands on, and the caller's part. Once that is
+    /// stored, later sessions go on from this one.
     ///
     /// # Errors
     /// `Overtaken`, `TooLarge`.

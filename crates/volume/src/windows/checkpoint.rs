@@ -33,10 +33,7 @@ impl WindowLedger {
             self.settle_sent()?;
         }
         if rests {
-            // No batch comes before it is a commit. If that never comes to be, a lost computer's
-            // last batches have no intent, as when a group of them was not sent.
-            self.log.intents.clear();
-            self.log.grouped = 0;
+            self.log.leave_intents();
         }
         self.send_intents()?;
         while self.commits.pending.len() >= MOST_PENDING {
@@ -52,11 +49,8 @@ impl WindowLedger {
         let mut objects = vec![part_object];
         if protected {
             let session = self.session.id().random;
-            objects.append(&mut self.commits.send_parities(
-                &*self.store,
-                session,
-                &mut replaced,
-            )?);
+            let store = &*self.store;
+            objects.append(&mut self.commits.send_parities(store, session, &mut replaced)?);
         }
         objects.append(&mut self.commits.send_healed(&*self.store, &replaced)?);
         self.places.forget(self.engine.depth(), self.past.kept.window, self.past.kept.part);
@@ -73,9 +67,8 @@ impl WindowLedger {
             left: self.past.left.clone(),
             parities: self.commits.parities.stored(),
         };
-        for made in &commit.made {
-            objects.push(self.places.object(made.level, made.window)?);
-        }
+        let made = commit.made.iter().map(|made| self.places.object(made.level, made.window));
+        objects.extend(made.collect::<Result<Vec<_>>>()?);
         if self.store.capabilities().writes_over {
             // A crash may leave such an object with its length and without its bytes.
             self.store.settle(&objects.iter().map(String::as_str).collect::<Vec<_>>())?;
@@ -112,7 +105,7 @@ impl WindowLedger {
         self.seal_part(number, session, &mut part)?;
         self.commits.parts.push_back((part.len() as u64, digest(&part)));
         self.commits.parities.add(number, &part);
-        if let Some(near) = &self.near {
+        if let Some(near) = &self.commits.near {
             near.keep(&object, &part);
         }
         self.store.begin(&[(&object, &part)])?;
@@ -163,7 +156,7 @@ impl WindowLedger {
         }
         let names: Vec<&str> = self.past.replaced.iter().map(String::as_str).collect();
         self.session.delete(&names)?;
-        if let Some(near) = &self.near {
+        if let Some(near) = &self.commits.near {
             near.forget(&names);
         }
         self.past.replaced.clear();
@@ -201,39 +194,20 @@ impl WindowLedger {
             // A session without a commit is noted too, as far as it went.
             self.settle_sent()?;
             self.session.release(&[])?;
-            return self.note_end();
+        } else {
+            self.commits.join_pending();
+            let Some(Pending { mark, objects, .. }) = self.commits.pending.front() else {
+                return Ok(());
+            };
+            self.session.send_release(&[], Some(*mark))?;
+            self.store.settle(&objects.iter().map(String::as_str).collect::<Vec<_>>())?;
+            self.session.confirm_last(*mark)?;
+            self.session.settle()?;
+            self.note_commit()?;
         }
-        self.join_pending();
-        let Some(Pending { mark, objects, .. }) = self.commits.pending.front() else {
-            return Ok(());
-        };
-        self.session.send_release(&[], Some(*mark))?;
-        self.store.settle(&objects.iter().map(String::as_str).collect::<Vec<_>>())?;
-        self.session.confirm_last(*mark)?;
-        self.session.settle()?;
-        self.note_commit()?;
-        self.note_end()?;
-        self.delete_replaced()
-    }
-
-    /// Makes one of all checkpoints on their way: the last. All entries of the session stay, and
-    /// lead to it without its pointer.
-    fn join_pending(&mut self) {
-        let mut all = std::mem::take(&mut self.commits.pending);
-        let Some(mut last) = all.pop_back() else { return };
-        for earlier in all {
-            last.objects.extend(earlier.objects);
-            last.replaced.extend(earlier.replaced);
-        }
-        let entries = format!("e-{:016x}-", last.mark.session.random);
-        last.replaced.retain(|name| !name.starts_with(&entries));
-        self.commits.pending.push_back(last);
-    }
-
-    /// Notes that the session ended by itself.
-    fn note_end(&mut self) -> Result<()> {
         self.session.settle_hint();
         self.trust.reached(self.session.hint());
-        self.trust.end()
+        self.trust.end()?;
+        self.delete_replaced()
     }
 }

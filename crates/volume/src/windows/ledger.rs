@@ -38,7 +38,6 @@ pub struct WindowLedger {
     pub(super) engine: TreeOram,
     pub(super) places: Places,
     pub(super) cache: Option<DiskCache>,
-    pub(super) near: Option<Near>,
     pub(super) trust: Trust,
     /// The caller's bytes beside the blocks.
     pub(super) root: Vec<u8>,
@@ -83,10 +82,6 @@ impl WindowLedger {
             engine,
             places: Places::new(rule),
             cache: None,
-            near: options.cache.as_ref().map(|cache| {
-                // Whole groups of parts stay.
-                Near::new(cache, rule.kept(config.blocks_per_bucket) + parity::GROUP)
-            }),
             trust,
             root: Vec::new(),
             limit: Limit::of(header, master),
@@ -97,6 +92,9 @@ impl WindowLedger {
             log: Log::default(),
             past: Past::new(),
         };
+        // Whole groups of parts stay.
+        let parts = rule.kept(config.blocks_per_bucket) + parity::GROUP;
+        ledger.commits.near = options.cache.as_ref().map(|cache| Near::new(cache, parts));
         let taken = ledger.take_up(opening, &history, new);
         let left = taken.inspect_err(|error| ledger.give_up_after(error))?;
         Ok((ledger, left))

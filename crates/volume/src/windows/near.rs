@@ -5,7 +5,6 @@
 //! the same names. Parts must have the digests that their commit says, and entries must open. What
 //! does not costs a read.
 
-use super::parts::Expected;
 use crate::options::CacheOptions;
 use oblivio_crypto::digest;
 use oblivio_store::{Store, WriteAt};
@@ -29,9 +28,9 @@ impl Near {
     }
 
     /// A part that is here, as its commit says that it is.
-    pub fn part(&self, (object, bytes, sum): &Expected) -> Option<Vec<u8>> {
+    pub fn part(&self, object: &str, bytes: u64, sum: &[u8; 32]) -> Option<Vec<u8>> {
         crate::session::near(&*self.store, object)
-            .filter(|found| found.len() as u64 == *bytes && digest(found) == *sum)
+            .filter(|found| found.len() as u64 == bytes && digest(found) == *sum)
     }
 
     /// Keeps an object. A disk that fails costs a read.

@@ -138,19 +138,18 @@ impl WindowLedger {
         let reader = self.part_reader();
         let expected = numbers.iter().map(|number| reader.expected(*number));
         let expected: Vec<Expected> = expected.collect::<Result<_>>()?;
-        let mut near: Vec<Option<Vec<u8>>> = match &self.near {
-            Some(near) => expected.iter().map(|of| near.part(of)).collect(),
-            None => vec![None; expected.len()],
-        };
-        let far = expected.iter().zip(&near).filter(|(_, found)| found.is_none());
+        let near = self.commits.near.as_ref();
+        let kept = |(object, bytes, sum): &Expected| near?.part(object, *bytes, sum);
+        let mut found_near: Vec<Option<Vec<u8>>> = expected.iter().map(kept).collect();
+        let far = expected.iter().zip(&found_near).filter(|(_, found)| found.is_none());
         let far: Vec<Expected> = far.map(|(of, _)| of.clone()).collect();
         let mut read = if far.is_empty() { Vec::new() } else { reader.read(&far)? }.into_iter();
         for ((object, ..), found) in far.iter().zip(read.as_slice()) {
-            if let (Some(near), Ok(part)) = (&self.near, found) {
+            if let (Some(near), Ok(part)) = (near, found) {
                 near.keep(object, part);
             }
         }
-        let found = near.iter_mut().map(|near| match near.take() {
+        let found = found_near.iter_mut().map(|near| match near.take() {
             Some(part) => Ok(part),
             None => read.next().unwrap_or_else(|| Err("it was not read".into())),
         });
