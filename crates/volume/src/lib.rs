@@ -69,7 +69,8 @@ pub use registry::{ENGINES, NewVolume, SeenBy};
 pub use scrub::{Inspection, QuietScrub, Reached, Scrubs};
 pub use session::is_of_session;
 pub use trust::{
-    Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper, NoteSyncer, notes,
+    Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper, NoteSyncer, SessionHint,
+    notes,
 };
 pub use volume::{ClosedVolume, Volume};
 pub use windows::{Collected, SessionStatus, Traffic, status};

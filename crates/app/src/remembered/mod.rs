@@ -154,6 +154,7 @@ mod tests {
             newest: None,
             computer: ComputerId([1; 16]),
             ended: false,
+            session: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use super::lines::{WRONG_LINE, framed, unframed};
 use oblivio_crypto::{Tag, VolumeId, hex, unhex};
 use oblivio_volume::notes::{NOTE_BYTES, NoteFormat, Parsed};
-use oblivio_volume::{Act, ComputerId, Known, LogMark, LogSeen};
+use oblivio_volume::{Act, ComputerId, Known, LogMark, LogSeen, SessionHint};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -54,12 +54,17 @@ fn print(known: &Known) -> String {
         Some(Act { computer, number }) => format!("{} {number}", hex(&computer.0)),
         None => "none".into(),
     };
+    let session = known.session.map(|it| {
+        let SessionHint { number, random, pointer, entry, last } = it;
+        format!("session {number} {random:016x} {pointer} {entry} {last}\n")
+    });
     format!(
-        "commit {} {}\nlog {log}\nnewest {newest}\ncomputer {}\nended {}\n",
+        "commit {} {}\nlog {log}\nnewest {newest}\ncomputer {}\nended {}\n{}",
         known.epoch,
         hex(&known.digest),
         hex(&known.computer.0),
         if known.ended { "yes" } else { "no" },
+        session.unwrap_or_default(),
     )
 }
 
@@ -76,9 +81,19 @@ fn parse(note: &[u8], volume: VolumeId) -> Parsed<Option<(u64, Known)>> {
         };
         let computer = ComputerId(unhex(lines.field("computer")?)?);
         let ended = lines.field("ended")? == "yes";
-        Some((count, Known { volume, epoch, digest, log, newest, computer, ended }))
+        // Of an earlier version, and of other volumes, there is none.
+        let session = lines.field("session").and_then(session);
+        Some((count, Known { volume, epoch, digest, log, newest, computer, ended, session }))
     };
     rest().map(Some).ok_or(WRONG_LINE)
+}
+
+fn session(text: &str) -> Option<SessionHint> {
+    let mut words = text.split(' ');
+    let number = words.next()?.parse().ok()?;
+    let random = u64::from_str_radix(words.next()?, 16).ok()?;
+    let mut next = || words.next()?.parse().ok();
+    Some(SessionHint { number, random, pointer: next()?, entry: next()?, last: next()? })
 }
 
 fn log(text: &str) -> Option<LogSeen> {
@@ -111,7 +126,8 @@ fn parse_1(text: &str, volume: VolumeId) -> Parsed<Known> {
     let epoch = field("epoch")?.parse().map_err(|_| "its epoch is no number")?;
     let digest = unhex(field("digest")?).ok_or("its digest is no digest")?;
     let (log, computer) = (LogSeen::Syncs(0), ComputerId::default());
-    Ok(Known { volume, epoch, digest, log, newest: None, computer, ended: false })
+    let (newest, ended, session) = (None, false, None);
+    Ok(Known { volume, epoch, digest, log, newest, computer, ended, session })
 }
 
 /// The line about syncs that version 1 kept beside it.
@@ -134,7 +150,8 @@ mod tests {
         let newest = Some(Act { computer: ComputerId([3; 16]), number: u64::MAX });
         let (volume, digest) = (VolumeId([7; 16]), [0xa5; 32]);
         let computer = ComputerId([1; 16]);
-        Known { volume, epoch: u64::MAX, digest, log, newest, computer, ended: true }
+        let (epoch, ended, session) = (u64::MAX, true, None);
+        Known { volume, epoch, digest, log, newest, computer, ended, session }
     }
 
     fn open(path: &Path) -> Result<(TwoNotes<Lines>, Option<Known>)> {
@@ -159,6 +176,12 @@ mod tests {
         }
         record.write(&known(), Keep::Soon)?;
         assert_eq!(open(&path)?.1, Some(known()));
+        let [pointer, entry, last] = [u32::MAX, u32::MAX - 1, u32::MAX - 2].map(u64::from);
+        let number = (1 << 48) - 1;
+        let session = SessionHint { number, random: u64::MAX, pointer, entry, last };
+        let of_session = Known { session: Some(session), ..known() };
+        record.write(&of_session, Keep::Soon)?;
+        assert_eq!(open(&path)?.1, Some(of_session));
         assert_eq!(fs::metadata(&path).expect("there").len(), 2 * NOTE_BYTES as u64);
         Ok(())
     }

@@ -10,6 +10,8 @@ const GROUP: usize = 4;
 const ENTRY: u64 = 40 + 16 + 32 + 24;
 /// Bytes of a pointer.
 const POINTER: u64 = 40 + 40;
+/// Bytes of a hint.
+const HINT: u64 = 40;
 /// Checkpoints that may be on their way.
 const MOST_PENDING: usize = 2;
 
@@ -45,6 +47,8 @@ pub(super) struct Log {
     index: u64,
     /// Accesses of each batch whose intent no entry has.
     unsent: Vec<usize>,
+    /// Of those, the ones that only the checkpoint before a rest has.
+    resting: usize,
     /// Batches whose intents are on their way, by their entry.
     sent: VecDeque<(u64, usize)>,
     /// Entries that nothing explained so far.
@@ -71,6 +75,8 @@ pub(super) struct Log {
     /// rests until it is a commit.
     rests: bool,
     pending: VecDeque<Checkpoint>,
+    /// Whether the session said that it ends.
+    ends: bool,
     pointers: u64,
     /// What the newest commit replaced. It goes once its pointer is stored.
     gone: Option<BTreeSet<String>>,
@@ -122,6 +128,7 @@ impl Log {
         // One that did not get as far as a rule showed nothing again.
         self.lost = self.lost.max(self.open_batches());
         (self.session, self.index, self.part) = (session.to_owned(), 0, None);
+        (self.resting, self.ends) = (0, false);
         self.unsent.clear();
         self.sent.clear();
         self.unexplained.clear();
@@ -184,7 +191,7 @@ impl Log {
 
     /// Batches whose intents may be lost.
     pub(super) fn open_batches(&self) -> usize {
-        self.unsent.len() + self.sent.iter().map(|sent| sent.1).sum::<usize>()
+        self.unsent.len() + self.resting + self.sent.iter().map(|sent| sent.1).sum::<usize>()
     }
 
     /// Objects of a window, and what they replaced.
@@ -277,7 +284,10 @@ impl Log {
             last.needed.insert(name.clone());
         }
         self.copy = Some(name);
-        self.rests = !(self.commits + 1).is_multiple_of(self.group());
+        // Before a rest no entry has the intents of the last batches.
+        let unsent = std::mem::take(&mut self.unsent).len();
+        self.resting += unsent;
+        self.rests = unsent > 0 || !(self.commits + 1).is_multiple_of(self.group());
         None
     }
 
@@ -323,13 +333,37 @@ impl Log {
         }
     }
 
+    /// The fault of a hint: it comes with the entry that ends the session.
+    pub(super) fn hint(&mut self, len: u64) -> Option<String> {
+        let ends = self.unexplained.last().is_some_and(|(index, _)| *index == self.index);
+        let right = ends && len == HINT && !std::mem::replace(&mut self.ends, true);
+        (!right).then(|| format!("a hint of {len} bytes came after entry {}", self.index))
+    }
+
+    /// A session that ends points to its last checkpoint only, if it did to none before. All of its
+    /// entries stay.
+    fn join_pending(&mut self) {
+        let mut all = std::mem::take(&mut self.pending);
+        let Some(mut last) = all.pop_back() else { return };
+        for earlier in all {
+            last.needed.extend(earlier.needed);
+            last.replaced.extend(earlier.replaced);
+        }
+        let entries = format!("e-{}-", self.session);
+        last.replaced.retain(|name| !name.starts_with(&entries));
+        self.pending.push_back(last);
+    }
+
     /// The fault of a pointer.
     pub(super) fn pointer(&mut self, session: &str, nth: u64, len: u64) -> Option<String> {
         let due = self.pointers + 1;
+        if self.ends {
+            self.join_pending();
+        }
         let Some(oldest) = self.pending.pop_front() else {
             return Some(format!("pointer {nth} points to no checkpoint"));
         };
-        self.pointers = nth;
+        (self.pointers, self.resting) = (nth, 0);
         self.pointed = false;
         let missing = oldest.needed.first().cloned();
         let waits = self.gone.replace(oldest.replaced).filter(|gone| !gone.is_empty());

@@ -110,6 +110,10 @@ impl Online {
 
     /// The last call failed: the store saw it, and it must come again.
     pub fn fail(&mut self, call: &RecordedCall) {
+        // There may be no hint.
+        if call.ranges().all(|(name, ..)| Name::of(name) == Name::Hint) {
+            return;
+        }
         self.failed = Some(call.clone());
         // It comes again at once.
         let wants = |name: &str| matches!(Name::of(name), Name::Want { .. });
@@ -229,6 +233,10 @@ impl Online {
                 Name::ClaimCopy { number } => {
                     let wrong = self.begun.then(|| format!("{object} came late, copy {number}"));
                     self.odd.others.look(wrong);
+                }
+                Name::Hint => {
+                    let wrong = self.log.hint(len);
+                    self.odd.entries.look(wrong);
                 }
                 Name::Header | Name::Claim { .. } | Name::Want { .. } => {}
                 Name::Other => self.odd.others.note(|| format!("{object} was stored")),

@@ -21,6 +21,8 @@ pub(super) enum Name {
     Claim { number: u64 },
     /// The second copy of a claim.
     ClaimCopy { number: u64 },
+    /// Where the search for the newest session begins.
+    Hint,
     /// The header.
     Header,
     /// None of them.
@@ -47,6 +49,9 @@ impl Name {
     fn parse(name: &str) -> Option<Self> {
         if ["header", "header-2"].contains(&name) {
             return Some(Self::Header);
+        }
+        if name == "n-newest" {
+            return Some(Self::Hint);
         }
         Some(match name.split('-').collect::<Vec<_>>()[..] {
             ["b", by, level, window] => Self::Buckets {

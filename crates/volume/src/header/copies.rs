@@ -6,8 +6,8 @@
 //! passphrase opens. So a change counts from the moment at which one copy has it, and a passphrase
 //! that was removed opens nothing that stands beside a newer header.
 
-use super::Header;
 use super::objects::HEADER_OBJECTS;
+use super::{HEADER_BYTES, Header};
 use crate::around::read_place;
 use crate::damage::{DamagedPlace, may_be_damage};
 use crate::{Error, Result};
@@ -231,6 +231,12 @@ impl HeaderCopies {
 /// Reads both copies, in one trip unless one cannot be read; but for those that are known to be
 /// unreadable. An outage between the two reads damages neither.
 fn read_copies(store: &dyn Objects, unreadable: [bool; 2]) -> Result<[HeaderCopy; 2]> {
+    if !store.capabilities().writes_over
+        && unreadable == [false; 2]
+        && let Some(copies) = read_unasked(store)
+    {
+        return Ok(copies);
+    }
     let mut lens = match store.lens(&HEADER_OBJECTS) {
         Ok(lens) => [0, 1].map(|at| Ok(lens.get(at).copied().flatten())),
         Err(_) => HEADER_OBJECTS.map(|object| store.len(object)),
@@ -275,6 +281,19 @@ fn read_copies(store: &dyn Objects, unreadable: [bool; 2]) -> Result<[HeaderCopy
         Some(error) => Err(error.into()),
         None => Ok(copies),
     }
+}
+
+/// Reads both copies of a store that is far away without asking for their lengths: nearly all
+/// headers have the same. `None` if that does not do.
+fn read_unasked(store: &dyn Objects) -> Option<[HeaderCopy; 2]> {
+    let mut bufs = [(); 2].map(|()| vec![0; HEADER_BYTES]);
+    let reads = HEADER_OBJECTS.into_iter().zip(&mut bufs);
+    let mut reads: Vec<ReadAt<'_>> =
+        reads.map(|(object, buf)| ReadAt { object, offset: 0, buf }).collect();
+    store.read(&mut reads).ok()?;
+    let copies = bufs.map(|buf| HeaderCopy::of(Some(buf)));
+    // Another form has another length, and a longer one is none.
+    copies.iter().all(|copy| copy.whole().is_some()).then_some(copies)
 }
 
 /// Whether any copy can be read.

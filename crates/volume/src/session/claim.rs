@@ -118,6 +118,21 @@ impl Claims<'_> {
         }
     }
 
+    /// Whether a session is there and no other one follows it, where the store creates exclusively.
+    /// If it `ended`, the next number is about to be claimed: then the store's refusal says that it
+    /// was, and of a claim that is lost its second copy does, or the next one.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn is_last(&self, number: u64, ended: bool) -> Result<bool> {
+        let later = [names::claim_copy(number + 1), names::claim(number + 2)];
+        let next = (!ended).then(|| names::claim(number + 1));
+        let names: Vec<String> =
+            [names::claim(number)].into_iter().chain(later).chain(next).collect();
+        let there = there(self.store, &names)?;
+        Ok(there[0] && !there[1..].contains(&true))
+    }
+
     /// The sessions whose claims are listed, or their second copies, where each has its own name.
     ///
     /// # Errors

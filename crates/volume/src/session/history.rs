@@ -12,25 +12,31 @@
 //! commit has a second copy, and without the newest pointer the one before it leads there too, as
 //! what stands between two commits is deleted one commit later.
 //!
+//! A search begins where this computer knows a session, or a hint in the store says that one is.
+//! Neither is believed: what is there must open, and no later claim, pointer or entry be seen.
+//!
 //! Only what opens decides anything. A claim that does not open says nothing about its session: in
 //! an honest store there is none, so it ends the reading unless the caller accepts the loss.
 
 use super::ask::{found, lens, there};
 use super::claim::{ClaimMode, Claims};
 use super::entry::{BEGIN, COMMIT, Mark, RELEASE, SessionEntry, Start};
-use super::names::{MOST_INDEX, SessionId};
+use super::names::{self, MOST_INDEX, SessionId};
 use super::planted::{Planted, PlantedFault};
 use super::pointer::{self, POINTER_BYTES};
 use super::search::{SIDE, largest};
 use super::vault::Vault;
 use crate::damage::DamagedPlace;
+use crate::trust::SessionHint;
 use crate::{Error, Result};
-use oblivio_store::{Objects, ReadAt};
+use oblivio_store::{Objects, ReadAt, Store};
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 /// Entries that are read side by side.
-const BATCH: u64 = 16;
+pub(super) const BATCH: u64 = 16;
+/// Behind the last entry or pointer as many are known to be missing: one may be lost.
+pub(super) const BEHIND: u64 = 2;
 /// How often a session is read anew whose objects are deleted meanwhile.
 const TRIES: usize = 4;
 
@@ -53,17 +59,40 @@ pub struct History {
     pub damaged: Vec<DamagedPlace>,
 }
 
+/// Where a search begins.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SearchStart {
+    /// The session, if there is a hint.
+    pub hint: Option<SessionHint>,
+    /// Whether this computer knows it, as its own: a store's word may be made up.
+    pub own: bool,
+    /// Whether this computer saw it end at its last entry.
+    pub ended: bool,
+    /// Whether it led to nothing.
+    pub void: bool,
+}
+
+impl SearchStart {
+    /// The number to begin at.
+    pub fn number(&self) -> u64 {
+        self.hint.map_or(0, |hint| hint.number)
+    }
+}
+
 /// Reads the sessions of a store.
 pub struct HistoryReader<'a> {
     pub store: &'a dyn Objects,
     pub way: ClaimMode,
     pub vault: &'a mut Vault,
+    pub start: SearchStart,
+    /// The disk cache of this computer, which may have the last entries of its session.
+    pub cache: Option<Arc<dyn Store>>,
     /// Claims that do not open count as those of sessions without entries, and a lost entry as the
     /// end of a history: an older state is accepted.
     pub accept_gaps: bool,
     pub stands: Stands,
     pub planted: Planted,
-    damaged: Vec<DamagedPlace>,
+    pub(super) damaged: Vec<DamagedPlace>,
     /// The newest pointer, if it does not open.
     torn: Option<String>,
 }
@@ -72,7 +101,16 @@ pub struct HistoryReader<'a> {
 pub(super) struct Run {
     pub entries: Vec<SessionEntry>,
     /// Whether the first is a commit.
-    from_commit: bool,
+    pub from_commit: bool,
+    /// The newest pointer that was seen; 0 for none.
+    pointer: u64,
+}
+
+impl Run {
+    /// Whether the session ended by itself.
+    pub fn ended(&self) -> bool {
+        self.entries.last().is_some_and(|last| last.kind == RELEASE)
+    }
 }
 
 impl<'a> HistoryReader<'a> {
@@ -80,10 +118,11 @@ impl<'a> HistoryReader<'a> {
     pub fn new(
         store: &'a dyn Objects,
         (way, vault): (ClaimMode, &'a mut Vault),
-        accept_gaps: bool,
+        (start, accept_gaps): (SearchStart, bool),
         (stands, planted): (Stands, Planted),
     ) -> Self {
-        Self { store, way, vault, accept_gaps, stands, planted, damaged: Vec::new(), torn: None }
+        let (cache, damaged, torn) = (None, Vec::new(), None);
+        Self { cache, store, way, vault, start, accept_gaps, stands, planted, damaged, torn }
     }
 
     /// The history before the session with this number.
@@ -91,7 +130,17 @@ impl<'a> HistoryReader<'a> {
     /// # Errors
     /// Those of the store. `Tampered` if something is gone or damaged that an honest store has.
     pub fn history(&mut self, number: u64) -> Result<History> {
-        let Some(newest) = self.newest(number)? else { return Ok(History::default()) };
+        match self.newest(number)? {
+            Some(newest) => self.history_of(newest),
+            None => Ok(History::default()),
+        }
+    }
+
+    /// The history whose newest session is this one.
+    ///
+    /// # Errors
+    /// As [`Self::history`].
+    pub fn history_of(&mut self, newest: Run) -> Result<History> {
         let mut commit = self.newest_commit(&newest)?;
         let mut entries = newest.entries;
         while commit.is_none() {
@@ -134,9 +183,9 @@ impl<'a> HistoryReader<'a> {
                 damaged = damaged.or(Some(number));
                 continue;
             };
-            let mut found = None;
+            let (mut found, hinted) = (None, self.is_hinted(&ids));
             for id in self.with_objects(&ids)? {
-                let Some(run) = self.since_pointer(id)? else { continue };
+                let Some(run) = self.since(id)? else { continue };
                 if found.replace(run).is_some() {
                     return Err(tampered(&format!("two sessions have the number {number}")));
                 }
@@ -145,9 +194,24 @@ impl<'a> HistoryReader<'a> {
                 self.judge(damaged)?;
                 return Ok(found);
             }
+            if hinted {
+                groups = self.without_hint(number)?;
+            }
         }
         self.judge(damaged)?;
         Ok(None)
+    }
+
+    /// Whether these are the session of the hint, and no claim said so.
+    pub(super) fn is_hinted(&self, ids: &[SessionId]) -> bool {
+        let is_it = |hint: SessionHint| matches!(ids, [id] if hint.is_of(id.number, id.random));
+        self.way == ClaimMode::Create && !self.start.void && self.start.hint.is_some_and(is_it)
+    }
+
+    /// The hint said nothing: the claims up to this number, one by one.
+    pub(super) fn without_hint(&mut self, number: u64) -> Result<Groups> {
+        self.start.void = true;
+        self.groups(number + 1)
     }
 
     fn judge(&self, damaged: Option<u64>) -> Result<()> {
@@ -174,26 +238,97 @@ impl<'a> HistoryReader<'a> {
 
     /// Those of the sessions that have a first entry or a first pointer.
     pub(super) fn with_objects(&self, ids: &[SessionId]) -> Result<Vec<SessionId>> {
+        if self.is_hinted(ids) {
+            return Ok(ids.to_vec());
+        }
         let names = ids.iter().flat_map(|id| [id.entry(1), id.pointer(1)]);
         let lens = lens(self.store, &names.collect::<Vec<_>>())?;
         let some = lens.chunks(2).map(|pair| pair.iter().any(Option::is_some));
         Ok(ids.iter().zip(some).filter(|(_, some)| *some).map(|(id, _)| *id).collect())
     }
 
-    /// A session's entries from its newest pointer, or from the first. `None` if none opens there:
+    /// A session's entries from its newest commit, or from the first. `None` if none opens there:
     /// it was interrupted at its first.
-    pub(super) fn since_pointer(&mut self, id: SessionId) -> Result<Option<Run>> {
+    pub(super) fn since(&mut self, id: SessionId) -> Result<Option<Run>> {
+        let hint = self.start.hint.filter(|hint| hint.is_of(id.number, id.random));
+        if let Some(hint) = hint.filter(|_| !self.start.void) {
+            let (hinted, found) = (self.is_hinted(&[id]), self.since_hint(id, &hint)?);
+            self.start.void = found.is_none();
+            // No claim says yet that this is a session.
+            if found.is_some() || hinted {
+                return Ok(found);
+            }
+        }
+        self.since_pointer(id, hint.map_or(0, |hint| hint.pointer))
+    }
+
+    /// The same from the entry that the hint names, unless that is none to begin from any more.
+    /// What stands between a commit and the next but one stays until that has its pointer.
+    fn since_hint(&mut self, id: SessionId, hint: &SessionHint) -> Result<Option<Run>> {
+        let SearchStart { own, ended, .. } = self.start;
+        let SessionHint { pointer, entry, last, .. } = *hint;
+        if pointer.max(entry).max(last) > MOST_INDEX - BATCH {
+            return Ok(None);
+        }
+        let mut pointed = None;
+        let entries = if ended {
+            let first = self.cached(id, entry..=last);
+            self.chain(id, (entry..=last, last), first)?
+        } else {
+            let later = (0..=BEHIND).map(|more| id.pointer(pointer + more));
+            let end = (last + BEHIND).min(entry + BATCH - 1);
+            let names = later.chain((entry..=end).map(|index| id.entry(index)));
+            let names: Vec<String> = names.collect();
+            let mut lens = lens(self.store, &names)?;
+            let behind = BEHIND as usize + 1;
+            if lens[1..behind].iter().any(Option::is_some) {
+                return Ok(None);
+            }
+            let fits = |len: &u64| SessionEntry::has_length(*len);
+            lens[behind..].iter_mut().for_each(|len| *len = len.filter(fits));
+            lens[0] = lens[0].filter(|&len| !own && len == POINTER_BYTES as u64);
+            let mut objects = self.read_objects(&names, &lens)?;
+            let first = objects.split_off(behind);
+            if let Some(Some(mut bytes)) = objects.into_iter().next() {
+                pointed = pointer::open(self.vault, id, pointer, &mut bytes);
+            }
+            let first = self.opened(id, entry, first);
+            self.chain(id, (entry..=MOST_INDEX, entry), first)?
+        };
+        let Some(first) = entries.first() else { return Ok(None) };
+        let from_commit = first.kind == COMMIT && (own || pointed == Some(first.mark));
+        let cut = ended && entries.last().is_none_or(|entry| entry.mark.index != last);
+        let begins = from_commit || first.kind == BEGIN && entry == 1;
+        Ok((begins && !cut).then_some(Run { entries, from_commit, pointer }))
+    }
+
+    /// Whether a session went on since it was read, before the one with this number began; or is
+    /// not the one right before that; or a later one began.
+    pub fn went_on(&mut self, run: &Run, number: u64) -> Result<bool> {
+        let Some(last) = run.entries.last() else { return Ok(true) };
+        let Mark { session: id, index, .. } = last.mark;
+        if self.way == ClaimMode::Alone || id.number + 1 != number {
+            return Ok(true);
+        }
+        let later = [id.pointer(run.pointer + 1), id.entry(index + 1), id.entry(index + 2)];
+        let names: Vec<String> = later.into_iter().chain([names::claim(number + 1)]).collect();
+        Ok(there(self.store, &names)?.contains(&true))
+    }
+
+    fn since_pointer(&mut self, id: SessionId, hint: u64) -> Result<Option<Run>> {
         for _ in 0..TRIES {
-            let pointed = self.newest_pointer(id)?;
+            let (pointer, pointed) = self.newest_pointer(id, hint)?;
             let from = pointed.map_or(1, |mark| mark.index);
             // A first entry that is gone is no crash only if a later one says so.
             let known = pointed.map_or(0, |mark| mark.index);
             let entries = self.entries(id, from..=MOST_INDEX, known)?;
             match (pointed, entries.first()) {
                 (None, None) => return Ok(None),
-                (None, Some(_)) => return Ok(Some(Run { entries, from_commit: false })),
+                (None, Some(_)) => {
+                    return Ok(Some(Run { entries, from_commit: false, pointer }));
+                }
                 (Some(pointed), Some(first)) if first.mark == pointed && first.kind == COMMIT => {
-                    return Ok(Some(Run { entries, from_commit: true }));
+                    return Ok(Some(Run { entries, from_commit: true, pointer }));
                 }
                 // The session commits and deletes meanwhile: then there is a newer pointer.
                 _ => {}
@@ -202,9 +337,9 @@ impl<'a> HistoryReader<'a> {
         Err(tampered("the entry of the newest commit is gone"))
     }
 
-    /// What the newest pointer of a session says that opens.
-    fn newest_pointer(&mut self, id: SessionId) -> Result<Option<Mark>> {
-        let newest = largest(0, MOST_INDEX, |commits| {
+    /// The number of the newest pointer of a session, and what the newest says that opens.
+    fn newest_pointer(&mut self, id: SessionId, hint: u64) -> Result<(u64, Option<Mark>)> {
+        let newest = largest(hint, MOST_INDEX, |commits| {
             let names: Vec<String> = commits.iter().map(|&nth| id.pointer(nth)).collect();
             there(self.store, &names)
         })?;
@@ -216,12 +351,12 @@ impl<'a> HistoryReader<'a> {
             if found(read)?
                 && let Some(mark) = pointer::open(self.vault, id, commit, &mut bytes)
             {
-                return Ok(Some(mark));
+                return Ok((newest, Some(mark)));
             }
             self.torn = Some(name);
         }
         match newest {
-            0 | 1 => Ok(None),
+            0 | 1 => Ok((newest, None)),
             _ => Err(tampered("the pointers to the newest commits do not open")),
         }
     }
@@ -244,97 +379,7 @@ impl<'a> HistoryReader<'a> {
         {
             return Err(tampered("entries that a session stands on are gone"));
         }
-        Ok(Some(Run { entries, from_commit: commit.is_some() }))
-    }
-
-    /// A session's entries of these numbers, to the first that does not open. Those up to `known`
-    /// were acknowledged, and so were those of which a later one says it.
-    fn entries(
-        &mut self,
-        id: SessionId,
-        numbers: RangeInclusive<u64>,
-        known: u64,
-    ) -> Result<Vec<SessionEntry>> {
-        let (mut next, end) = numbers.into_inner();
-        let mut entries: Vec<SessionEntry> = Vec::new();
-        while next <= end {
-            let mut batch = self.batch(id, next, BATCH.min(end - next + 1))?;
-            for at in 0..batch.len() {
-                let entry = match batch[at].take() {
-                    Some(entry) => entry,
-                    None => {
-                        // Later ones may be there: they were sent side by side.
-                        let settled = batch[at..].iter().flatten().map(|later| later.settled);
-                        let said = settled.max().is_some_and(|settled| settled >= next);
-                        let copy = if said || next <= known { self.copy(id, next)? } else { None };
-                        match copy {
-                            Some(copy) => copy,
-                            None if said && !self.accept_gaps => {
-                                let why = "an entry does not open that was acknowledged";
-                                return Err(tampered(why));
-                            }
-                            None => return Ok(entries),
-                        }
-                    }
-                };
-                if entries.last().is_some_and(|last| last.mark.tag != entry.before) {
-                    return Err(tampered("an entry follows another one than that before it"));
-                }
-                entries.push(entry);
-                next += 1;
-            }
-        }
-        Ok(entries)
-    }
-
-    /// The second copy of an entry that does not open, if it has one.
-    fn copy(&mut self, id: SessionId, index: u64) -> Result<Option<SessionEntry>> {
-        let mut copies = self.objects(&[id.copy(index)])?;
-        let copy = copies.pop().flatten();
-        let entry = copy.and_then(|bytes| SessionEntry::open(self.vault, id, index, bytes));
-        if entry.is_some() {
-            self.note(id.entry(index), "it does not open; its second copy does");
-        }
-        Ok(entry)
-    }
-
-    fn note(&mut self, object: String, why: &str) {
-        self.damaged.push(DamagedPlace { object, bytes: 0..0, why: why.into() });
-    }
-
-    /// Entries side by side, each if it opens.
-    fn batch(&mut self, id: SessionId, from: u64, count: u64) -> Result<Vec<Option<SessionEntry>>> {
-        let names: Vec<String> = (from..from + count).map(|index| id.entry(index)).collect();
-        let objects = (from..).zip(self.objects(&names)?);
-        let open = |(index, bytes)| SessionEntry::open(self.vault, id, index, bytes?);
-        Ok(objects.map(open).collect())
-    }
-
-    /// Objects side by side that are there and have the length of entries.
-    fn objects(&self, names: &[String]) -> Result<Vec<Option<Vec<u8>>>> {
-        let lens = lens(self.store, names)?;
-        let fits =
-            |len: &Option<u64>| len.filter(|&len| SessionEntry::has_length(len)).unwrap_or(0);
-        let mut buffers: Vec<Vec<u8>> =
-            lens.iter().map(|len| vec![0; fits(len) as usize]).collect();
-        let mut reads: Vec<ReadAt<'_>> = names
-            .iter()
-            .zip(&mut buffers)
-            .filter(|(_, buf)| !buf.is_empty())
-            .map(|(object, buf)| ReadAt { object, offset: 0, buf })
-            .collect();
-        // One that was deleted since fails them all: then each by itself.
-        let whole = found(self.store.read(&mut reads))?;
-        let mut objects = Vec::new();
-        for (object, mut buf) in names.iter().zip(buffers) {
-            let mut there = whole && !buf.is_empty();
-            if !whole && !buf.is_empty() {
-                let read = ReadAt { object, offset: 0, buf: &mut buf };
-                there = found(self.store.read(&mut [read]))?;
-            }
-            objects.push(there.then_some(buf));
-        }
-        Ok(objects)
+        Ok(Some(Run { entries, from_commit: commit.is_some(), pointer: 0 }))
     }
 }
 
@@ -355,8 +400,17 @@ impl Groups {
         match self {
             Self::Listed(listed) => Ok(listed.pop_last().map(|(number, ids)| (number, Some(ids)))),
             Self::Named { next, side } => {
+                let hint =
+                    reader.start.hint.filter(|hint| !reader.start.void && hint.number < *next);
                 if side.is_empty() {
-                    let from = next.saturating_sub(SIDE).max(1);
+                    if let Some(SessionHint { number, random, .. }) = hint
+                        && number + 1 == *next
+                    {
+                        *next = number;
+                        return Ok(Some((number, Some(vec![SessionId { number, random }]))));
+                    }
+                    let least = hint.map_or(1, |hint| hint.number + 1);
+                    let from = next.saturating_sub(SIDE).max(least);
                     let claims = Claims { store: reader.store, way: reader.way };
                     *side = claims.read_many(reader.vault, from..*next)?;
                     *next = from;
@@ -391,6 +445,6 @@ fn collect(mut entries: Vec<SessionEntry>, commit: Option<usize>) -> History {
     history
 }
 
-fn tampered(why: &str) -> Error {
+pub(super) fn tampered(why: &str) -> Error {
     Error::Tampered(format!("sessions: {why}"))
 }

@@ -2,7 +2,8 @@
 //!
 //! No clock decides about safety, and nothing is ever locked:
 //! - A session begins by one exclusive act: it claims the next number ([`claim`]). Claims stay.
-//! - Only then it reads what the sessions before it stored ([`history`]).
+//! - Only then it reads what the sessions before it stored ([`history`]). Where the newest one is
+//!   looked for first, this computer knows, or a hint in the store says ([`hint`]).
 //! - What it stores are entries in a chain ([`entry`]), each once, under names that no other
 //!   session has ([`names`]).
 //! - An entry is acknowledged when it is stored and no later session is seen *afterwards*. A later
@@ -16,10 +17,13 @@
 
 mod ask;
 mod claim;
+mod entries;
 mod entry;
+mod hint;
 mod history;
 mod inspect;
 mod names;
+mod opening;
 mod others;
 mod planted;
 mod pointer;
@@ -28,14 +32,17 @@ mod search;
 mod simulation;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_hints;
 mod vault;
 mod writer;
 
-pub use ask::{found, lens};
+pub use ask::{found, lens, near};
 pub use claim::{ClaimMode, Who};
 pub use entry::{COMMIT, FIRST_KIND, Mark};
-pub use history::History;
-pub use names::{SessionId, hex, is_claim, is_object, is_of_session};
+pub use history::{History, SearchStart};
+pub use names::{SessionId, hex, is_object, is_of_session, stays};
+pub use opening::SessionOpening;
 pub use planted::Planted;
 pub use vault::Vault;
-pub use writer::{OwnSession, SessionOpening};
+pub use writer::OwnSession;

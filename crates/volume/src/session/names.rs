@@ -2,7 +2,7 @@
 //!
 //! Every name follows from a session and a counter, so none is ever looked for in a list, but for
 //! claims in a store that lists instead of creating exclusively. No name is ever stored twice with
-//! different bytes.
+//! different bytes, but for the hint: where the search for the newest session begins.
 
 /// The largest number of a session: twelve hex digits.
 pub const MOST_NUMBER: u64 = (1 << 48) - 1;
@@ -11,6 +11,8 @@ pub const MOST_INDEX: u64 = (1 << 32) - 1;
 /// How the names of claims begin, and those of their second copies.
 pub const CLAIMS: &str = "s-";
 pub const CLAIM_COPIES: &str = "t-";
+/// The hint.
+pub const HINT: &str = "n-newest";
 
 /// A session. Its number orders it among the others, its random part makes its objects its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,9 +78,9 @@ fn stem_of_claim(name: &str) -> Option<&str> {
     name.strip_prefix(CLAIMS).or_else(|| name.strip_prefix(CLAIM_COPIES))
 }
 
-/// Whether a name begins as that of a claim.
-pub fn is_claim(name: &str) -> bool {
-    stem_of_claim(name).is_some()
+/// Whether a name begins as that of a claim, or is that of the hint: what a volume always keeps.
+pub fn stays(name: &str) -> bool {
+    stem_of_claim(name).is_some() || name == HINT
 }
 
 /// Whether a name is that of an object which a session stores, and which may be deleted once
@@ -92,7 +94,7 @@ pub fn is_object(name: &str) -> bool {
 /// Whether a session of a volume may have given an object its name: nobody else gives such names.
 pub fn is_of_session(name: &str) -> bool {
     let claims = || stem_of_claim(name).is_some_and(|number| hex(number, 12).is_some());
-    is_object(name) || claims() || parse_claim(name).is_some()
+    is_object(name) || claims() || parse_claim(name).is_some() || name == HINT
 }
 
 /// A number in exactly `digits` lower hex digits.

@@ -10,7 +10,7 @@
 use super::ask::found;
 use super::claim::{self, CLAIM_BYTES, ClaimMode, Claims, Who};
 use super::entry::{Mark, RELEASE};
-use super::history::HistoryReader;
+use super::history::{HistoryReader, Run};
 use super::names::SessionId;
 use super::vault::Vault;
 use crate::environment::Clock;
@@ -42,24 +42,38 @@ impl HistoryReader<'_> {
     /// Who has the volume: the newest session before this number that made an entry, or one of
     /// another computer after it that is about to. `None` if there was never one.
     ///
+    /// With it come its entries, if it has any. Unless `asks`, who began a session that ended is
+    /// not asked for.
+    ///
     /// # Errors
     /// Those of the store.
-    pub fn holder(&mut self, number: u64, own: ComputerId) -> Result<Option<Holder>> {
+    pub fn holder(
+        &mut self,
+        number: u64,
+        own: ComputerId,
+        asks: bool,
+    ) -> Result<Option<(Holder, Option<Run>)>> {
         let claims = Claims { store: self.store, way: self.way };
         let mut groups = self.groups(number)?;
         let mut begun = None;
-        while let Some((_, group)) = groups.next(self)? {
+        while let Some((number, group)) = groups.next(self)? {
             // One that does not open is judged when the history is read.
             let ids = group.unwrap_or_default();
+            let hinted = self.is_hinted(&ids);
             for &session in &self.with_objects(&ids)? {
-                let Some(run) = self.since_pointer(session)? else { continue };
+                let Some(run) = self.since(session)? else { continue };
                 let Some(last) = run.entries.last() else { continue };
                 if let Some(begun) = begun {
-                    return Ok(Some(begun));
+                    return Ok(Some((begun, None)));
                 }
-                let who = claims.who(self.vault, session)?;
                 let (newest, released) = (Some(last.mark), last.kind == RELEASE);
-                return Ok(Some(Holder { session, who, newest, released }));
+                let names = asks || !released;
+                let who = if names { claims.who(self.vault, session)? } else { None };
+                return Ok(Some((Holder { session, who, newest, released }, Some(run))));
+            }
+            if hinted {
+                groups = self.without_hint(number)?;
+                continue;
             }
             for session in ids {
                 let who = claims.who(self.vault, session)?;
@@ -68,7 +82,7 @@ impl HistoryReader<'_> {
                 }
             }
         }
-        Ok(begun)
+        Ok(begun.map(|begun| (begun, None)))
     }
 }
 
@@ -80,24 +94,29 @@ pub struct OtherComputer<'a> {
     /// The identity of this computer's session before.
     pub was: ComputerId,
     /// The largest number of a session that is known.
-    pub hint: &'a mut u64,
+    pub newest: &'a mut u64,
 }
 
 impl OtherComputer<'_> {
-    /// Waits until no other computer is at work with the volume, as far as that shows.
+    /// Waits until no other computer is at work with the volume, as far as that shows. Gives what
+    /// the newest session has, if that was seen.
     ///
     /// # Errors
     /// `Held` if `on_wait` has waited enough. Those of the store.
-    pub fn wait(&mut self, on_wait: &mut OnWait) -> Result<()> {
+    pub fn wait(&mut self, on_wait: &mut OnWait) -> Result<Option<Run>> {
         let begun = self.clock.also_asleep();
         let mut heard: Option<(Holder, Duration)> = None;
         loop {
-            let Some(holder) = self.holder()? else { return Ok(()) };
+            if heard.is_some() {
+                self.search()?;
+            }
+            let found = self.reader.holder(*self.newest + 1, self.was, false)?;
+            let Some((holder, run)) = found else { return Ok(None) };
             // The process of a session of this computer has ended: only one at a time has the
             // volume.
             let own = holder.who.as_ref().is_some_and(|who| who.computer == self.was);
             if holder.released || own {
-                return Ok(());
+                return Ok(run);
             }
             if heard.as_ref().is_none_or(|(last, _)| last.session != holder.session) {
                 self.ask(holder.session)?;
@@ -109,7 +128,7 @@ impl OtherComputer<'_> {
             };
             let silent = now.saturating_sub(since);
             if silent >= SILENT {
-                return Ok(());
+                return Ok(run);
             }
             let host = holder.who.as_ref().map_or("another computer", |who| who.host.as_str());
             let waiting =
@@ -122,14 +141,11 @@ impl OtherComputer<'_> {
         }
     }
 
-    /// Who has the volume now.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn holder(&mut self) -> Result<Option<Holder>> {
+    /// Looks for later sessions.
+    fn search(&mut self) -> Result<()> {
         let claims = Claims { store: self.reader.store, way: self.reader.way };
-        *self.hint = claims.largest(*self.hint)?;
-        self.reader.holder(*self.hint + 1, self.was)
+        *self.newest = claims.largest(*self.newest)?;
+        Ok(())
     }
 
     /// Asks a session for the volume, unless somebody did.

@@ -7,10 +7,13 @@ use crate::Result;
 pub const SIDE: u64 = 8;
 /// At least this many numbers in a row behind the largest one are missing.
 const GONE: u64 = 4;
+/// As many, behind a hint that is right.
+const GONE_BEHIND_HINT: u64 = 2;
 
-/// Finds the largest number up to `most` that is there; 0 if none is. `hint` may be it. Numbers
-/// that are added meanwhile may count or not: the answer is at least what it was at the beginning.
-/// Smaller ones may be missing, fewer than four in a row.
+/// Finds the largest number up to `most` that is there; 0 if none is. `hint` may be it: then only
+/// that one and the next two are asked for. Numbers that are added meanwhile may count or not: the
+/// answer is at least what it was at the beginning. Smaller ones may be missing, fewer than four in
+/// a row; right behind the hint only one.
 ///
 /// # Errors
 /// Those of `ask`, which says of each number whether it is there.
@@ -31,9 +34,22 @@ pub fn largest(
         *gone = points.get(last.map_or(0, |last| last + 1)).copied().unwrap_or(high);
         Ok(())
     };
-    let near: Vec<u64> = (hint..=hint.saturating_add(SIDE)).collect();
+    if hint > 0 {
+        let few: Vec<u64> = (hint..=hint.saturating_add(GONE_BEHIND_HINT)).collect();
+        narrow(&mut there, &mut gone, &few)?;
+        if there == hint {
+            return Ok(hint);
+        }
+    }
+    // A hint that is too high says that there is less, or that it is the one that is lost.
+    let too_high = there < hint;
+    if !too_high {
+        gone = most + 1;
+    }
+    let near: Vec<u64> = (there + 1..=there.saturating_add(SIDE)).collect();
+    let from = there;
     narrow(&mut there, &mut gone, &near)?;
-    let mut known_gone = if there < hint || gone > most { 0 } else { hint.saturating_add(SIDE) };
+    let mut known_gone = if too_high || gone > most { 0 } else { from.saturating_add(SIDE) };
     // Doubling, several steps at a time.
     let mut step = SIDE;
     while gone > most && there.saturating_add(step) < gone {
@@ -67,17 +83,18 @@ mod tests {
         for most in [20, 1000, (1 << 48) - 1] {
             for truth in (0..40).chain([999, 1000, 4097, 70_000, 1 << 40]) {
                 for hint in (0..50).chain([1000, 65_000, 1 << 39, u64::MAX]) {
-                    let (truth, mut rounds) = (truth.min(most), 0);
+                    let (truth, mut rounds, mut asked) = (truth.min(most), 0, 0);
                     let found = largest(hint, most, |points| {
-                        rounds += 1;
+                        (rounds, asked) = (rounds + 1, asked + points.len());
                         assert!(points.len() <= 9 && points.is_sorted());
                         Ok(points.iter().map(|&at| at <= truth).collect())
                     });
                     assert_eq!(found.unwrap(), truth, "from {hint}");
-                    assert!(rounds <= 24, "{rounds} rounds to {truth} from {hint}");
-                    if (hint..hint.saturating_add(8)).contains(&truth) && truth < most {
-                        let behind = hint.saturating_add(8) - truth;
-                        assert_eq!(rounds, 1 + u32::from(behind < GONE), "to {truth} from {hint}");
+                    assert!(rounds <= 25, "{rounds} rounds to {truth} from {hint}");
+                    if hint == truth && hint > 0 {
+                        assert!((rounds, asked) <= (1, 3), "{asked} for {truth}");
+                    } else if (hint..hint.saturating_add(8)).contains(&truth) && truth < most {
+                        assert!(rounds <= 3, "{rounds} rounds to {truth} from {hint}");
                     }
                 }
             }
@@ -88,7 +105,7 @@ mod tests {
     fn lost_ones_hide_nothing() {
         for truth in (1..60).chain([1000, 4097, 70_000]) {
             for lost in (1..truth).rev().take(70).chain([truth / 2 + 1, truth / 3 + 1]) {
-                for (hint, run) in [(0, 1), (0, 3), (lost, 2), (truth / 2, 3)] {
+                for (hint, run) in [(0, 1), (0, 3), (lost, 2), (truth / 2, 1)] {
                     let is_there = |at: u64| at <= truth && !(lost..lost + run).contains(&at);
                     let truth = (0..=truth).rev().find(|&at| is_there(at)).unwrap();
                     let found = largest(hint, 1 << 40, |points| {

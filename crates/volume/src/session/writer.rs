@@ -1,129 +1,19 @@
-//! A session of this computer: it begins, stores entries in order, and ends when another began.
+//! A session of this computer: it stores entries in order, and ends when another began.
 
 use super::ask::there;
-use super::claim::{self, ClaimMode, Claims, Who};
+use super::claim::{ClaimMode, Claims, Who};
 use super::entry::{BEAT, BEGIN, COMMIT, Draft, FIRST_KIND, Mark, RELEASE, Start};
-use super::history::{History, HistoryReader, Stands};
+use super::hint;
 use super::names::{self, SessionId};
-use super::others::{self, Holder, OtherComputer};
+use super::others;
 use super::planted::{Planted, PlantedFault};
 use super::pointer;
 use super::vault::Vault;
-use crate::environment::Environment;
-use crate::options::OnWait;
-use crate::trust::ComputerId;
+use crate::trust::SessionHint;
 use crate::{Error, Result};
-use oblivio_crypto::{Entropy, Kind, Tag};
-use oblivio_store::{Guard, Objects, StoreError};
+use oblivio_crypto::Tag;
+use oblivio_store::{Guard, Objects, Store, StoreError, WriteAt};
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Attempts to take a number while others take it too.
-const ATTEMPTS: u32 = 40;
-/// The first pause between two; it doubles, to 64 times that.
-const PAUSE: Duration = Duration::from_millis(50);
-/// How a session begins.
-pub struct SessionOpening {
-    pub store: Arc<dyn Objects>,
-    pub way: ClaimMode,
-    pub vault: Vault,
-    pub environment: Environment,
-    pub who: Who,
-    /// The identity of this computer's session before.
-    pub was: ComputerId,
-    /// The largest number of a session that is known. Any other costs only time.
-    pub hint: u64,
-    /// Whether a claim that does not open may hide a session.
-    pub accept_gaps: bool,
-    /// Whether the store has all objects of a checkpoint.
-    pub stands: Stands,
-    /// Asks the computer that has the volume for it, and waits. Without it, the volume is taken
-    /// over at once.
-    pub on_wait: Option<OnWait>,
-    pub planted: Planted,
-}
-
-impl SessionOpening {
-    /// Takes the next number, then reads the history. Nothing is shown to the store yet that could
-    /// be shown again: call [`Session::start`] before any read that follows from it.
-    ///
-    /// # Errors
-    /// `Overtaken` if another computer began meanwhile, `Busy` if others kept on taking the number.
-    /// `Held` if another one goes on with the volume. `Tampered` if something is gone or damaged
-    /// that an honest store has. Those of the store.
-    pub fn begin(mut self) -> Result<(OwnSession, History)> {
-        if let Some(mut on_wait) = self.on_wait.take() {
-            self.asking().wait(&mut on_wait)?;
-        }
-        let early = self.planted.is(PlantedFault::EarlyRead).then(|| self.peek()).transpose()?;
-        let id = self.take()?;
-        let history = match early {
-            Some(history) => Ok(history),
-            None => self.read(id.number),
-        };
-        let who = self.who.clone();
-        let mut session = OwnSession::new(self, id);
-        // Reading may fail only because a later session deletes.
-        session.look()?;
-        let history = history?;
-        let commit = history.commit.as_ref().map(|(mark, _)| *mark);
-        session.stand_on(Start { parent: history.parent, commit });
-        session.claim_copy = claim::seal(&mut session.vault, Kind::Claim, id, &who)?;
-        Ok((session, history))
-    }
-
-    fn read(&mut self, number: u64) -> Result<History> {
-        self.asking().reader.history(number)
-    }
-
-    /// Who has the volume now, or had it last.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn holder(&mut self) -> Result<Option<Holder>> {
-        self.asking().holder()
-    }
-
-    /// What a session would start from now, without taking a number.
-    ///
-    /// # Errors
-    /// As [`Self::begin`].
-    pub fn peek(&mut self) -> Result<History> {
-        let number = Claims { store: &*self.store, way: self.way }.largest(self.hint)? + 1;
-        self.read(number)
-    }
-
-    /// What reads the sessions so far, and asks the last one.
-    fn asking(&mut self) -> OtherComputer<'_> {
-        let Self { store, way, vault, accept_gaps, stands, planted, .. } = self;
-        let (store, way, stands, planted) = (&**store, *way, *stands, *planted);
-        let reader = HistoryReader::new(store, (way, vault), *accept_gaps, (stands, planted));
-        let (clock, was) = (&*self.environment.clock, self.was);
-        OtherComputer { reader, clock, who: &self.who, was, hint: &mut self.hint }
-    }
-
-    /// Takes a number. Each attempt has a random part of its own, so an attempt that failed never
-    /// comes to life.
-    fn take(&mut self) -> Result<SessionId> {
-        let claims = Claims { store: &*self.store, way: self.way };
-        let (clock, randomness) = (&self.environment.clock, &mut self.environment.randomness);
-        for attempt in 0..ATTEMPTS {
-            let number = claims.largest(self.hint)? + 1;
-            if number > names::MOST_NUMBER {
-                return Err(Error::Tampered("sessions: the largest number is taken".into()));
-            }
-            let id = SessionId { number, random: randomness.next_u64() };
-            if claims.claim(&mut self.vault, id, &self.who)? {
-                return Ok(id);
-            }
-            self.hint = number;
-            // Drawn, so that two do not go on in step.
-            let pause = PAUSE * (1 << attempt.min(6));
-            clock.sleep(pause / 2 + pause * (randomness.next_u64() % 1024) as u32 / 1024);
-        }
-        Err(Error::Busy)
-    }
-}
 
 /// An entry or a pointer that was sent.
 struct Sent {
@@ -137,6 +27,9 @@ pub struct OwnSession {
     pub(super) way: ClaimMode,
     pub(super) vault: Vault,
     pub(super) id: SessionId,
+    cache: Option<Arc<dyn Store>>,
+    /// Its entries in there.
+    cached: Vec<String>,
     /// The second copy of its claim, until the first entry is sent.
     claim_copy: Vec<u8>,
     planted: Planted,
@@ -150,16 +43,25 @@ pub struct OwnSession {
     failed: bool,
     /// Entries up to here are acknowledged.
     settled: u64,
-    /// Checkpoints that were confirmed.
+    /// Checkpoints that were confirmed, and the entry of the last of these.
     pub(super) confirmed: u64,
+    commit: u64,
     /// Whether a later session was seen: this one stores nothing more.
     overtaken: bool,
 }
 
 impl OwnSession {
-    fn new(opening: SessionOpening, id: SessionId) -> Self {
-        let SessionOpening { store, way, vault, planted, .. } = opening;
+    /// One that has its number.
+    pub(super) fn new(
+        store: Arc<dyn Objects>,
+        cache: Option<Arc<dyn Store>>,
+        (way, vault): (ClaimMode, Vault),
+        planted: Planted,
+        id: SessionId,
+    ) -> Self {
         Self {
+            cache,
+            cached: Vec::new(),
             store,
             way,
             vault,
@@ -172,11 +74,14 @@ impl OwnSession {
             failed: false,
             settled: 0,
             confirmed: 0,
+            commit: 1,
             overtaken: false,
         }
     }
 
-    fn stand_on(&mut self, start: Start) {
+    /// What it stands on, and its claim once more, sealed anew.
+    pub(super) fn stand_on(&mut self, start: Start, claim_copy: Vec<u8>) {
+        self.claim_copy = claim_copy;
         self.last.tag = start.parent.map(|parent| parent.tag).unwrap_or_default();
         self.start = start;
     }
@@ -197,11 +102,11 @@ impl OwnSession {
         self.settled
     }
 
-    /// Stores the first entry: what the session stands on, and the caller's part. From then on
-    /// later sessions go on from this one.
+    /// Sends the first entry: what the session stands on, and the caller's part. Once that is
+    /// stored, later sessions go on from this one.
     ///
     /// # Errors
-    /// As [`Self::settle`], which makes up for a store that failed.
+    /// `Overtaken`, `TooLarge`.
     pub fn start(&mut self, payload: &[u8]) -> Result<Mark> {
         let payload = self.start.encode(payload);
         self.push(BEGIN, &payload, 0)?;
@@ -210,8 +115,14 @@ impl OwnSession {
             let [_, name] = Claims { store: &*self.store, way: self.way }.names(self.id);
             self.begin(Sent { name, bytes });
         }
-        self.settle()?;
         Ok(self.last)
+    }
+
+    /// Where a search begins that looks for this session.
+    pub fn hint(&self) -> SessionHint {
+        let SessionId { number, random } = self.id;
+        let (pointer, entry, last) = (self.confirmed, self.commit, self.last.index);
+        SessionHint { number, random, pointer, entry, last }
     }
 
     /// Sends an entry, and waits for nothing. It has its place in the order, even if the store
@@ -237,14 +148,20 @@ impl OwnSession {
         if self.sent.is_empty() && self.settled == self.last.index {
             return Ok(());
         }
-        let stored = self.store_sent();
-        self.failed = stored.is_err();
-        stored?;
-        self.sent.clear();
+        self.store_all()?;
         if !self.planted.is(PlantedFault::NoLook) && !self.planted.is(PlantedFault::EarlyLook) {
             self.look()?;
         }
         self.settled = self.last.index;
+        Ok(())
+    }
+
+    /// Waits for all that was sent.
+    fn store_all(&mut self) -> Result<()> {
+        let stored = self.store_sent();
+        self.failed = stored.is_err();
+        stored?;
+        self.sent.clear();
         Ok(())
     }
 
@@ -282,7 +199,23 @@ impl OwnSession {
     pub fn confirm(&mut self, checkpoint: Mark) -> Result<()> {
         // The pointer before was answered, or a late copy could be the newest for a while.
         self.settle()?;
+        self.point(checkpoint)
+    }
+
+    /// The same for the only checkpoint of a session that ends: there is no pointer before. The
+    /// caller settles before it relies on it.
+    ///
+    /// # Errors
+    /// As [`Self::settle`].
+    pub fn confirm_last(&mut self, checkpoint: Mark) -> Result<()> {
+        self.check()?;
+        self.store_all()?;
+        self.point(checkpoint)
+    }
+
+    fn point(&mut self, checkpoint: Mark) -> Result<()> {
         self.confirmed += 1;
+        self.commit = checkpoint.index;
         let nth = if self.planted.is(PlantedFault::PointerInPlace) { 1 } else { self.confirmed };
         let bytes = pointer::seal(&mut self.vault, nth, checkpoint)?;
         self.begin(Sent { name: self.id.pointer(nth), bytes });
@@ -361,8 +294,36 @@ impl OwnSession {
     /// # Errors
     /// As [`Self::settle`].
     pub fn release(&mut self, payload: &[u8]) -> Result<()> {
-        self.push(RELEASE, payload, 0)?;
+        self.send_release(payload, None)?;
         self.settle()
+    }
+
+    /// Sends the same, and the hint for those who know nothing, and waits for nothing. A checkpoint
+    /// may be about to be confirmed.
+    ///
+    /// # Errors
+    /// `Overtaken`.
+    pub fn send_release(&mut self, payload: &[u8], due: Option<Mark>) -> Result<()> {
+        self.push(RELEASE, payload, 0)?;
+        if self.way == ClaimMode::Create {
+            let mut hint = self.hint();
+            if let Some(due) = due {
+                (hint.pointer, hint.entry) = (hint.pointer + 1, due.index);
+            }
+            // Nothing depends on it.
+            let _ = self.store.begin(&[(names::HINT, &hint::to_bytes(&hint))]);
+        }
+        Ok(())
+    }
+
+    /// Waits for the hint, whatever becomes of it.
+    pub fn settle_hint(&self) {
+        let _ = self.store.settle(&[names::HINT]);
+    }
+
+    /// Checkpoints that were confirmed.
+    pub fn commits(&self) -> u64 {
+        self.confirmed
     }
 
     /// Asks for a later session before a read that failed is repeated: it may have shown the same.
@@ -396,8 +357,25 @@ impl OwnSession {
         let draft = Draft { before: self.last, settled: self.settled, kind, payload, least };
         let (mark, bytes) = draft.seal(&mut self.vault)?;
         self.last = mark;
+        self.cache_entry(kind, mark, &bytes);
         self.begin(Sent { name: self.id.entry(mark.index), bytes });
         Ok(mark)
+    }
+
+    /// Keeps what the next session of this computer may begin with: the first entry or that of the
+    /// newest checkpoint, and the last one. A disk that fails costs a read.
+    fn cache_entry(&mut self, kind: u64, mark: Mark, bytes: &[u8]) {
+        let Some(cache) = self.cache.as_ref().filter(|_| matches!(kind, BEGIN | COMMIT | RELEASE))
+        else {
+            return;
+        };
+        let name = self.id.entry(mark.index);
+        let _ = cache.write(&[WriteAt::new(&name, 0, bytes)]);
+        if kind == COMMIT {
+            let before = std::mem::take(&mut self.cached);
+            let _ = cache.delete(&before.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+        self.cached.push(name);
     }
 
     /// Begins to store an object.

@@ -68,6 +68,29 @@ pub enum LogSeen {
     Syncs(u64),
 }
 
+/// Where the search for the newest session of a volume in an online store may begin: a session, and
+/// entries of it. It says where to look first, and nothing is believed for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionHint {
+    /// The session's number, from 1 on.
+    pub number: u64,
+    /// The random part of its name.
+    pub random: u64,
+    /// Its newest commit with a pointer; 0 for none.
+    pub pointer: u64,
+    /// Its entry from which it is read: that of a commit, or the first.
+    pub entry: u64,
+    /// Its last entry.
+    pub last: u64,
+}
+
+impl SessionHint {
+    /// Whether it is about this session.
+    pub fn is_of(&self, number: u64, random: u64) -> bool {
+        (self.number, self.random) == (number, random)
+    }
+}
+
 /// A computer's knowledge of a volume: the newest state that it made or saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
@@ -86,13 +109,16 @@ pub struct Known {
     pub computer: ComputerId,
     /// Whether this computer's last session ended well: every act of it is noted.
     pub ended: bool,
+    /// Its last session in an online store; `None` for other volumes.
+    pub session: Option<SessionHint>,
 }
 
 impl Known {
     /// The knowledge of a volume of which nothing is known yet, by a computer of this name.
     pub fn nothing(volume: VolumeId, computer: ComputerId) -> Self {
         let log = LogSeen::Mark(LogMark::default());
-        Self { volume, epoch: 0, digest: [0; 32], log, newest: None, computer, ended: false }
+        let (epoch, digest, newest, ended) = (0, [0; 32], None, false);
+        Self { volume, epoch, digest, log, newest, computer, ended, session: None }
     }
 }
 

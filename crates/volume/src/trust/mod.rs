@@ -12,7 +12,9 @@ mod known;
 pub mod notes;
 mod table;
 
-pub use known::{Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper, NoteSyncer};
+pub use known::{
+    Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper, NoteSyncer, SessionHint,
+};
 pub(crate) use known::{ReadOnlyKeeper, StoredAct};
 pub(crate) use table::{MOST_ROWS, Table};
 
@@ -109,6 +111,16 @@ impl Trust {
         let table = Table::default();
         let notes = SharedNotes(Arc::new(Mutex::new(Notes { keeper, noted })));
         Ok(Self { notes, before, was, table, most_rows: MOST_ROWS })
+    }
+
+    /// The session that this computer had before, and whether that ended at its last entry.
+    pub fn session_before(&self) -> Option<(SessionHint, bool)> {
+        self.before.as_ref().and_then(|before| Some((before.session?, before.ended)))
+    }
+
+    /// How far this session is. The next note says it.
+    pub fn reached(&mut self, session: SessionHint) {
+        self.notes.lock().noted.session = Some(session);
     }
 
     /// The identity of this computer in its session before this one.

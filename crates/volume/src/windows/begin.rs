@@ -4,12 +4,15 @@ use super::header::way;
 use super::pending::stands;
 use super::records::parse_records;
 use super::state::Commit;
-use crate::session::{self, History, Vault, Who};
+use crate::session::{self, History, SearchStart, Vault, Who};
 use crate::trust::Trust;
 use crate::{Error, Opening, Result};
 use oblivio_crypto::{Sealer, digest};
 use oblivio_store::Objects;
 use std::sync::Arc;
+
+/// A smaller disk cache has no room for entries.
+const LEAST_CACHE: u64 = 1 << 20;
 
 /// A volume about to be opened on whole objects.
 pub(super) type WindowOpening<'a> = Opening<'a, Arc<dyn Objects>>;
@@ -40,6 +43,9 @@ pub(super) fn session_of(
     let WindowOpening { store, header, master, options } = opening;
     let volume = header.volume();
     let randomness = Box::new(options.environment.randomness.clone());
+    let before = trust.session_before();
+    let (hint, ended) = before.map_or((None, false), |(hint, ended)| (Some(hint), ended));
+    let start = SearchStart { hint, own: hint.is_some(), ended, void: false };
     session::SessionOpening {
         store: Arc::clone(store),
         way: way(&header.parameters()),
@@ -50,7 +56,12 @@ pub(super) fn session_of(
             host: options.host.clone(),
         },
         was: trust.machine().unwrap_or(trust.was()),
-        hint: 0,
+        start,
+        cache: options
+            .cache
+            .as_ref()
+            .filter(|it| it.bytes >= LEAST_CACHE)
+            .map(|it| Arc::clone(&it.store)),
         // Before a volume is made, there may be claims to another one that never was.
         accept_gaps: new || options.accept_rollback,
         stands,

@@ -9,6 +9,9 @@
 //! second copy, and the parts have [parities](super::parity). Both are sent with the checkpoint.
 //! When that is follows from its number, and from the end of what the caller does.
 //!
+//! A session that ends with its first commit, and stored no buckets, sends its release beside the
+//! checkpoint: only the pointer and the deletes wait.
+//!
 //! Until then a later session starts from the checkpoint before, unless it finds all of its
 //! objects.
 
@@ -24,10 +27,13 @@ impl WindowLedger {
     /// Makes the engine's state a checkpoint. With `rests`, the session comes to rest after it.
     pub fn checkpoint(&mut self, rests: bool) -> Result<()> {
         let confirms = self.commits.pending.len() >= MOST_PENDING;
-        if !confirms && self.log.grouped > 0 && self.log.unsettled > self.log.grouped {
+        if !confirms && !rests && self.log.grouped > 0 && self.log.unsettled > self.log.grouped {
             // As before any other group, or more batches could be shown twice than is said. Where
             // an earlier checkpoint is confirmed, that settles them.
             self.settle_sent()?;
+        }
+        if rests {
+            self.log.leave_intents();
         }
         self.send_intents()?;
         while self.commits.pending.len() >= MOST_PENDING {
@@ -43,11 +49,8 @@ impl WindowLedger {
         let mut objects = vec![part_object];
         if protected {
             let session = self.session.id().random;
-            objects.append(&mut self.commits.send_parities(
-                &*self.store,
-                session,
-                &mut replaced,
-            )?);
+            let store = &*self.store;
+            objects.append(&mut self.commits.send_parities(store, session, &mut replaced)?);
         }
         objects.append(&mut self.commits.send_healed(&*self.store, &replaced)?);
         self.places.forget(self.engine.depth(), self.past.kept.window, self.past.kept.part);
@@ -64,9 +67,8 @@ impl WindowLedger {
             left: self.past.left.clone(),
             parities: self.commits.parities.stored(),
         };
-        for made in &commit.made {
-            objects.push(self.places.object(made.level, made.window)?);
-        }
+        let made = commit.made.iter().map(|made| self.places.object(made.level, made.window));
+        objects.extend(made.collect::<Result<Vec<_>>>()?);
         if self.store.capabilities().writes_over {
             // A crash may leave such an object with its length and without its bytes.
             self.store.settle(&objects.iter().map(String::as_str).collect::<Vec<_>>())?;
@@ -83,6 +85,7 @@ impl WindowLedger {
             number,
             mark,
             protected,
+            bare: commit.made.is_empty(),
             digest: digest(&payload),
             objects,
             replaced,
@@ -102,6 +105,9 @@ impl WindowLedger {
         self.seal_part(number, session, &mut part)?;
         self.commits.parts.push_back((part.len() as u64, digest(&part)));
         self.commits.parities.add(number, &part);
+        if let Some(near) = &self.commits.near {
+            near.keep(&object, &part);
+        }
         self.store.begin(&[(&object, &part)])?;
         Ok(object)
     }
@@ -117,6 +123,11 @@ impl WindowLedger {
         self.session.settle()?;
         self.delete_replaced()?;
         self.session.confirm(mark)?;
+        self.note_commit()
+    }
+
+    /// The oldest checkpoint is a commit.
+    fn note_commit(&mut self) -> Result<()> {
         let Some(oldest) = self.commits.pending.pop_front() else { return Ok(()) };
         self.log.records -= oldest.records;
         self.log.bytes -= oldest.record_bytes;
@@ -131,9 +142,10 @@ impl WindowLedger {
         } else {
             LogMark { end: self.log.records, tag }
         };
+        self.trust.reached(self.session.hint());
         self.trust.committed(oldest.number, oldest.digest, log, Keep::Durable)?;
         (self.past.replaced, self.past.kept_then) = (oldest.replaced, oldest.kept);
-        self.past.newest = Some((mark, oldest.protected));
+        self.past.newest = Some((oldest.mark, oldest.protected));
         Ok(())
     }
 
@@ -144,6 +156,9 @@ impl WindowLedger {
         }
         let names: Vec<&str> = self.past.replaced.iter().map(String::as_str).collect();
         self.session.delete(&names)?;
+        if let Some(near) = &self.commits.near {
+            near.forget(&names);
+        }
         self.past.replaced.clear();
         self.past.kept = self.past.kept_then;
         // They went with what the first checkpoint replaced.
@@ -163,6 +178,36 @@ impl WindowLedger {
             self.confirm()?;
         }
         self.session.settle()?;
+        self.delete_replaced()
+    }
+
+    /// The same, and says that this computer is done for now, after a commit of everything.
+    ///
+    /// If that is the first commit of its session, and no objects of buckets came with it, the
+    /// release is sent beside it, and deletes come last: a crash in between leaves little. A
+    /// checkpoint before it that is still on its way is none of its own then.
+    pub fn finish(&mut self) -> Result<()> {
+        let pending = &self.commits.pending;
+        let bare = !pending.is_empty() && pending.iter().all(|pending| pending.bare);
+        if self.session.commits() > 0 || !bare {
+            self.flush()?;
+            // A session without a commit is noted too, as far as it went.
+            self.settle_sent()?;
+            self.session.release(&[])?;
+        } else {
+            self.commits.join_pending();
+            let Some(Pending { mark, objects, .. }) = self.commits.pending.front() else {
+                return Ok(());
+            };
+            self.session.send_release(&[], Some(*mark))?;
+            self.store.settle(&objects.iter().map(String::as_str).collect::<Vec<_>>())?;
+            self.session.confirm_last(*mark)?;
+            self.session.settle()?;
+            self.note_commit()?;
+        }
+        self.session.settle_hint();
+        self.trust.reached(self.session.hint());
+        self.trust.end()?;
         self.delete_replaced()
     }
 }

@@ -9,7 +9,7 @@
 use super::places::Places;
 use super::volume::WindowVolume;
 use crate::Result;
-use crate::session::{is_claim, is_object};
+use crate::session::{is_object, stays};
 use std::collections::BTreeSet;
 
 /// Names in one call.
@@ -54,7 +54,7 @@ impl WindowVolume {
                         garbage.push(name.as_str());
                         (found.objects, found.bytes) = (found.objects + 1, found.bytes + bytes);
                     }
-                    false if !is_claim(name) && !name.starts_with("header") => {
+                    false if !stays(name) && !name.starts_with("header") => {
                         found.strange += 1;
                     }
                     _ => {}

@@ -7,6 +7,8 @@ use super::account::WindowAccount;
 use super::begin::{WindowOpening, base_of, session_of};
 use super::cache::DiskCache;
 use super::header::{config, with_limit};
+use super::near::Near;
+use super::parity;
 use super::pending::{Checkpoints, Past};
 use super::places::{Places, WindowObjects};
 use super::policy::GROUP;
@@ -90,6 +92,9 @@ impl WindowLedger {
             log: Log::default(),
             past: Past::new(),
         };
+        // Whole groups of parts stay.
+        let parts = rule.kept(config.blocks_per_bucket) + parity::GROUP;
+        ledger.commits.near = options.cache.as_ref().map(|cache| Near::new(cache, parts));
         let taken = ledger.take_up(opening, &history, new);
         let left = taken.inspect_err(|error| ledger.give_up_after(error))?;
         Ok((ledger, left))
@@ -146,6 +151,9 @@ impl WindowLedger {
                 current.insert(self.places.object(level, window)?);
             }
         }
+        for number in self.commits.first_part()..=self.commits.epoch {
+            current.insert(self.places.part(number)?.0);
+        }
         cache.keep_only(&current);
         self.cache = Some(cache);
         Ok(())
@@ -161,13 +169,12 @@ impl WindowLedger {
         self.vault.open(Kind::Part, number, session, part).is_some()
     }
 
-    /// Stores the session's first entry. Nothing may be read before it.
+    /// Sends the session's first entry. If it is lost with this computer, so are the intents of the
+    /// first batches, as those of any others that are on their way.
     pub fn start(&mut self) -> Result<()> {
-        let mark = self.session.start(&[])?;
+        self.session.start(&[])?;
         self.log.records += 1;
-        let act = Some(self.trust.last_act()).filter(|act| act.number > 0);
-        let newest = self.trust.known().newest.or(act);
-        self.trust.logged(LogMark { end: self.log.records, tag: mark.tag }, newest)
+        Ok(())
     }
 
     /// Carries out a job of the engine. If it met damage, the disk cache forgets what it got just
@@ -261,8 +268,11 @@ impl WindowLedger {
     pub(super) fn settle_sent(&mut self) -> Result<()> {
         self.session.settle()?;
         self.log.unsettled = self.log.grouped;
-        let (mark, act) = (self.session.mark(), self.trust.last_act());
-        self.trust.logged(LogMark { end: self.log.records, tag: mark.tag }, Some(act))
+        self.trust.reached(self.session.hint());
+        let act = Some(self.trust.last_act()).filter(|act| act.number > 0);
+        let newest = act.or(self.trust.known().newest);
+        let tag = self.session.mark().tag;
+        self.trust.logged(LogMark { end: self.log.records, tag }, newest)
     }
 
     /// Answers who asked for the volume: this computer goes on with it for now.
@@ -272,12 +282,6 @@ impl WindowLedger {
         self.log.records += 1;
         let act = self.trust.last_act();
         self.trust.logged(LogMark { end: self.log.records, tag: mark.tag }, Some(act))
-    }
-
-    /// Says that this computer is done for now, after a commit of everything.
-    pub fn release(&mut self) -> Result<()> {
-        self.session.release(&[])?;
-        self.trust.end()
     }
 
     /// Says the same after a failure, once: what this session left is still to be gone through.

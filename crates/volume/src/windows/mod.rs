@@ -33,6 +33,7 @@ mod header;
 mod info;
 mod ledger;
 mod leftovers;
+mod near;
 mod parity;
 mod parts;
 mod pending;

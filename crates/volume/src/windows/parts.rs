@@ -10,8 +10,6 @@ use crate::{Error, Result};
 use oblivio_crypto::{SEAL_HEADER, SEAL_OVERHEAD, digest};
 use oblivio_store::{Objects, ReadAt, StoreError};
 
-/// Parts read at a time.
-const AT_ONCE: usize = 8;
 /// No part has as many bytes.
 const MOST_BYTES: u64 = 1 << 30;
 
@@ -124,11 +122,8 @@ impl WindowLedger {
         let Some(passed) = commit.parts.len().checked_sub(kept) else {
             return Err(Error::Tampered("a commit keeps too few parts".into()));
         };
-        let mut plains = Vec::new();
         let numbers = self.commits.first_part() + passed as u64..=commit.number;
-        for some in numbers.clone().collect::<Vec<_>>().chunks(AT_ONCE) {
-            plains.append(&mut self.read_parts(some)?);
-        }
+        let plains = self.read_parts(&numbers.clone().collect::<Vec<_>>())?;
         self.commits.parities.forget_complete();
         let payload = SEAL_HEADER..;
         let parts: Vec<(u64, &[u8])> = numbers
@@ -143,7 +138,22 @@ impl WindowLedger {
         let reader = self.part_reader();
         let expected = numbers.iter().map(|number| reader.expected(*number));
         let expected: Vec<Expected> = expected.collect::<Result<_>>()?;
-        let found = reader.read(&expected)?;
+        let near = self.commits.near.as_ref();
+        let kept = |(object, bytes, sum): &Expected| near?.part(object, *bytes, sum);
+        let mut found_near: Vec<Option<Vec<u8>>> = expected.iter().map(kept).collect();
+        let far = expected.iter().zip(&found_near).filter(|(_, found)| found.is_none());
+        let far: Vec<Expected> = far.map(|(of, _)| of.clone()).collect();
+        let mut read = if far.is_empty() { Vec::new() } else { reader.read(&far)? }.into_iter();
+        for ((object, ..), found) in far.iter().zip(read.as_slice()) {
+            if let (Some(near), Ok(part)) = (near, found) {
+                near.keep(object, part);
+            }
+        }
+        let found = found_near.iter_mut().map(|near| match near.take() {
+            Some(part) => Ok(part),
+            None => read.next().unwrap_or_else(|| Err("it was not read".into())),
+        });
+        let found: Vec<Found> = found.collect();
         let mut plains = Vec::new();
         for ((&number, (object, ..)), found) in numbers.iter().zip(expected).zip(found) {
             let mut part = match found {

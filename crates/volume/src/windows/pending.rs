@@ -1,5 +1,6 @@
 //! Checkpoints on their way, and what goes once they stand.
 
+use super::near::Near;
 use super::parity::Parities;
 use super::places::{Places, Span};
 use super::state::{Commit, Kept};
@@ -19,6 +20,8 @@ pub(super) struct Checkpoints {
     pub parts: VecDeque<(u64, [u8; 32])>,
     /// Their parities.
     pub parities: Parities,
+    /// Where this computer keeps them too.
+    pub near: Option<Near>,
     /// Whether the next checkpoint heals something, or gives the memory what protects it.
     pub heals: bool,
     /// Parts and parities that were lost and made again: the next checkpoint stores them again.
@@ -29,8 +32,22 @@ impl Checkpoints {
     /// None so far, where this many parts are the memory.
     pub fn new(kept: u64) -> Self {
         let (pending, parts) = (VecDeque::new(), VecDeque::new());
-        let healed = Vec::new();
-        Self { epoch: 0, pending, parts, parities: Parities::new(kept), heals: false, healed }
+        let (healed, parities) = (Vec::new(), Parities::new(kept));
+        Self { epoch: 0, pending, parts, parities, near: None, heals: false, healed }
+    }
+
+    /// Makes one of all checkpoints on their way: the last. All entries of the session stay, and
+    /// lead to it without its pointer.
+    pub fn join_pending(&mut self) {
+        let mut all = std::mem::take(&mut self.pending);
+        let Some(mut last) = all.pop_back() else { return };
+        for earlier in all {
+            last.objects.extend(earlier.objects);
+            last.replaced.extend(earlier.replaced);
+        }
+        let entries = format!("e-{:016x}-", last.mark.session.random);
+        last.replaced.retain(|name| !name.starts_with(&entries));
+        self.pending.push_back(last);
     }
 
     /// The number of the commit of the first stored part.
@@ -159,6 +176,8 @@ pub(super) struct Pending {
     pub mark: Mark,
     /// Whether there are two of what is small.
     pub protected: bool,
+    /// Whether its windows stored no objects.
+    pub bare: bool,
     pub digest: [u8; 32],
     pub objects: Vec<String>,
     pub replaced: Vec<String>,

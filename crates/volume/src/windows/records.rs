@@ -23,6 +23,15 @@ pub(super) struct Log {
     pub grouped: u64,
 }
 
+impl Log {
+    /// Before a rest: no batch comes until the checkpoint is a commit. If that never comes to be, a
+    /// lost computer's last batches have no intent, as when a group of them was not sent.
+    pub fn leave_intents(&mut self) {
+        self.intents.clear();
+        self.grouped = 0;
+    }
+}
+
 /// What an entry says: its act, and its records; `None` for one of the session's own.
 pub(super) type Said = Option<(Act, Vec<Record>)>;
 

@@ -143,8 +143,7 @@ impl Policy for WindowVolume {
 
     fn close(&mut self) -> Result<()> {
         self.drain()?;
-        self.commit_all()?;
-        self.ledger.release()
+        self.finish_all()
     }
 
     fn rest(&mut self) -> Result<Option<Duration>> {

@@ -42,8 +42,8 @@ pub fn status(
     let mut trust = Trust::take(header.volume(), &mut options)?;
     let opening = Opening { store, header: &header, master: &master, options };
     let mut session = session_of(&opening, &trust, false);
-    let Some(holder) = session.holder()? else { return Ok(None) };
-    base_of(&session.peek()?, &mut trust, false)?;
+    let Some((holder, history)) = session.peek()? else { return Ok(None) };
+    base_of(&history, &mut trust, false)?;
     let own = holder.who.as_ref().is_some_and(|who| who.computer == session.was);
     let said = holder.newest.map(|mark| {
         let mut said = header.volume().0.to_vec();

@@ -98,6 +98,9 @@ impl WindowVolume {
         let mut volume = Self::over(ledger, account, (memory_bytes, opening.options));
         volume.report_now();
         if volume.account.replaying {
+            // What it shows is of the sessions before until it has an entry.
+            let settled = volume.settle();
+            settled.inspect_err(|error| volume.ledger.give_up_after(error))?;
             let replayed = volume.replay(left);
             let judged = volume.ledger.judged(replayed);
             judged.inspect_err(|error| volume.ledger.give_up_after(error))?;
@@ -209,10 +212,25 @@ impl WindowVolume {
 
     /// A checkpoint of everything, and waits until it is a commit.
     pub(super) fn commit_all(&mut self) -> Result<()> {
+        self.checkpoint_all()?;
+        self.flush()
+    }
+
+    /// The same, and ends the session.
+    pub(super) fn finish_all(&mut self) -> Result<()> {
+        self.checkpoint_all()?;
+        let before = self.ledger.confirmed();
+        self.ledger.finish()?;
+        self.note_confirmed(before);
+        Ok(())
+    }
+
+    /// Makes a checkpoint, if there is anything that the last one has not.
+    fn checkpoint_all(&mut self) -> Result<()> {
         if self.has_news() || self.ledger.commits.heals || !self.ledger.commits.are_protected() {
             self.checkpoint(true)?;
         }
-        self.flush()
+        Ok(())
     }
 
     /// A window ahead of its turn, which shrinks the tree.

@@ -3,10 +3,11 @@
 use super::network::{Berthed, SimulatedNetwork};
 use crate::environment::Environment;
 use crate::session::entry::{BEAT, BEGIN, COMMIT, Mark, RELEASE};
+use crate::session::opening::SessionOpening;
 use crate::session::planted::{Planted, PlantedFault};
-use crate::session::writer::{OwnSession, SessionOpening};
-use crate::session::{ClaimMode, FIRST_KIND, History, SessionId, Vault, Who};
-use crate::trust::ComputerId;
+use crate::session::writer::OwnSession;
+use crate::session::{ClaimMode, FIRST_KIND, History, SearchStart, SessionId, Vault, Who};
+use crate::trust::{ComputerId, SessionHint};
 use crate::{Error, Result};
 use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_store::{MemoryStore, Objects};
@@ -23,6 +24,8 @@ pub struct Computer {
     pub way: ClaimMode,
     pub fault: Option<PlantedFault>,
     pub dice: Dice,
+    /// Its last session, and whether that ended.
+    pub known: Option<(SessionHint, bool)>,
 }
 
 /// Checkpoints that may wait for their objects.
@@ -86,6 +89,21 @@ impl Computer {
         }
     }
 
+    /// What it knows, or nothing. The hint in the store is made up now and then.
+    fn search_start(&mut self) -> SearchStart {
+        let (hint, ended) = self.known.filter(|_| self.dice.percent(80)).unzip();
+        if self.dice.percent(10) {
+            let mut numbers = || self.dice.below(5);
+            let [number, random, pointer] = [numbers() + 1, numbers(), numbers()];
+            let (entry, more) = (numbers() + 1, numbers());
+            let last = entry + more;
+            let random = hint.filter(|_| more > 0).map_or(random, |hint| hint.random);
+            let made_up = SessionHint { number, random, pointer, entry, last };
+            self.sea.state().keep_hint(&made_up);
+        }
+        SearchStart { hint, own: hint.is_some(), ended: ended.unwrap_or(false), void: false }
+    }
+
     fn begin(&mut self) -> Result<Run<'_>> {
         let below = MemoryStore::new();
         let store = Arc::new(Berthed { sea: Arc::clone(&self.sea), me: self.me, below });
@@ -98,7 +116,8 @@ impl Computer {
             environment: Environment::from_seed(seed),
             who: Who { computer: ComputerId([self.me as u8; 16]), host: String::new() },
             was: ComputerId([0; 16]),
-            hint: self.dice.below(4),
+            start: self.search_start(),
+            cache: None,
             accept_gaps: false,
             stands,
             on_wait: None,
@@ -173,6 +192,11 @@ impl Run<'_> {
         let (mark, settled) = (self.session.mark(), self.session.settled());
         self.computer.sea.state().judge.went_on(mark, kind, payload.unwrap_or(b"own"), settled);
         match done {
+            Ok(()) if settled > 0 => {
+                let ended = kind == RELEASE && settled == mark.index;
+                self.computer.known = Some((self.session.hint(), ended));
+                Ok(())
+            }
             Ok(()) => Ok(()),
             Err(Error::Store(error)) if error.may_pass() => Ok(()),
             Err(error) => Err(error),

@@ -75,6 +75,7 @@ fn play(seed: u64, fault: Option<PlantedFault>, contents_pass: bool) -> Outcome 
             way,
             fault,
             dice: Dice::new(dice.next_u64()),
+            known: None,
         })
         .collect();
     std::thread::scope(|threads| {

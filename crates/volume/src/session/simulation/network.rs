@@ -2,6 +2,8 @@
 //! as a store far away does: not at all, twice, or late.
 
 use super::judge::ComputersJudge;
+use crate::session::{hint, names};
+use crate::trust::SessionHint;
 use oblivio_store::{
     Held, Layer, MemoryStore, Objects, PutMode, ReadAt, Result, StoreAnswer, StoreCall, StoreError,
 };
@@ -169,6 +171,12 @@ impl SimulatedNetwork {
 }
 
 impl NetworkState {
+    /// The store has this hint now, whoever made it up.
+    pub fn keep_hint(&mut self, hint: &SessionHint) {
+        let kept = self.below.put(names::HINT, &hint::to_bytes(hint), PutMode::Replace);
+        assert!(kept.is_ok(), "memory");
+    }
+
     /// Draws who acts next. Whether there is anybody.
     fn choose(&mut self, me: usize) -> bool {
         self.step += 1;

@@ -30,6 +30,7 @@ pub(super) enum Wrong {
     PrefetchWhenFull,
     DeletesTheDead,
     InPiecesWhenLarge,
+    HintOfTheDead,
 }
 
 /// Ranges that a cache by use keeps.
@@ -161,6 +162,11 @@ impl Leaky {
                 let first = WriteAt::new(it.object, 0, first);
                 let rest = WriteAt::new(it.object, first.data.len() as u64, rest);
                 self.seen.write(&[first]).and_then(|()| self.seen.write(&[rest]))
+            }
+            Wrong::HintOfTheDead if it.object == "n-newest" => {
+                let mut hint = it.data.to_vec();
+                hint.resize(hint.len() + truth.dead as usize, 0);
+                self.seen.write(&[WriteAt::new(it.object, 0, &hint)])
             }
             Wrong::PrefetchWhenFull if buckets => {
                 self.state().stored = Some((it.object.to_owned(), it.data.len()));

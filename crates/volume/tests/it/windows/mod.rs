@@ -10,6 +10,7 @@ mod handover;
 mod not_damage;
 mod outages;
 mod passed;
+mod requests;
 mod sectors;
 mod traces;
 mod whole;

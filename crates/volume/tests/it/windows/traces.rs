@@ -126,7 +126,8 @@ fn nothing_is_listed_where_objects_are_created_exclusively() {
     }
 }
 
-/// No name is ever stored with two contents: of entries and buckets each is written once.
+/// No name is ever stored with two contents, but for the hint: of entries and buckets each is
+/// written once.
 #[test]
 fn every_object_is_stored_once() {
     let store = Arc::new(RecordStore::new(MemoryStore::new()));
@@ -139,7 +140,8 @@ fn every_object_is_stored_once() {
     let mut stored = HashSet::new();
     for event in store.take() {
         if matches!(event.op, CallKind::Write | CallKind::Put) {
-            assert!(stored.insert(event.object.clone()), "{} is stored twice", event.object);
+            let first = stored.insert(event.object.clone());
+            assert!(first || *event.object == *"n-newest", "{} is stored twice", event.object);
         }
     }
     assert!(stored.len() > 200, "{}", stored.len());
