@@ -269,8 +269,8 @@ impl Mend {
         }
     }
 
-    /// Keeps as many files as possible whose lost segments number `spare` at most together, and removes
-    /// the others: those segments would read as zeros. Gives the names that go.
+    /// Keeps as many files as possible whose lost segments number `spare` at most together, and
+    /// removes the others: those segments would read as zeros. Gives the names that go.
     fn fit(&mut self, mut spare: u64) -> Vec<(Name, Ino)> {
         let mut files: Vec<(u64, Ino)> =
             self.voids.iter().map(|(ino, lost)| (count(lost), *ino)).collect();
