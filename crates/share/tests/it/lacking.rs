@@ -1,7 +1,7 @@
 //! A volume of a server lacks something: it is named, the others are served, and it is served
 //! without that if its administrator says so.
 
-use super::server::Served;
+use super::server::{Served, once_free};
 use oblivio_share::{Home, MissingParts, RemoteShare, Server, StoredShare};
 use oblivio_store::share::{HistoryEntry, Number, ServerSpot, ServerTable, Share, ShareError};
 use oblivio_testkit::share::{Rig, SLOT, TestClock};
@@ -142,9 +142,10 @@ fn the_server_starts_and_says_what_is_missing() {
     fs::remove_file(path).unwrap();
     let start = |damaged: &[&str]| {
         let damaged: BTreeSet<String> = damaged.iter().map(|&name| name.into()).collect();
-        let home = Home { tables: None, damaged };
-        let clock = TestClock::default().clock();
-        Server::within_home(served.dir.path(), &["team".into()], clock, home).unwrap()
+        let (clock, volumes) = (TestClock::default().clock(), ["team".into()]);
+        let home = || Home { tables: None, damaged: damaged.clone() };
+        let start = || Server::within_home(served.dir.path(), &volumes, clock.clone(), home());
+        once_free(start).unwrap()
     };
     let client = |server: &Server| {
         let door = server.door();

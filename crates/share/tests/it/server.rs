@@ -4,6 +4,7 @@ use oblivio_share::{
     AdminRequest, Granted, KnownDevice, LinePatience, RemoteShare, Server, ShareAddress, Token,
     admit, wish,
 };
+use oblivio_store::StoreError;
 use oblivio_store::share::{
     Arrival, AskNumber, HistoryEntry, Number, Object, SealedAsk, ServerSpot, ServerTable, Share,
     ShareClock, ShareError,
@@ -25,6 +26,20 @@ use tempfile::TempDir;
 
 /// Longer than anything takes that comes at all.
 const LONG: Duration = Duration::from_secs(60);
+
+/// Starts a server on a folder that one before had, once the threads of that one's connections have
+/// left it: it waits a second for them, and a busy computer may take longer.
+pub fn once_free<T>(start: impl Fn() -> oblivio_share::Result<T>) -> oblivio_share::Result<T> {
+    loop {
+        match start() {
+            Err(
+                oblivio_share::Error::Store(StoreError::Busy)
+                | oblivio_share::Error::Share(ShareError::Store(StoreError::Busy)),
+            ) => thread::yield_now(),
+            started => return started,
+        }
+    }
+}
 
 /// A server with the volume `team`.
 pub struct Served {
@@ -49,7 +64,8 @@ impl Served {
     /// Starts it again on its folder.
     pub fn start(&mut self, clock: ShareClock) -> oblivio_share::Result<()> {
         let volumes = ["team".to_owned(), "other".to_owned()];
-        self.server = Some(Server::within(self.dir.path(), &volumes, clock)?);
+        let start = || Server::within(self.dir.path(), &volumes, clock.clone());
+        self.server = Some(once_free(start)?);
         Ok(())
     }
 
@@ -400,7 +416,7 @@ fn one_server_has_a_folder_and_a_later_one_all_of_it() {
     assert_eq!(devices, [device("laptop")]);
     let Granted::Status(_, runs, _) = wish(dir, &AdminRequest::Status).unwrap() else { panic!() };
     assert!(!runs);
-    let server = Server::start(dir, "127.0.0.1:0", &[]).unwrap();
+    let server = once_free(|| Server::start(dir, "127.0.0.1:0", &[])).unwrap();
     assert_eq!(server.fingerprint(), token.fingerprint, "it is who it was");
     let mut token = token;
     token.address.port = server.address().port();
