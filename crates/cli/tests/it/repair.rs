@@ -91,6 +91,12 @@ fn lost_of(report: &serde_json::Value) -> Option<BTreeSet<String>> {
     Some(report["lost"].as_array()?.iter().map(path).collect())
 }
 
+/// The names in a list of a report.
+fn names_in(report: &serde_json::Value, list: &str) -> BTreeSet<String> {
+    let names = report[list].as_array().expect("a list");
+    names.iter().map(|path| path.as_str().expect("a path").to_owned()).collect()
+}
+
 /// Each file is whole, or in this list, and then an error.
 fn expect(scratch: &Scratch, lost: &BTreeSet<String>) {
     for file in 0..FILES {
@@ -148,9 +154,12 @@ fn an_older_copy_gives_the_blocks_that_are_the_same() {
     assert_eq!(shown.status.code(), Some(5), "nothing is done yet");
     let done = json(&scratch.good(from));
     assert!(done["blocks"].as_u64() > Some(0), "{done}");
-    let lost = lost_in(&done);
-    assert!(lost.iter().all(|path| changed(path)), "the others were not touched: {done}");
-    expect(&scratch, &lost);
+    // Ends of files share blocks. One beside that of a changed file has no proof any more: then
+    // the file is compared.
+    let (lost, restored) = (lost_in(&done), names_in(&done, "restored"));
+    let left: BTreeSet<String> = lost.difference(&restored).cloned().collect();
+    assert!(left.iter().all(|path| changed(path)), "the others were not touched: {done}");
+    expect(&scratch, &left);
     scratch.good(["check", "v"]);
 }
 
@@ -164,11 +173,7 @@ fn an_older_copy_gives_what_is_the_same_and_names_the_rest() {
     let done = json(&scratch.good(["repair", "--yes", "--from", "old", "--json", "v"]));
     assert_eq!(done["blocks"], 0, "{done}");
     let lost = lost_in(&done);
-    let names = |of: &str| -> BTreeSet<String> {
-        let list = done[of].as_array().expect("a list");
-        list.iter().map(|path| path.as_str().expect("a path").to_owned()).collect()
-    };
-    let (restored, older) = (names("restored"), names("older"));
+    let (restored, older) = (names_in(&done, "restored"), names_in(&done, "older"));
     let same: BTreeSet<String> = lost.iter().filter(|path| !changed(path)).cloned().collect();
     assert_eq!(restored, same, "{done}");
     let left: BTreeSet<String> = lost.difference(&same).cloned().collect();
