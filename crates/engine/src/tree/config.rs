@@ -15,6 +15,9 @@ const MOST_GROWN_MAP: usize = 1 << 30;
 /// The most slots of a bucket with leaf steps: 2 bits count the missing ones.
 const MOST_STEPPED: usize = 4;
 
+/// Blocks by which a few buckets may hold more than their mean.
+const WAVERING: u64 = 8;
+
 /// The parameters of a tree engine. All of them are public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeConfig {
@@ -202,7 +205,9 @@ impl TreeConfig {
             return windows.pool_buckets();
         }
         let known = BucketCache::bytes_per_bucket(&self.geometry(), 0) as u64;
-        let (budget, all) = (self.cache_bytes as u64, buckets_in(shape.depth));
+        let reserve = WAVERING * self.block_bytes as u64;
+        let budget = (self.cache_bytes as u64).saturating_sub(reserve);
+        let all = buckets_in(shape.depth);
         let blocks = shape.slots(self.blocks_per_bucket) * u64::from(self.fill_percent) / 100;
         if all * known + blocks * self.block_bytes as u64 <= budget {
             return all;

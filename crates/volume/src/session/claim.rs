@@ -11,7 +11,7 @@
 
 use super::ask::{found, there};
 use super::names::{self, CLAIM_COPIES, CLAIMS, SessionId};
-use super::search::largest;
+use super::search::{GONE, largest};
 use super::vault::Vault;
 use crate::trust::ComputerId;
 use crate::{Error, Result};
@@ -119,16 +119,16 @@ impl Claims<'_> {
     }
 
     /// Whether a session is there and no other one follows it, where the store creates exclusively.
-    /// If it `ended`, the next number is about to be claimed: then the store's refusal says that it
-    /// was, and of a claim that is lost its second copy does, or the next one.
+    /// If it `ended`, the next number is about to be claimed, and the store refuses that if it is
+    /// taken: then only the second copy of its claim is asked for, as the first may be lost.
     ///
     /// # Errors
     /// Those of the store.
     pub fn is_last(&self, number: u64, ended: bool) -> Result<bool> {
-        let later = [names::claim_copy(number + 1), names::claim(number + 2)];
-        let next = (!ended).then(|| names::claim(number + 1));
-        let names: Vec<String> =
-            [names::claim(number)].into_iter().chain(later).chain(next).collect();
+        let later = number + 1..=number + GONE;
+        let first = later.clone().skip(usize::from(ended)).map(names::claim);
+        let names = [names::claim(number)].into_iter().chain(first);
+        let names: Vec<String> = names.chain(later.map(names::claim_copy)).collect();
         let there = there(self.store, &names)?;
         Ok(there[0] && !there[1..].contains(&true))
     }

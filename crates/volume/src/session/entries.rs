@@ -3,7 +3,7 @@
 
 use super::ask::{found, lens, near};
 use super::entry::SessionEntry;
-use super::history::{BATCH, BEHIND, HistoryReader, tampered};
+use super::history::{BATCH, HistoryReader, tampered};
 use super::names::SessionId;
 use crate::Result;
 use crate::damage::DamagedPlace;
@@ -52,11 +52,6 @@ impl HistoryReader<'_> {
                 first => first,
             };
             for at in 0..batch.len() {
-                let left = (batch.len() - at) as u64;
-                if batch[at].is_none() && left < BEHIND && next + left <= end {
-                    // It may be lost, and those behind it are not known.
-                    break;
-                }
                 let entry = match batch[at].take() {
                     Some(entry) => entry,
                     None => {

@@ -35,8 +35,6 @@ use std::sync::Arc;
 
 /// Entries that are read side by side.
 pub(super) const BATCH: u64 = 16;
-/// Behind the last entry or pointer as many are known to be missing: one may be lost.
-pub(super) const BEHIND: u64 = 2;
 /// How often a session is read anew whose objects are deleted meanwhile.
 const TRIES: usize = 4;
 
@@ -64,15 +62,19 @@ pub struct History {
 pub struct SearchStart {
     /// The session, if there is a hint.
     pub hint: Option<SessionHint>,
-    /// Whether this computer knows it, as its own: a store's word may be made up.
-    pub own: bool,
-    /// Whether this computer saw it end at its last entry.
+    /// Whether it is of this computer, which saw it end at its last entry. A store's word may be
+    /// made up.
     pub ended: bool,
-    /// Whether it led to nothing.
+    /// Whether only the number counts: its entries lead to nothing, or it has not ended.
     pub void: bool,
 }
 
 impl SearchStart {
+    /// At a session of this computer.
+    pub fn own(hint: SessionHint, ended: bool) -> Self {
+        Self { hint: Some(hint), ended, void: !ended }
+    }
+
     /// The number to begin at.
     pub fn number(&self) -> u64 {
         self.hint.map_or(0, |hint| hint.number)
@@ -262,44 +264,39 @@ impl<'a> HistoryReader<'a> {
         self.since_pointer(id, hint.map_or(0, |hint| hint.pointer))
     }
 
-    /// The same from the entry that the hint names, unless that is none to begin from any more.
-    /// What stands between a commit and the next but one stays until that has its pointer.
+    /// The same from the entry that the hint names to the one that ended the session: nothing is
+    /// behind that. `None` unless all of them are there and say so.
     fn since_hint(&mut self, id: SessionId, hint: &SessionHint) -> Result<Option<Run>> {
-        let SearchStart { own, ended, .. } = self.start;
         let SessionHint { pointer, entry, last, .. } = *hint;
-        if pointer.max(entry).max(last) > MOST_INDEX - BATCH {
-            return Ok(None);
-        }
-        let mut pointed = None;
-        let entries = if ended {
-            let first = self.cached(id, entry..=last);
-            self.chain(id, (entry..=last, last), first)?
+        let (mut pointed, mut first) = (None, Vec::new());
+        if self.start.ended {
+            first = self.cached(id, entry..=last);
         } else {
-            let later = (0..=BEHIND).map(|more| id.pointer(pointer + more));
-            let end = (last + BEHIND).min(entry + BATCH - 1);
-            let names = later.chain((entry..=end).map(|index| id.entry(index)));
-            let names: Vec<String> = names.collect();
-            let mut lens = lens(self.store, &names)?;
-            let behind = BEHIND as usize + 1;
-            if lens[1..behind].iter().any(Option::is_some) {
+            if pointer > MOST_INDEX || last > MOST_INDEX || last - entry >= BATCH {
                 return Ok(None);
             }
+            let names = (entry..=last).map(|index| id.entry(index));
+            let names: Vec<String> = [id.pointer(pointer)].into_iter().chain(names).collect();
+            let mut lens = lens(self.store, &names)?;
             let fits = |len: &u64| SessionEntry::has_length(*len);
-            lens[behind..].iter_mut().for_each(|len| *len = len.filter(fits));
-            lens[0] = lens[0].filter(|&len| !own && len == POINTER_BYTES as u64);
-            let mut objects = self.read_objects(&names, &lens)?;
-            let first = objects.split_off(behind);
-            if let Some(Some(mut bytes)) = objects.into_iter().next() {
+            lens[1..].iter_mut().for_each(|len| *len = len.filter(fits));
+            lens[0] = lens[0].filter(|&len| len == POINTER_BYTES as u64);
+            let mut objects = self.read_objects(&names, &lens)?.into_iter();
+            if let Some(mut bytes) = objects.next().flatten() {
                 pointed = pointer::open(self.vault, id, pointer, &mut bytes);
             }
-            let first = self.opened(id, entry, first);
-            self.chain(id, (entry..=MOST_INDEX, entry), first)?
-        };
-        let Some(first) = entries.first() else { return Ok(None) };
-        let from_commit = first.kind == COMMIT && (own || pointed == Some(first.mark));
-        let cut = ended && entries.last().is_none_or(|entry| entry.mark.index != last);
+            first.extend(self.opened(id, entry, objects.collect()));
+            // What is missing is judged by the claims.
+            if first.iter().any(Option::is_none) {
+                return Ok(None);
+            }
+        }
+        let entries = self.chain(id, (entry..=last, last), first)?;
+        let (Some(first), Some(end)) = (entries.first(), entries.last()) else { return Ok(None) };
+        let from_commit = first.kind == COMMIT && (self.start.ended || pointed == Some(first.mark));
         let begins = from_commit || first.kind == BEGIN && entry == 1;
-        Ok((begins && !cut).then_some(Run { entries, from_commit, pointer }))
+        let ends = end.kind == RELEASE && end.mark.index == last;
+        Ok((begins && ends).then_some(Run { entries, from_commit, pointer }))
     }
 
     /// Whether a session went on since it was read, before the one with this number began; or is

@@ -7,12 +7,12 @@ use super::*;
 use crate::trust::SessionHint;
 use oblivio_store::{Objects, PutMode};
 
-/// Sessions that ended in every way, and a hint after each step of each, with whether that was its
-/// end.
-fn sessions() -> (World, Vec<(SessionHint, bool)>) {
+/// Sessions up to this number that ended in every way, and a hint after each step of each, with
+/// whether that was its end.
+fn sessions(newest: u64) -> (World, Vec<(SessionHint, bool)>) {
     let mut world = World::new(ClaimMode::Create);
     let mut hints = Vec::new();
-    for number in 1..=7u64 {
+    for number in 1..=newest {
         if number == 3 || number == 6 {
             // Claimed, and no more.
             world.begin().expect("memory");
@@ -22,7 +22,7 @@ fn sessions() -> (World, Vec<(SessionHint, bool)>) {
         session.settle().expect("memory");
         hints.push((session.hint(), false));
         let mut old = Vec::new();
-        for step in 0..[0, 2, 6, 0, 3, 4, 0, 1][number as usize] {
+        for step in 0..[0, 2, 6, 0, 3, 4, 0, 5][number as usize] {
             session.append(NOTE, format!("{number} {step}").as_bytes(), 0).expect("memory");
             hints.push((session.hint(), false));
             let mark = session.commit(format!("of {number} {step}").as_bytes(), false);
@@ -45,7 +45,14 @@ fn sessions() -> (World, Vec<(SessionHint, bool)>) {
 
 #[test]
 fn a_made_up_hint_costs_only_requests() {
-    let (mut world, hints) = sessions();
+    // The newest one ended by itself, or goes on.
+    for newest in [2, 7] {
+        made_up_hints_cost_only_requests(newest);
+    }
+}
+
+fn made_up_hints_cost_only_requests(newest: u64) {
+    let (mut world, hints) = sessions(newest);
     world.store.delete(&[HINT]).expect("memory");
     let expected = world.opening().peek().expect("memory").expect("sessions");
     let mut randoms: Vec<u64> = hints.iter().map(|(hint, _)| hint.random).collect();
@@ -56,8 +63,8 @@ fn a_made_up_hint_costs_only_requests() {
     for number in numbers(9).chain([names::MOST_NUMBER, u64::MAX]) {
         for &random in &randoms {
             for pointer in numbers(7).chain([names::MOST_INDEX]) {
-                for entry in numbers(6).chain([17]) {
-                    let last = entry + (tried % 3) * 2;
+                for entry in numbers(16) {
+                    let last = entry + (tried % 5) * 2;
                     let made_up = SessionHint { number, random, pointer, entry, last };
                     let bytes = hint::to_bytes(&made_up);
                     world.store.put(HINT, &bytes, PutMode::Replace).expect("memory");
@@ -79,14 +86,14 @@ fn a_made_up_hint_costs_only_requests() {
 /// What this computer noted at any time of sessions of its own, before others went on.
 #[test]
 fn an_old_note_shows_no_older_state() {
-    let (mut world, hints) = sessions();
+    let (mut world, hints) = sessions(7);
     for stored in [true, false] {
         if !stored {
             world.store.delete(&[HINT]).expect("memory");
         }
         let expected = world.opening().peek().expect("memory").expect("sessions");
         for &(hint, ended) in &hints {
-            let start = SearchStart { hint: Some(hint), own: true, ended, void: false };
+            let start = SearchStart::own(hint, ended);
             let mut other = World { store: std::sync::Arc::new(world.store.snapshot()), ..world };
             other.seed = world.seed + 1;
             let opening = SessionOpening { start, ..other.opening() };
@@ -96,23 +103,34 @@ fn an_old_note_shows_no_older_state() {
     }
 }
 
-/// A claim that is lost right behind the one that is known hides nothing, and is not taken.
+/// Claims that are lost right behind the one that is known hide nothing, and are not taken: fewer
+/// than four in a row, as without a note.
 #[test]
-fn a_lost_claim_behind_the_known_one_is_found() {
-    for ended in [true, false] {
+fn lost_claims_behind_the_known_one_are_found() {
+    for (ended, lost) in [(true, 1), (false, 1), (true, 3), (false, 3)] {
         let mut world = World::new(ClaimMode::Create);
         let (mut one, _) = world.start();
         one.append(NOTE, b"a", 0).expect("memory");
         if ended {
             one.release(b"").expect("memory");
         }
-        let start = SearchStart { hint: Some(one.hint()), own: true, ended, void: false };
-        let (mut two, _) = world.start();
-        two.append(NOTE, b"b", 0).expect("memory");
-        world.store.delete(&[&names::claim(2)]).expect("memory");
+        let start = SearchStart::own(one.hint(), ended);
+        for number in 2..=lost + 1 {
+            // Claimed, and no more, but for the last.
+            let (mut later, _) = world.begin().expect("memory");
+            if number == lost + 1 {
+                later.start(b"").expect("memory");
+                later.append(NOTE, b"b", 0).expect("memory");
+            }
+        }
+        for number in 2..=lost {
+            world.store.delete(&[&names::claim(number)]).expect("memory");
+        }
+        // Of the last one the second copy is left.
+        world.store.delete(&[&names::claim(lost + 1)]).expect("memory");
         let opening = SessionOpening { start, ..world.opening() };
         let (session, history) = opening.begin().expect("sound");
-        assert_eq!(session.id().number, 3);
+        assert_eq!(session.id().number, lost + 2);
         assert_eq!(told(&history).1, ["a", "b"]);
     }
 }

@@ -44,8 +44,7 @@ pub(super) fn session_of(
     let volume = header.volume();
     let randomness = Box::new(options.environment.randomness.clone());
     let before = trust.session_before();
-    let (hint, ended) = before.map_or((None, false), |(hint, ended)| (Some(hint), ended));
-    let start = SearchStart { hint, own: hint.is_some(), ended, void: false };
+    let start = before.map(|(hint, ended)| SearchStart::own(hint, ended)).unwrap_or_default();
     session::SessionOpening {
         store: Arc::clone(store),
         way: way(&header.parameters()),

@@ -91,17 +91,17 @@ impl Computer {
 
     /// What it knows, or nothing. The hint in the store is made up now and then.
     fn search_start(&mut self) -> SearchStart {
-        let (hint, ended) = self.known.filter(|_| self.dice.percent(80)).unzip();
+        let known = self.known.filter(|_| self.dice.percent(80));
         if self.dice.percent(10) {
             let mut numbers = || self.dice.below(5);
             let [number, random, pointer] = [numbers() + 1, numbers(), numbers()];
             let (entry, more) = (numbers() + 1, numbers());
             let last = entry + more;
-            let random = hint.filter(|_| more > 0).map_or(random, |hint| hint.random);
+            let random = known.filter(|_| more > 0).map_or(random, |(hint, _)| hint.random);
             let made_up = SessionHint { number, random, pointer, entry, last };
             self.sea.state().keep_hint(&made_up);
         }
-        SearchStart { hint, own: hint.is_some(), ended: ended.unwrap_or(false), void: false }
+        known.map(|(hint, ended)| SearchStart::own(hint, ended)).unwrap_or_default()
     }
 
     fn begin(&mut self) -> Result<Run<'_>> {

@@ -171,7 +171,7 @@ impl SimulatedNetwork {
 }
 
 impl NetworkState {
-    /// The store has this hint now, whoever made it up.
+    /// Stores a hint that nobody checked.
     pub fn keep_hint(&mut self, hint: &SessionHint) {
         let kept = self.below.put(names::HINT, &hint::to_bytes(hint), PutMode::Replace);
         assert!(kept.is_ok(), "memory");

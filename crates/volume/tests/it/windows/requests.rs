@@ -177,14 +177,14 @@ fn a_cat_asks_little() {
                 // One in a few has a window, and a checkpoint more. Not after a kill, nor after
                 // another computer.
                 if sessions % 5 > 2 && sessions > began {
-                    asked.is_within(&format!("session {sessions}"), 26, 11);
+                    asked.is_within(&format!("session {sessions}"), 29, 11);
                 }
             }
             sessions += 1;
         }
         cat(&store, &mut here);
         let knows = cat(&store, &mut here);
-        knows.is_within(&format!("after {sessions}, known"), 26, 11);
+        knows.is_within(&format!("after {sessions}, known"), 29, 11);
         let unknown = cat(&store, &mut Computer::new(100_000 * most));
         let what = format!("after {sessions}, unknown, {} parts", unknown.parts);
         unknown.is_within(&what, 45 + unknown.parts, 16);
