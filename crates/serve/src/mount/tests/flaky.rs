@@ -24,6 +24,8 @@ pub enum Trouble {
     FailsAfter,
     /// They return when the trouble is over.
     Hangs,
+    /// Those of the slab find no slab, and make none.
+    Missing,
 }
 
 type Now = Option<(Call, Trouble)>;
@@ -57,7 +59,9 @@ impl Flaky {
 
     /// Whether a caller may get nothing for as long as it stays so.
     pub fn is_away(&self) -> bool {
-        let troubled = self.trouble.0.lock().expect("the trouble").is_some();
+        let now = *self.trouble.0.lock().expect("the trouble");
+        // What is missing is no outage.
+        let troubled = now.is_some_and(|(_, trouble)| trouble != Trouble::Missing);
         (troubled && self.hits.load(Ordering::Relaxed) > 0) || self.full.load(Ordering::Relaxed)
     }
 
@@ -125,7 +129,8 @@ impl Layer for Flaky {
         let meant = |now: &mut Now| now.is_some_and(|(it, _)| it == kind || it == Call::Any);
         let error = || StoreError::io("flaky", std::io::Error::from_raw_os_error(5));
         let mut now = self.trouble.0.lock().expect("the trouble");
-        if !meant(&mut now) {
+        let is_missing = now.is_some_and(|(_, trouble)| trouble == Trouble::Missing);
+        if !meant(&mut now) || is_missing && !is_of(call, "slab") {
             drop(now);
             return self.work(call);
         }
@@ -139,7 +144,17 @@ impl Layer for Flaky {
                 drop(now);
                 self.work(call).and(Err(error()))
             }
+            Some(Trouble::Missing) => Err(StoreError::Missing { object: "slab".into() }),
             _ => Err(error()),
         }
+    }
+}
+
+/// Whether a call reads or writes this object.
+fn is_of(call: &oblivio_store::StoreCall<'_, '_>, object: &str) -> bool {
+    match call {
+        oblivio_store::StoreCall::Read(reads) => reads.iter().any(|read| read.object == object),
+        oblivio_store::StoreCall::Write(writes) => writes.iter().any(|it| it.object == object),
+        _ => false,
     }
 }

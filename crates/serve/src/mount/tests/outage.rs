@@ -9,7 +9,7 @@ use crate::fuse::Statfs;
 use crate::judge;
 use crate::request_count::PulseStore;
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_store::{Held, Objects, Patience, PutMode, ReadAt, RetryStore, Store};
+use oblivio_store::{Held, Patience, RetryStore, Store};
 use oblivio_testkit::campaign::scaled;
 use oblivio_volume::{CreateOptions, OpenOptions, Volume, change_passphrase};
 use std::collections::BTreeMap;
@@ -319,16 +319,13 @@ fn an_object_that_was_missing_takes_a_new_mount() {
         storm.load().expect("good weather");
     }
     let disk = Arc::clone(&storm.store.disk);
-    let len = disk.len("slab").expect("memory").expect("there");
-    let mut slab = vec![0; len as usize];
-    disk.read(&mut [ReadAt { object: "slab", offset: 0, buf: &mut slab }]).expect("memory");
-    disk.delete(&["slab"]).expect("memory");
+    storm.store.set(Some((Call::Any, Trouble::Missing)));
     let error = (0..1000).find_map(|_| {
         storm.next += 1;
         storm.look().err()
     });
     assert_eq!(error, Some(EIO));
-    disk.put("slab", &slab, PutMode::Replace).expect("memory");
+    storm.store.set(None);
     assert_eq!((storm.look(), storm.sync()), (Err(EIO), Err(EIO)));
     storm.queue.close();
     let ended = storm.server.join().expect("no panic").expect_err("closed");
