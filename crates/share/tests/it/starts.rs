@@ -107,7 +107,7 @@ fn a_start_with_another_store_or_without_notes_deletes_nothing_in_it() {
     let wrong = Arc::new(MemoryStore::default());
     assert!(refused(dir.path(), &Some(wrong.clone())).contains("lacks a part"));
     assert_eq!(wrong.list().unwrap(), [], "it may become another volume's");
-    wait_for_deletes(&store, 1);
+    wait_for_deletes(&store);
     let before = store.list().unwrap();
     for lost in ["catalog", "second/catalog"] {
         fs::remove_file(dir.path().join(lost)).unwrap();
@@ -116,14 +116,14 @@ fn a_start_with_another_store_or_without_notes_deletes_nothing_in_it() {
         fs::remove_dir_all(dir.path().join(lost)).unwrap();
     }
     assert!(refused(dir.path(), &Some(store.clone())).contains("catalog"));
-    wait_for_deletes(&store, 1);
+    wait_for_deletes(&store);
     assert_eq!(store.list().unwrap(), before);
 }
 
-/// Waits until nobody has a store but these owners: the thread that deletes behind a server has it
-/// while it does.
-pub fn wait_for_deletes(store: &Arc<MemoryStore>, owners: usize) {
-    while Arc::strong_count(store) > owners {
+/// Waits until nobody else has a store: the thread that deletes behind a server has it while it
+/// does.
+fn wait_for_deletes(store: &Arc<MemoryStore>) {
+    while Arc::strong_count(store) > 1 {
         std::thread::yield_now();
     }
 }

@@ -272,7 +272,7 @@ impl<'a> HistoryReader<'a> {
         if self.start.ended {
             first = self.cached(id, entry..=last);
         } else {
-            if pointer > MOST_INDEX || last > MOST_INDEX || last - entry >= BATCH {
+            if last - entry >= BATCH {
                 return Ok(None);
             }
             let names = (entry..=last).map(|index| id.entry(index));
