@@ -3,7 +3,7 @@
 use super::places::{accepting, opened, tell};
 use super::requests::Counted;
 use super::target::{AT_ITS_END, FilesTo, refuse_disk};
-use crate::args::{MigrateArgs, OpenArgs};
+use crate::args::MigrateArgs;
 use crate::exit::{Code, fault};
 use crate::human::{count, size};
 use crate::lost::DamagedFiles;
@@ -12,10 +12,9 @@ use crate::progress::Progress;
 use anyhow::Result;
 use oblivio_app::moving::{FilesCopy, Moved};
 use oblivio_app::place::{self, Made};
-use oblivio_crypto::{Passphrase, VolumeId};
+use oblivio_crypto::Passphrase;
 use oblivio_volume::fs::FileSystem;
-use oblivio_volume::{BlockSpace, Error, NewVolume, disk};
-use std::path::Path;
+use oblivio_volume::{BlockSpace, Error, NewVolume, Volume, disk};
 
 /// Copies them into the volume at the new place, and ends both sessions.
 pub fn run(
@@ -24,12 +23,16 @@ pub fn run(
     from: &Counted,
     into: FilesTo,
 ) -> Result<()> {
-    let (old, volume) = files(from, &args.from, &args.open, passphrase)?;
+    let old = opened(from, &args.from, &args.open, passphrase)?;
+    let volume = old.known().volume;
+    let old = files(old)?;
     let to = match into {
         FilesTo::There(store) => Counted::over(store),
         FilesTo::New(new) => make(args, passphrase, new)?,
     };
-    let (new, _) = files(&to, &args.to, &accepting(args), passphrase)?;
+    let new = opened(&to, &args.to, &accepting(args), passphrase)?;
+    let new = if has_nothing(&new)? { FileSystem::format(Box::new(new))? } else { files(new)? };
+    [&old, &new].into_iter().for_each(|fs| fs.set_clock(Box::new(open::now)));
     let mut progress = Progress::bytes(args.open.quiet, Some(0));
     let mut hear = |moved: Moved| progress.at(moved.bytes, moved.total.unwrap_or(0));
     let begun = FilesCopy::begin(&old, volume, &new, &mut hear).map_err(|error| match error {
@@ -74,18 +77,14 @@ fn make(args: &MigrateArgs, passphrase: &Passphrase, new: NewVolume) -> Result<C
     Ok(counted)
 }
 
-fn files(
-    store: &Counted,
-    place: &Path,
-    args: &OpenArgs,
-    passphrase: &Passphrase,
-) -> Result<(FileSystem, VolumeId)> {
-    let volume = opened(store, place, args, passphrase)?;
+/// Whether an earlier run made this volume, and was cut off before it had a file system.
+fn has_nothing(volume: &Volume) -> Result<bool> {
+    Ok(volume.root().is_empty() && volume.info()?.live_blocks == Some(0))
+}
+
+fn files(volume: Volume) -> Result<FileSystem> {
     if disk::size_in(volume.root())?.is_some() {
         return Err(refuse_disk());
     }
-    let id = volume.known().volume;
-    let fs = FileSystem::open(Box::new(volume))?;
-    fs.set_clock(Box::new(open::now));
-    Ok((fs, id))
+    Ok(FileSystem::open(Box::new(volume))?)
 }

@@ -1,14 +1,19 @@
 //! Volumes that move between services, with the command and real servers where they are installed.
 
 use crate::common::{Scratch, failed, json, noise, succeeded};
+use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_engine::{Action, BlockId, BlockOp};
+use oblivio_store::LocalStore;
 use oblivio_testkit::accounts::{Account, Kind};
 use oblivio_testkit::rigs::{S3Kind, S3Rig, SftpRig, Skip, WebDavKind, WebDavRig};
+use oblivio_volume::{BlockSpace, NewVolume, OpenOptions, SeenBy};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const CHEAP: [&str; 4] = ["--kdf-memory", "32K", "--kdf-passes", "1"];
@@ -222,6 +227,30 @@ fn a_migration_that_is_killed_goes_on_where_it_was() {
     assert!(failed(3, again).contains("at its very end"));
     assert_eq!(computer.tree(&other, "after"), wanted);
     assert!(computer.good(&["check", &other]).starts_with("clean"));
+}
+
+/// A run that was killed before its new volume had a file system: the next one goes on. What a
+/// program put into a volume is left alone.
+#[test]
+fn a_new_volume_without_files_yet_gets_them() {
+    let computer = Computer::new(std::env::var_os("PATH").unwrap());
+    volume_in_a_folder(&computer);
+    let make = |name: &str| {
+        let store = Arc::new(LocalStore::create(&computer.scratch.path(name)).unwrap());
+        let new = NewVolume::new(SeenBy::Storage, 16 << 10, 64 << 20, KdfParams::TEST);
+        let passphrase = Passphrase::new("secret");
+        new.create(store, &passphrase, OpenOptions::default(), &mut |_, _| {}).unwrap()
+    };
+    make("w").finish().unwrap();
+    let mut other = make("other");
+    let write = Action::Write(vec![1; 16 << 10]);
+    other.access(vec![BlockOp { id: BlockId(0), action: write }]).unwrap();
+    other.finish().unwrap();
+    drop(other);
+    computer.migrate("v", "w");
+    assert_eq!(computer.tree("w", "after"), computer.tree("v", "before"));
+    let args = [&["migrate"], &CHEAP[..], &["v", "other"]].concat();
+    assert!(failed(9, computer.run(&args)).contains("holds no file system"));
 }
 
 /// An account has larger blocks: there, requests are scarce.

@@ -131,7 +131,13 @@ impl MetadataFile {
         let (header, list) = RootHeader::ref_from_prefix(root)
             .ok()
             .filter(|(header, _)| header.magic == MAGIC)
-            .ok_or_else(|| Error::Unsupported("the volume holds no file system".to_string()))?;
+            .ok_or_else(|| {
+                Error::Unsupported(
+                    "the volume holds no file system: a program's blocks, or nothing, if its \
+                     `init` was cut off"
+                        .to_owned(),
+                )
+            })?;
         let version = header.version.get();
         if !(VERSION..=VERSION_WITH_TWINS).contains(&version) {
             return Err(Error::Unsupported(format!(
