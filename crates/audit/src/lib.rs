@@ -41,4 +41,6 @@ pub mod trace;
 
 pub use checks::{audit, compare, compare_places, judge_pace, union_of_paths};
 pub use report::{AuditOptions, AuditVerdict, Expected, Finding, Power, Report};
-pub use trace::{MAX_DEPTH, RequestKind, Trace, TraceRequest, TraceRule, TraceWindowRule};
+pub use trace::{
+    MAX_DEPTH, RequestKind, Trace, TraceLogRule, TraceRequest, TraceRule, TraceWindowRule,
+};

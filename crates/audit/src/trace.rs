@@ -87,9 +87,33 @@ pub struct TraceRule {
     /// Operations so far. Every 256 of them, one extra path is drawn.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub requests: u64,
+    /// The log of the top, if one is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<TraceLogRule>,
     /// Of a tree in windows, what its counters say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<TraceWindowRule>,
+}
+
+/// The log of the top of a tree: a commit need not write these buckets while it is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceLogRule {
+    /// How many buckets, the first in heap order.
+    pub buckets: u64,
+    /// Entries that have a place at a time.
+    pub places: u64,
+    /// The number of the next entry.
+    pub next: u64,
+    /// Quarters of an entry that the next round has besides its own.
+    pub owed: u64,
+    /// Bytes of an entry.
+    pub entry_bytes: u64,
+    /// The distance of two places in bytes.
+    pub slot_bytes: u64,
+    /// At the start of a session: the buckets that differ from their stored version, as runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<(u64, u64)>,
 }
 
 /// The public counters of a tree in windows.
@@ -163,10 +187,13 @@ pub struct TraceRequest {
     /// Buckets written.
     #[serde(default)]
     pub writes: u32,
+    /// Entries written to the log of the top.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub entries: u32,
     /// Bytes read.
     #[serde(default)]
     pub bytes_read: u64,
-    /// Bytes written.
+    /// Bytes written, without those of entries.
     #[serde(default)]
     pub bytes_written: u64,
     /// With [`RequestKind::Rule`], the rule.

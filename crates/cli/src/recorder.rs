@@ -7,7 +7,7 @@ use oblivio_audit::observer::{Observer, TraceObserver};
 use oblivio_audit::record::{
     RecordLine, RecordWriter, RecordedAct, RecordedCall, RecordedSession, VolumeLine,
 };
-use oblivio_audit::{RequestKind, TraceRequest, TraceRule, TraceWindowRule};
+use oblivio_audit::{RequestKind, TraceLogRule, TraceRequest, TraceRule, TraceWindowRule};
 use oblivio_store::record::{CallKind, StoreEvent};
 use oblivio_store::{AnyStore, Objects, RecordStore, layered};
 use oblivio_volume::{OnShown, Shown, ShownKind};
@@ -245,6 +245,7 @@ fn request(shown: &Shown, at: u64) -> TraceRequest {
         depth: shown.depth,
         reads: shown.reads,
         writes: shown.writes,
+        entries: shown.entries,
         bytes_read: shown.bytes_read,
         bytes_written: shown.bytes_written,
         rule: shown.rule.as_ref().map(rule),
@@ -269,7 +270,20 @@ fn rule(rule: &oblivio_volume::Rule) -> TraceRule {
         places: rule.places.clone(),
         ahead: rule.ahead,
         requests: rule.requests,
+        log: rule.log.as_ref().map(log),
         windows: rule.windows.as_ref().map(windows),
+    }
+}
+
+fn log(rule: &oblivio_volume::LogRule) -> TraceLogRule {
+    TraceLogRule {
+        buckets: rule.buckets,
+        places: rule.places,
+        next: rule.next,
+        owed: rule.owed,
+        entry_bytes: rule.entry_bytes,
+        slot_bytes: rule.slot_bytes,
+        changed: rule.changed.clone(),
     }
 }
 
@@ -293,12 +307,12 @@ fn windows(rule: &oblivio_volume::WindowRule) -> TraceWindowRule {
 mod tests {
     use super::*;
     use oblivio_audit::AuditVerdict;
-    use oblivio_audit::observer::judge_records;
+    use oblivio_audit::observer::{TraceObserver, judge_records};
     use oblivio_crypto::{KdfParams, Passphrase};
     use oblivio_engine::{Action, BlockId, BlockOp};
     use oblivio_store::MemoryStore;
     use oblivio_volume::tree::TreeVolume;
-    use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions};
+    use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, TopLogs};
 
     /// Large enough that an idle commit comes in parts.
     #[test]
@@ -328,6 +342,56 @@ mod tests {
         assert!(parts.count() > 0);
         assert!(trace.requests.iter().any(|r| r.kind == RequestKind::Maintenance));
         let report = judge_records(&sight, 1e-6);
+        assert_eq!(report.verdict, AuditVerdict::Pass, "{report:#?}");
+    }
+
+    /// A session with the top of the tree in a log, one that goes on with it after a crash, and the
+    /// end of the log.
+    fn logged(ids: impl Fn(u64) -> u64) -> TraceObserver {
+        let recorder = Recorder::in_memory();
+        let create =
+            CreateOptions { block_bytes: 1024, capacity_bytes: 1 << 20, kdf: KdfParams::TEST };
+        let open = || OpenOptions {
+            top_logs: TopLogs::Always,
+            memory_bytes: 8 << 20,
+            on_shown: Some(recorder.callback()),
+            ..OpenOptions::default()
+        };
+        let passphrase = Passphrase::new("logged");
+        let store = Arc::new(recorder.over(MemoryStore::new()));
+        let mut volume =
+            TreeVolume::create(store.clone(), &passphrase, create, open()).expect("an empty store");
+        let op = |id, action| BlockOp { id: BlockId(id), action };
+        let fill = |id: u64| op(id, Action::Write(vec![id as u8; 1024]));
+        volume.reserve(512).expect("room");
+        volume.access((0..512).map(fill).collect()).expect("room");
+        volume.commit().expect("memory");
+        for at in 0..400 {
+            volume.access(vec![op(ids(at), Action::Read)]).expect("memory");
+            if at % 50 == 0 {
+                volume.defer(vec![fill(ids(at))]).expect("memory");
+                volume.commit().expect("memory");
+            }
+        }
+        drop(volume);
+        recorder.begin(RecordedSession::default());
+        let mut volume = TreeVolume::open(store, &passphrase, open()).expect("a crash");
+        for at in 0..200 {
+            volume.access(vec![op(ids(at), Action::Read)]).expect("memory");
+        }
+        volume.finish().expect("memory");
+        recorder.take()
+    }
+
+    #[test]
+    fn what_a_log_of_the_top_shows_follows_from_what_is_public() {
+        let one = logged(|_| 7);
+        let entries: u64 = one.whole().requests.iter().map(|r| u64::from(r.entries)).sum();
+        assert!(entries > 600, "{entries}");
+        let report = judge_records(&one, 1e-6);
+        assert_eq!(report.verdict, AuditVerdict::Pass, "{report:#?}");
+        let all = logged(|at| at * 37 % 512);
+        let report = judge_records(&all, 1e-6);
         assert_eq!(report.verdict, AuditVerdict::Pass, "{report:#?}");
     }
 }

@@ -53,6 +53,8 @@ pub enum Kind {
     Stand = 21,
     /// What a computer asks of the session that has the volume.
     Want = 22,
+    /// An entry of the log of a tree's top.
+    TopEntry = 23,
     /// An entry of the query log of the `paper` construction.
     PaperQuery = 32,
     /// An entry of its result log.

@@ -61,8 +61,8 @@ pub use header::{
     is_header,
 };
 pub use options::{
-    Beside, CacheOptions, CreateOptions, DEFAULT_MEMORY, HolderNotice, OnShown, OnWait, OnWanted,
-    OpenOptions, Pace, Records, Rule, Shown, ShownKind, Which, WindowRule,
+    Beside, CacheOptions, CreateOptions, DEFAULT_MEMORY, HolderNotice, LogRule, OnShown, OnWait,
+    OnWanted, OpenOptions, Pace, Records, Rule, Shown, ShownKind, TopLogs, Which, WindowRule,
 };
 pub use passphrases::{add_passphrase, change_passphrase, read_header, remove_passphrase};
 pub use registry::{ENGINES, NewVolume, SeenBy};

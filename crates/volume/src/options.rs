@@ -85,8 +85,29 @@ pub struct Rule {
     pub ahead: bool,
     /// Operations so far; every 256 of them draw one more path.
     pub requests: u64,
+    /// The log of the top, if one is kept.
+    pub log: Option<LogRule>,
     /// Of a tree in windows, what its counters say.
     pub windows: Option<WindowRule>,
+}
+
+/// The log of the top of a tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogRule {
+    /// The buckets, in heap order, that a commit need not write.
+    pub buckets: u64,
+    /// Entries that have a place at a time.
+    pub places: u64,
+    /// The number of the next entry.
+    pub next: u64,
+    /// Quarters of an entry that the next round has besides its own.
+    pub owed: u64,
+    /// Bytes of an entry.
+    pub entry_bytes: u64,
+    /// The distance of two places in bytes.
+    pub slot_bytes: u64,
+    /// At the start of a session: the buckets that differ from their stored version, as runs.
+    pub changed: Vec<(u64, u64)>,
 }
 
 /// The public counters of a tree in windows.
@@ -135,9 +156,11 @@ pub struct Shown {
     pub reads: u32,
     /// Buckets written.
     pub writes: u32,
+    /// Entries written to the log of the top.
+    pub entries: u32,
     /// Bytes read.
     pub bytes_read: u64,
-    /// Bytes written.
+    /// Bytes written, without those of entries.
     pub bytes_written: u64,
     /// With [`ShownKind::Rule`], the rule.
     pub rule: Option<Rule>,
@@ -218,6 +241,8 @@ pub struct OpenOptions {
     pub cache: Option<CacheOptions>,
     /// When records are durable.
     pub records: Records,
+    /// When the top of a tree is kept in a log.
+    pub top_logs: TopLogs,
     /// A caller waits for every operation: do deferrable work in small parts.
     pub short_pauses: bool,
     /// Called after each trace.
@@ -248,6 +273,18 @@ impl OpenOptions {
     pub fn only_looks(&self) -> bool {
         self.incomplete || matches!(self.history, Which::View(_))
     }
+}
+
+/// When the top of a tree stays in memory from one commit to the next, and a log makes it durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TopLogs {
+    /// Never: each commit writes what changed.
+    Never,
+    /// Once a session is busy, if it saves writes.
+    #[default]
+    Busy,
+    /// From the first commit on.
+    Always,
 }
 
 /// Which history of a volume in a folder that a sync client copies.

@@ -98,6 +98,8 @@ struct Window {
     /// The start of each call among them.
     calls: Vec<usize>,
     writes: Vec<(String, u64, u64)>,
+    /// Of the log of the top: offset and bytes of each.
+    entries: Vec<(u64, u64)>,
     /// Whether an intent came before the first of them: durable, unless records run ahead of syncs.
     announced: bool,
 }

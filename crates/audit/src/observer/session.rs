@@ -6,6 +6,8 @@ use super::{ObservedSession, Observer, WINDOWS};
 use crate::record::{RecordedAct, RecordedCall, RecordedSession, VolumeLine};
 use crate::schedule::Model;
 
+/// The object of a tree's log of its top.
+const TOP_LOG: &str = "top-log";
 /// The engine whose adversary sees no reads.
 const SEQUENTIAL: &str = "sequential";
 
@@ -117,6 +119,12 @@ impl Observer {
                 self.window.writes.push((object.into(), offset, len));
                 None
             }
+            (TOP_LOG, RecordedAct::Write) => {
+                self.window.entries.push((offset, len));
+                None
+            }
+            (TOP_LOG, RecordedAct::Read) => self.late(act, object),
+            (TOP_LOG, RecordedAct::Truncate) => None,
             // Before the table is known, everything beyond it is cut off.
             (object, RecordedAct::Truncate) if is_slab(object) => self.places.cut(object, len),
             (object, RecordedAct::Discard) if is_slab(object) => {
@@ -170,6 +178,7 @@ impl Observer {
     fn take_state(&mut self, object: &str, offset: u64, len: u64) {
         let Some(pair) = pair_of(object) else { return };
         let size = (self.model.rule().blocks, self.model.depth(), self.model.stored_end());
+        self.since.index = self.model.index_bytes();
         let wrong = self.states.wrote(pair, (offset, len), &self.since, size);
         self.sight.odd.states.look(wrong);
     }

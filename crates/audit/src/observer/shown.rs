@@ -45,13 +45,16 @@ impl Observer {
     }
 
     fn hear_rule(&mut self, said: &TraceRequest) {
+        let begins = said.rule.as_ref().is_some_and(|rule| rule.stored.is_some());
+        let opening = if begins { std::mem::take(&mut self.window) } else { Window::default() };
         self.look_at_scan();
         let Some(rule) = &said.rule else { return self.take_request(said.clone()) };
         let after_commit =
             self.now.trace.requests.last().is_some_and(|r| r.kind == RequestKind::Commit);
         if rule.stored.is_some() {
             self.take_request(said.clone());
-            return self.hear_start(said);
+            self.hear_start(said);
+            return self.look_at_homes(&opening);
         }
         if !after_commit {
             self.since.resized = true;
@@ -117,6 +120,24 @@ impl Observer {
         self.committed_turn = Some(rule.turn);
     }
 
+    /// Checks that an opening read the stored versions of the buckets that a log has, and no other.
+    fn look_at_homes(&mut self, opening: &Window) {
+        let homes = self.model.homes();
+        let places = homes.iter().map(|&(bucket, bytes)| {
+            self.places.of(bucket).map(|(object, offset)| (object.as_str(), *offset, bytes))
+        });
+        let shown =
+            opening.reads.iter().map(|(object, offset, len)| Some((&**object, *offset, *len)));
+        let wrong = (!places.eq(shown)).then(|| {
+            format!(
+                "an opening read {} buckets, where the log of the top has {} others",
+                opening.reads.len(),
+                homes.len()
+            )
+        });
+        self.sight.odd.places.look(wrong);
+    }
+
     /// Handles paths, or a part of a commit.
     fn hear_round(&mut self, said: &TraceRequest) {
         let mut window = std::mem::take(&mut self.window);
@@ -133,6 +154,7 @@ impl Observer {
         let request = TraceRequest {
             reads: window.reads.len() as u32,
             writes: window.writes.len() as u32,
+            entries: window.entries.len() as u32,
             bytes_read: window.reads.iter().map(|read| read.2).sum(),
             bytes_written: window.writes.iter().map(|write| write.2).sum(),
             ..said.clone()
@@ -249,6 +271,10 @@ impl Observer {
             let misplaced = self.places.write(bucket, object, *offset);
             wrong = wrong.or(other).or(misplaced);
         }
+        let misplaced = listed.entries.iter().zip(&window.entries).find(|(due, seen)| due != seen);
+        wrong = wrong.or(misplaced.map(|(due, seen)| {
+            format!("an entry of the log was due at {due:?}, and was written at {seen:?}")
+        }));
         self.since.buckets.extend(listed.written.iter().map(|written| written.0));
         self.since.buckets.extend(&listed.dropped);
         self.places.drop_all(&listed.dropped);

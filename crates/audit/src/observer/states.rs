@@ -31,6 +31,8 @@ pub(crate) struct Since {
     pub(crate) operations: u64,
     pub(crate) paths: u64,
     pub(crate) buckets: HashSet<u64>,
+    /// Bytes of the index of a top in a log.
+    pub(crate) index: u64,
     /// The tree changed its size, or is about to: the delta's part for that is not judged.
     pub(crate) resized: bool,
 }
@@ -38,7 +40,9 @@ pub(crate) struct Since {
 impl Since {
     /// The part of a delta that follows from it.
     pub(crate) fn bytes(&self) -> u64 {
-        BUCKET * self.buckets.len() as u64 + OPERATION * self.operations + PATH * self.paths
+        let changed =
+            BUCKET * self.buckets.len() as u64 + OPERATION * self.operations + PATH * self.paths;
+        changed + self.index
     }
 }
 
@@ -126,7 +130,7 @@ impl States {
         if log {
             self.wrote_delta(pair, (offset, len), since, size.0)
         } else {
-            self.wrote_checkpoint(pair, (offset, len), size)
+            self.wrote_checkpoint(pair, (offset, len), (size, since.index))
         }
     }
 
@@ -165,7 +169,7 @@ impl States {
         &mut self,
         pair: usize,
         (offset, len): (u64, u64),
-        size: Size,
+        (size, index): (Size, u64),
     ) -> Option<String> {
         if let Some(other) = self.checkpoint.replace((pair, len)) {
             // The first commit of a volume writes it twice.
@@ -178,6 +182,7 @@ impl States {
         if self.first == Some(pair) || offset != 0 {
             return Some(format!("a checkpoint went to pair {pair}, at {offset}"));
         }
+        let len = len.saturating_sub(index);
         let before = *self.sizes.entry(size).or_insert(len);
         (len != before).then(|| {
             format!("a checkpoint has {len} bytes, where one of the same size had {before}")
@@ -260,7 +265,7 @@ mod tests {
 
     fn since(operations: u64) -> Since {
         let buckets = (0..operations).collect();
-        Since { operations, paths: 2 * operations, buckets, resized: false }
+        Since { operations, paths: 2 * operations, buckets, ..Since::default() }
     }
 
     /// A delta for both pairs, and the records.

@@ -178,6 +178,7 @@ mod tests {
             ("a leaf kept during a sweep, the flag lies", "request shape"),
             ("memory that depends on what was read", "request shape"),
             ("a longer round of a sweep for one file", "request shape"),
+            ("an entry of the log less for one file", "request shape"),
             ("growth appends a turn to the old leaf", "leaf uniformity, last turns"),
             ("52/48 to the left for a block of half the accesses", "leaf uniformity"),
             ("52/48 in the last turn of a path", "leaf uniformity, last turns"),

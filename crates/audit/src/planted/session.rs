@@ -10,7 +10,7 @@ use super::call_log::CallLog;
 use super::case::{Case, PlantedTrace};
 use super::distortion::Distortion;
 use crate::schedule::Model;
-use crate::trace::{RequestKind, Trace, TraceRequest, TraceRule};
+use crate::trace::{RequestKind, Trace, TraceLogRule, TraceRequest, TraceRule};
 use oblivio_splitmix::SplitMix64;
 
 const DEPTH: u32 = 9;
@@ -25,6 +25,8 @@ const INTERVAL: u64 = 140;
 const BUCKET: u64 = 4 * SLOT + 72;
 const SLOT: u64 = 65_552;
 const FIRST_TURN: u64 = 1234;
+/// Quarters of an entry that a log owes as it begins.
+const FIRST_QUARTERS: u64 = 256;
 /// Files to read; one of them is the secret.
 const FILES: u64 = 50;
 const SECRET: u64 = 7;
@@ -49,17 +51,24 @@ enum Flaw {
     LongLeaf,
     /// A sweep takes longer after a read of one file.
     LongSweep,
+    /// The top of the tree is in a log for a third of the time: no flaw.
+    Logged,
+    /// So it is, and a read of one file appends an entry less.
+    MissingEntry,
 }
 
 /// An honest session or leaky ones, as `leaks` selects.
 pub(super) fn cases(leaks: bool) -> Vec<PlantedTrace> {
     let one = |name, flaw| PlantedTrace {
         name,
-        leaks: flaw != Flaw::None,
+        leaks: !matches!(flaw, Flaw::None | Flaw::Logged),
         case: Case::Session(Session::new(flaw).run()),
     };
     if !leaks {
-        return vec![one("a session with commits, growth and a sweep", Flaw::None)];
+        return vec![
+            one("a session with commits, growth and a sweep", Flaw::None),
+            one("the same with the top of the tree in a log", Flaw::Logged),
+        ];
     }
     vec![
         one("after a commit, a read skipped for a cached block", Flaw::SkippedRead),
@@ -69,6 +78,7 @@ pub(super) fn cases(leaks: bool) -> Vec<PlantedTrace> {
         one("memory that depends on what was read", Flaw::OtherMemory),
         one("a longer round of a sweep for one file", Flaw::LongSweep),
         one("a leaf that keeps its slots for one file", Flaw::LongLeaf),
+        one("an entry of the log less for one file", Flaw::MissingEntry),
     ]
 }
 
@@ -93,6 +103,8 @@ struct Session {
     shown: Vec<TraceRequest>,
     /// The start of a new session.
     kept: Option<Kept>,
+    /// Accesses when the log of the top began.
+    log_began: usize,
 }
 
 /// The state that a commit keeps.
@@ -137,6 +149,7 @@ impl Session {
             tape,
             shown: Vec::new(),
             kept: None,
+            log_began: 0,
         };
         // The last level is only partly stored.
         session.state(Some(vec![(1, (1 << DEPTH) - 1), (600, 100)]));
@@ -167,7 +180,8 @@ impl Session {
                 while at % (2 * COMMIT) > COMMIT && self.model.may_flush() {
                     self.flush(RequestKind::Flush);
                 }
-                self.commit(file);
+                // The log ends before the tree grows.
+                self.commit(file, at + 2 * COMMIT < BATCHES / 3);
             }
         }
     }
@@ -266,6 +280,10 @@ impl Session {
         let (reads, writes) = self.model.cost(&request);
         (request.reads, request.writes) = (reads as u32, writes as u32);
         (request.bytes_read, request.bytes_written) = self.model.moved();
+        request.entries = self.model.listed().entries.len() as u32;
+        if let Some(log) = &mut self.rule.log {
+            log.next += u64::from(request.entries);
+        }
         if kind == RequestKind::Batch {
             self.spoil(&mut request, file);
         }
@@ -280,6 +298,7 @@ impl Session {
         let due = request.scheduled as u32;
         let certain = self.committed && file == SECRET;
         match self.flaw {
+            Flaw::MissingEntry if certain && request.entries > 0 => request.entries -= 1,
             Flaw::SkippedRead if certain => request.reads -= 1,
             Flaw::MissingWrite if self.committed && due > 0 && self.rng.chance(0.5) => {
                 request.writes -= 1;
@@ -303,9 +322,14 @@ impl Session {
     }
 
     fn flush(&mut self, kind: RequestKind) {
+        self.flush_some(kind, 0);
+    }
+
+    /// `writes` is not 0 if a commit ends a log.
+    fn flush_some(&mut self, kind: RequestKind, writes: u32) {
         let depth = self.model.depth();
         let sweep = self.model.sweeping();
-        let mut request = TraceRequest { kind, depth, sweep, ..TraceRequest::default() };
+        let mut request = TraceRequest { kind, depth, sweep, writes, ..TraceRequest::default() };
         request.writes = self.model.cost(&request).1 as u32;
         request.bytes_written = self.model.moved().1;
         if let Some(tape) = &mut self.tape {
@@ -314,8 +338,32 @@ impl Session {
         self.trace.requests.push(request);
     }
 
-    fn commit(&mut self, file: u64) {
-        self.flush(RequestKind::Commit);
+    /// A log goes on, or begins, if it may.
+    fn log(&mut self, may: bool) {
+        let Some(log) = &mut self.rule.log else {
+            let is_logged = [Flaw::Logged, Flaw::MissingEntry].contains(&self.flaw);
+            self.log_began = self.accesses;
+            self.rule.log = (may && is_logged).then(|| TraceLogRule {
+                buckets: 63,
+                places: 1000,
+                next: 1,
+                owed: FIRST_QUARTERS,
+                entry_bytes: SLOT / 4,
+                slot_bytes: (SLOT / 4).next_multiple_of(512),
+                changed: Vec::new(),
+            });
+            return;
+        };
+        log.owed = (FIRST_QUARTERS + 5 * (self.accesses - self.log_began) as u64) % 4;
+        if !may {
+            self.rule.log = None;
+        }
+    }
+
+    fn commit(&mut self, file: u64, may_log: bool) {
+        // A commit that writes something ends a log.
+        self.flush_some(RequestKind::Commit, u32::from(!may_log));
+        self.log(may_log);
         self.committed = true;
         self.shown.clear();
         if let Some(tape) = &mut self.tape {

@@ -11,6 +11,7 @@ mod lengths;
 mod model;
 mod repair;
 mod stored;
+mod top_log;
 mod turn;
 
 pub use contrast::{PublicFact, contrast};

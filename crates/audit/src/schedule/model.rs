@@ -5,19 +5,19 @@
 //! the commit; the commit writes the rest. While the tree loses a level, a scheduled path drops its
 //! leaf bucket; while leaves lose slots, it writes it with fewer. Nothing is estimated.
 
+mod rules;
+
 use super::lengths::{Lengths, end_of, is_size_class};
 use super::repair::RepairProgress;
 use super::stored::Stored;
+use super::top_log::{self, LogModel};
 use crate::trace::{RequestKind, TraceRequest, TraceRule};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Scheduled paths that follow each batch while the tree shrinks.
 const SWEEP_BATCH: u64 = 2;
-/// The most overhead beyond the buckets' own bytes: one part in this many.
-const INEXACT: u64 = 16;
 /// Bytes of one partial flush ahead of a commit.
 const AHEAD_BYTES: u64 = 4 << 20;
-
 /// Buckets in the order of their reads and writes, each with its bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listed {
@@ -27,6 +27,8 @@ pub(crate) struct Listed {
     pub(crate) written: Vec<(u64, u64)>,
     /// Those that the tree dropped.
     pub(crate) dropped: Vec<u64>,
+    /// Entries of the top's log: the offset of each, and its bytes.
+    pub(crate) entries: Vec<(u64, u64)>,
 }
 
 /// The public state of a volume, derived from its trace.
@@ -57,6 +59,7 @@ pub(crate) struct Model {
     cached_at: HashMap<(u64, u32, u32), u64>,
     /// Scheduled paths so far.
     turns: u64,
+    log: LogModel,
     /// Scheduled paths between commits, by the bytes of stored buckets.
     intervals: BTreeMap<u64, u64>,
 }
@@ -74,6 +77,10 @@ impl Model {
         let odd = odd.or_else(|| self.odd(request));
         let (reads, writes) = self.cost(request);
         let odd = odd.or_else(|| self.other_bytes(request));
+        let (entries, due) = (request.entries as usize, self.listed.entries.len());
+        let odd = odd.or_else(|| {
+            (entries != due).then(|| format!("{entries} entries of the log, where {due} are due"))
+        });
         odd.or_else(|| {
             let costs = (u64::from(request.reads), u64::from(request.writes));
             (costs != (reads, writes)).then(|| {
@@ -231,13 +238,20 @@ impl Model {
             RequestKind::Flush => (0, self.flush(self.flush_part())),
             RequestKind::Commit => {
                 self.settled = true;
-                (0, self.flush(usize::MAX))
+                let most = match &self.rule.log {
+                    // The log goes on.
+                    Some(_) if request.writes == 0 => 0,
+                    _ => usize::MAX,
+                };
+                (0, self.flush(most))
             }
             // With paths.
             _ => {
                 let scheduled = request.parts().1;
                 let reads = self.read(&request.leaves);
                 let writes = self.write(scheduled);
+                let accesses = (request.leaves.len() - scheduled.len()) as u64;
+                self.listed.entries = self.log.round(&self.rule, accesses);
                 self.count_swept(scheduled.len() as u64);
                 let owes = request.kind == RequestKind::Batch && self.settled;
                 self.owed = if owes { self.sweep_left().min(SWEEP_BATCH) } else { 0 };
@@ -297,9 +311,7 @@ impl Model {
                 self.stored.set(bucket, false);
                 self.loaded.remove(&bucket);
                 self.dirty.remove(&bucket);
-            } else if bucket > self.rule.cached
-                || next_turn(bucket, self.turns) >= self.rule.flush_at
-            {
+            } else if self.is_written(bucket) {
                 self.dirty.remove(&bucket);
                 self.put(bucket);
                 writes += 1;
@@ -308,6 +320,28 @@ impl Model {
             }
         }
         writes
+    }
+
+    /// Whether a bucket whose turn it is goes to the store at once.
+    fn is_written(&self, bucket: u64) -> bool {
+        match &self.rule.log {
+            Some(log) => bucket > log.buckets,
+            None => {
+                bucket > self.rule.cached || next_turn(bucket, self.turns) >= self.rule.flush_at
+            }
+        }
+    }
+
+    /// The buckets, ascending and with their bytes, whose stored version has blocks that are in
+    /// memory alone since.
+    pub(crate) fn homes(&self) -> Vec<(u64, u64)> {
+        let stored = self.dirty.iter().filter(|bucket| self.stored.contains(**bucket));
+        stored.map(|bucket| (*bucket, self.lengths.bytes(*bucket, &self.rule))).collect()
+    }
+
+    /// Bytes of a state's index of the top.
+    pub(crate) fn index_bytes(&self) -> u64 {
+        top_log::index_bytes(&self.rule, self.dirty.len() as u64)
     }
 
     /// Writes a bucket.
@@ -338,99 +372,6 @@ impl Model {
         self.lengths.cut(end);
         self.loaded.retain(|&bucket| bucket < end);
         self.dirty.retain(|&bucket| bucket < end);
-    }
-
-    fn take_rule(&mut self, request: &TraceRequest) -> Option<String> {
-        let Some(rule) = &request.rule else { return Some("it names no rule".into()) };
-        let odd = match &rule.stored {
-            Some(stored) => self.begin(request.depth, rule, stored),
-            None if !self.begun => {
-                return Some("the first rule does not say what was stored".into());
-            }
-            None => self.change(rule),
-        };
-        let after_commit = self.last.replace(RequestKind::Rule) == Some(RequestKind::Commit);
-        odd.or_else(|| (request.depth != self.depth).then(|| "it names another depth".into()))
-            .or_else(|| if after_commit { self.unlike_before() } else { None })
-    }
-
-    /// Begins a session with nothing in memory.
-    fn begin(&mut self, depth: u32, rule: &TraceRule, stored: &[(u64, u64)]) -> Option<String> {
-        let Some(stored) = Stored::of(stored) else {
-            return Some("what it says was stored is no set of buckets".into());
-        };
-        let Some(lengths) = Lengths::of(rule) else {
-            return Some("what it says of the lengths of buckets is no set of them".into());
-        };
-        *self = Model {
-            lengths,
-            rule: TraceRule {
-                stored: None,
-                lacking: Vec::new(),
-                places: Vec::new(),
-                ..rule.clone()
-            },
-            depth,
-            leaf_slots: rule.leaf_slots,
-            swept: rule.swept,
-            turns: rule.turn,
-            stored,
-            begun: true,
-            ..Model::default()
-        };
-        (rule.swept > 0 && !self.sweeping()).then(|| "it sweeps a tree that is small enough".into())
-    }
-
-    /// Changes the rule: with the size class, or after a commit, when everything is stored.
-    fn change(&mut self, rule: &TraceRule) -> Option<String> {
-        let kept = self.kept(self.floor());
-        let before = std::mem::replace(&mut self.rule, rule.clone());
-        let memory = |rule: &TraceRule| (rule.cached, rule.flush_at);
-        // If leaves must keep less than before, those that had their turn have too much.
-        if self.kept(self.floor()) < kept {
-            self.swept = 0;
-        }
-        (self.depth, self.leaf_slots) = self.shape().max(self.floor());
-        if !self.sweeping() {
-            (self.swept, self.owed) = (0, 0);
-        }
-        self.loaded.retain(|&bucket| bucket <= rule.cached);
-        let after_commit = self.last == Some(RequestKind::Commit);
-        if rule.blocks < before.blocks {
-            return Some("fewer blocks are addressable than before".into());
-        }
-        if rule.turn != self.turns {
-            return Some(format!("{} scheduled paths so far, not {}", self.turns, rule.turn));
-        }
-        if rule.leaf_slots != self.leaf_slots {
-            return Some(format!("leaves of {} slots, not {}", rule.leaf_slots, self.leaf_slots));
-        }
-        let bucket = |rule: &TraceRule| (rule.slots, rule.bucket_bytes, rule.slot_bytes);
-        if bucket(rule) != bucket(&before) {
-            return Some("buckets are others than before".into());
-        }
-        (memory(rule) != memory(&before) && !after_commit)
-            .then(|| "what memory holds changed without a commit".into())
-    }
-
-    /// Memory follows from sizes, so the same sizes must give the same.
-    fn unlike_before(&mut self) -> Option<String> {
-        let rule = &self.rule;
-        let at = (rule.blocks, self.depth, rule.floor);
-        let cached = *self.cached_at.entry(at).or_insert(rule.cached);
-        let interval = rule.flush_at.saturating_sub(rule.turn);
-        let all = self.stored.count().saturating_mul(rule.bucket_bytes.max(1));
-        let bytes = all.saturating_sub(self.lengths.missing(rule));
-        let below = self.intervals.range(..=bytes).next_back().map(|(_, &paths)| paths);
-        let above = self.intervals.range(bytes..).next().map(|(_, &paths)| paths);
-        let before = self.intervals.insert(bytes, interval);
-        // Buckets take a little more space than their bytes, some of them more than others.
-        let about = |paths: u64| paths.saturating_add(paths / INEXACT);
-        let out_of_order = before.is_some_and(|before| before != interval)
-            || below.is_some_and(|below| below > about(interval))
-            || above.is_some_and(|above| about(above) < interval);
-        (cached != rule.cached || out_of_order)
-            .then(|| "what memory holds does not follow from the sizes".into())
     }
 }
 

@@ -5,8 +5,11 @@
 //! targets, [`Backend::evict`], the write.
 
 mod absorb;
+mod entries;
 mod lengths;
 mod write_back;
+
+pub(super) use entries::{met_lost, open as open_entry, open_bucket};
 
 use super::bitset::{BitSet, SlotId};
 use super::block_pool::{BlockPool, Payload};
@@ -18,6 +21,7 @@ use super::geometry::{Geometry, Shape, SlotHeader};
 use super::meters::Meters;
 use super::paths::{NONE, PathUnion};
 use super::short_leaves::Missing;
+use super::top_log::Top;
 use crate::{
     Address, BlockId, BucketId, Data, Extent, Label, Leaf, Level, Read, SealedBucket, Step, Write,
 };
@@ -48,7 +52,18 @@ enum Held {
 struct Candidate {
     header: SlotHeader,
     held: Held,
+    /// Whether it comes from the top of the tree that buckets do not make durable.
+    of_top: bool,
+    /// As in [`Resident`].
+    home: u64,
     next: u32,
+}
+
+impl Candidate {
+    /// A block that is in no bucket of the top.
+    fn new(header: SlotHeader, held: Held) -> Self {
+        Self { header, held, of_top: false, home: 0, next: NONE }
+    }
 }
 
 /// The leaves of a tree.
@@ -91,8 +106,8 @@ pub struct Backend {
     pub(super) geometry: Geometry,
     pub(super) leaves: Leaves,
     pub(super) rewrites_reads: bool,
-    /// Whether the cached buckets are stored nowhere else.
-    pub(super) has_pool: bool,
+    /// What of it buckets do not make durable.
+    pub(super) top: Top,
     pub(super) stash: Vec<Resident>,
     pub(super) pool: BlockPool,
     pub(super) cache: BucketCache,
@@ -148,6 +163,17 @@ impl Round {
         })
     }
 
+    /// How many accesses it has.
+    fn accesses(&self) -> u64 {
+        (self.shown.len() - self.scheduled) as u64
+    }
+
+    /// Adds a write.
+    fn append(&mut self, extent: Extent, sealed: SealedBucket) {
+        self.writes.push(extent);
+        self.written.push(sealed);
+    }
+
     /// Its write.
     pub fn as_write(&self) -> Step<'_> {
         Step::Write(Write { extents: &self.writes, data: Data::Apart(&self.written) })
@@ -172,7 +198,7 @@ impl Backend {
                 leaf_room: shape.leaf_slots,
             },
             rewrites_reads: eviction.rewrites_reads(),
-            has_pool: eviction.windows().is_some(),
+            top: Top { is_pool: eviction.windows().is_some(), ..Top::default() },
             stash: Vec::new(),
             pool: BlockPool::new(geometry.block_bytes),
             cache: BucketCache::new(geometry.blocks_per_bucket, cached_buckets),
@@ -269,8 +295,9 @@ impl Backend {
 
     /// Gives the wanted block its new label and PMMAC tag, and says whether it is lost.
     pub fn relabel(&mut self, index: usize, label: Label, mac: Tag, lost: bool) {
-        let header = &mut self.round.candidates[self.round.found[index] as usize].header;
-        *header = SlotHeader { id: header.id, label, mac, lost };
+        let block = &mut self.round.candidates[self.round.found[index] as usize];
+        block.header = SlotHeader { id: block.header.id, label, mac, lost };
+        block.home = 0;
     }
 
     /// Adds the wanted block, which did not exist, with zeros as content.
@@ -278,7 +305,7 @@ impl Backend {
         let held = Held::Pool(self.pool.store(&[]));
         self.round.found[index] = self.round.candidates.len() as u32;
         let header = SlotHeader { id, ..SlotHeader::VACANT };
-        self.round.candidates.push(Candidate { header, held, next: NONE });
+        self.round.candidates.push(Candidate::new(header, held));
     }
 
     /// Removes the wanted block (`readrmv`, Freecursive §4.2.2).
@@ -301,7 +328,7 @@ impl Backend {
     /// Adds a block from outside the tree to the current round (`append`, Freecursive §4.2.2).
     pub fn append(&mut self, block: Resident) {
         let (header, held) = (block.header, Held::Pool(block.payload));
-        self.round.candidates.push(Candidate { header, held, next: NONE });
+        self.round.candidates.push(Candidate::new(header, held));
     }
 
     /// The counters so far.
@@ -341,5 +368,5 @@ impl Backend {
 }
 
 fn resident(header: SlotHeader, payload: Payload) -> Resident {
-    Resident { header, payload, slot: 0 }
+    Resident { header, payload, slot: 0, home: 0 }
 }

@@ -17,9 +17,13 @@ pub struct Resident {
     pub payload: Payload,
     /// Its slot in the stored version of its bucket. Meaningless while that version is out of date.
     pub slot: u8,
+    /// What makes it durable while the top is in a log: an entry, or a slot of a stored bucket;
+    /// 0 for neither.
+    pub home: u64,
 }
 
-const VACANT: Resident = Resident { header: SlotHeader::VACANT, payload: Payload::NONE, slot: 0 };
+const VACANT: Resident =
+    Resident { header: SlotHeader::VACANT, payload: Payload::NONE, slot: 0, home: 0 };
 
 /// The record of a cached bucket, besides its blocks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -100,6 +104,16 @@ impl BucketCache {
     /// Whether the bucket's content is in memory.
     pub fn is_loaded(&self, bucket: BucketId) -> bool {
         self.meta.get(bucket.0 as usize).is_some_and(|meta| meta.loaded)
+    }
+
+    /// Whether the bucket differs from its stored version by more than removed blocks.
+    pub fn is_dirty(&self, bucket: BucketId) -> bool {
+        self.meta.get(bucket.0 as usize).is_some_and(|meta| meta.dirty)
+    }
+
+    /// Slots of the next stored version of a bucket touched before.
+    pub fn slots(&self, bucket: BucketId) -> u8 {
+        self.meta[bucket.0 as usize].slots
     }
 
     /// The record of a bucket that [`Self::holds`].

@@ -5,12 +5,13 @@
 //! backlog and PLB. Layout in docs/format.md §"Delta".
 
 use super::bitset::SlotId;
+use super::bounds::{EMPTY, padded};
 use super::changes::DeltaChanges;
 use super::frontend::TreeOram;
 use super::geometry::Shape;
-use super::state::{
-    EMPTY, FIRST_VERSION, MET_DAMAGE, STEPPED_VERSION, VERSION, WINDOW_VERSION, padded,
-};
+use super::state::{FIRST_VERSION, LOGGED, MET_DAMAGE, STEPPED_VERSION, VERSION, WINDOW_VERSION};
+use super::top_index;
+use super::top_log::FoundTop;
 use crate::wire::{Reader, Writer};
 use crate::{BucketId, EngineError, Level, Result};
 
@@ -66,6 +67,7 @@ impl TreeOram {
         }
         self.write_live_words(&mut out);
         self.write_residents(&mut out);
+        top_index::write(&self.tree, &mut out);
     }
 
     pub(super) fn write_live_words(&self, out: &mut Writer<'_>) {
@@ -169,6 +171,9 @@ impl TreeOram {
             _ => self.read_live_words(&mut input)?,
         }
         self.read_residents(&mut input)?;
+        if self.tree.top.found.is_some() {
+            self.tree.top.found = Some(top_index::read(&self.tree, &mut input)?);
+        }
         if input.0.is_empty() { Ok(()) } else { Err(EngineError::State("too long")) }
     }
 
@@ -185,7 +190,8 @@ impl TreeOram {
     pub(super) fn write_scalars(&self, out: &mut Writer<'_>) {
         let tree = &self.tree;
         let damage = if tree.marks.met_damage { MET_DAMAGE } else { 0 };
-        out.u64(self.state_version() | damage);
+        let logged = if tree.top.log.is_some() { LOGGED } else { 0 };
+        out.u64(self.state_version() | damage | logged);
         out.words(&[
             self.size.blocks,
             self.size.class,
@@ -203,8 +209,9 @@ impl TreeOram {
     /// said which blocks exist.
     pub(super) fn read_scalars(&mut self, input: &mut Reader<'_>) -> Result<u64> {
         let word = input.u64()?;
-        let version = word & !MET_DAMAGE;
-        self.tree.marks.met_damage = word != version;
+        let version = word & !(MET_DAMAGE | LOGGED);
+        self.tree.marks.met_damage = word & MET_DAMAGE != 0;
+        self.tree.top.found = (word & LOGGED != 0).then(FoundTop::default);
         let known = match version {
             FIRST_VERSION => !self.config.pmmac && self.state_version() == VERSION,
             _ => version == self.state_version(),

@@ -72,6 +72,11 @@ impl Geometry {
             + slots * (self.slot_header_bytes() + self.block_bytes)
     }
 
+    /// Bytes of a sealed entry of the top's log: an id, a label, a block.
+    pub(super) fn entry_bytes(&self) -> usize {
+        SEAL_OVERHEAD + 16 + self.block_bytes
+    }
+
     /// Offset of slot `slot`'s header in a sealed bucket's buffer.
     pub fn header_at(&self, slot: usize) -> usize {
         SEAL_HEADER + self.child_tag_bytes() + slot * self.slot_header_bytes()

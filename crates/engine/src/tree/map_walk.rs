@@ -146,7 +146,7 @@ impl TreeOram {
                 let label = self.label(id, count);
                 let mac = self.pmmac.tag(id, count, self.tree.pool.get(payload));
                 let header = SlotHeader::of(id.0, label, mac);
-                self.tree.append(Resident { header, payload, slot: 0 });
+                self.tree.append(Resident { header, payload, slot: 0, home: 0 });
             }
         }
     }

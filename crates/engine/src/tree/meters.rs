@@ -13,6 +13,8 @@ pub struct Meters {
     pub buckets_read: u64,
     /// Buckets written.
     pub buckets_written: u64,
+    /// Entries of the top's log written.
+    pub entries_written: u64,
     /// Bytes read and written, as the store sees them.
     pub bytes_moved: u64,
     /// The part of `bytes_moved` for position-map blocks.

@@ -7,25 +7,20 @@
 
 use super::backend::Backend;
 use super::bitset::BitSet;
+use super::bounds::{EMPTY, STASH_BOUND, padded};
 use super::bucket_cache::Resident;
 use super::frontend::TreeOram;
 use super::geometry::{SlotHeader, buckets_in};
 use super::plb::PlbEntry;
 use super::position_map::CountChange;
 use super::short_leaves::{Missing, PLANES};
+use super::top_index;
 use crate::wire::{Reader, Writer};
 use crate::{Address, BucketId, EngineError, Label, Result};
 use oblivio_crypto::TAG_BYTES;
 
-/// The stash's padding in a stored state, in blocks. An eviction leaves more than this with
-/// probability below 2^-80, by extrapolation from simulation, which no theorem covers
-/// (docs/decisions/0003-eviction.md). With leaves of two slots, and accesses in one particular
-/// rhythm, it is 2^-69 (0010). A larger stash would show as twice the padding.
-pub const STASH_BOUND: usize = 64;
 /// The padding of the backlog of group remaps, in entries.
 const BACKLOG_BOUND: usize = 512;
-/// In the place of a number that is missing.
-pub(super) const EMPTY: u64 = u64::MAX;
 /// For trees with windows.
 pub(super) const WINDOW_VERSION: u64 = 4;
 /// For trees with leaf steps.
@@ -35,14 +30,11 @@ pub(super) const VERSION: u64 = 2;
 /// Still readable: states without size class and liveness.
 pub(super) const FIRST_VERSION: u64 = 1;
 
+/// Set in the version while the top of the tree is in a log.
+pub(super) const LOGGED: u64 = 1 << 33;
 /// Set in the version once damage was met: who does not know of it would take a lost block for one
 /// that was never written.
 pub(super) const MET_DAMAGE: u64 = 1 << 32;
-
-/// The least multiple of `bound` that holds `count`, at least `bound`.
-pub(super) fn padded(count: usize, bound: usize) -> usize {
-    count.div_ceil(bound).max(1) * bound
-}
 
 impl TreeOram {
     /// Appends everything that is only in memory, after a flush. [`Self::restore`] reads it.
@@ -61,6 +53,7 @@ impl TreeOram {
             out.words(&tree.marks.missing.to_words(buckets));
         }
         self.write_residents(&mut out);
+        top_index::write(&self.tree, &mut out);
     }
 
     /// The small state that is only in memory: the backlog, the stash and the PLB, each padded.
@@ -152,6 +145,9 @@ impl TreeOram {
             self.check_missing(buckets)?;
         }
         self.read_residents(&mut input)?;
+        if self.tree.top.found.is_some() {
+            self.tree.top.found = Some(top_index::read(&self.tree, &mut input)?);
+        }
         if input.0.is_empty() { Ok(()) } else { Err(EngineError::State("too long")) }
     }
 
@@ -215,7 +211,7 @@ fn read_stash(tree: &mut Backend, input: &mut Reader<'_>) -> Result<()> {
         if id != EMPTY {
             let payload = tree.pool.store(content);
             let header = SlotHeader::of(id, label, mac);
-            tree.stash.push(Resident { header, payload, slot: 0 });
+            tree.stash.push(Resident { header, payload, slot: 0, home: 0 });
         }
     }
     Ok(())

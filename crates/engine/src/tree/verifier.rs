@@ -47,12 +47,12 @@ impl<'a> Verifier<'a> {
     /// Checks stored buckets. Everything in memory must be flushed first.
     pub fn new(engine: &'a mut TreeOram) -> Self {
         let tree = &engine.tree;
-        let expected = match tree.has_pool {
+        let expected = match tree.top.is_pool {
             false => BTreeMap::from([(BucketId::ROOT, tree.root_tag)]),
             true => tree.cache.tags_below().collect(),
         };
         let mut found = BitSet::default();
-        let pool = (1..=if tree.has_pool { tree.cache.limit() } else { 0 }).map(BucketId);
+        let pool = (1..=if tree.top.is_pool { tree.cache.limit() } else { 0 }).map(BucketId);
         let cached = pool.flat_map(|bucket| tree.cache.blocks_if_touched(bucket));
         let mut versions = BTreeMap::new();
         for block in tree.stash.iter().chain(cached) {

@@ -10,11 +10,11 @@
 //!   oldest parts.
 
 use super::bitset::SlotId;
+use super::bounds::{EMPTY, padded};
 use super::bucket_cache::Resident;
 use super::delta::distinct;
 use super::frontend::{TreeJob, TreeOram};
 use super::geometry::{Shape, SlotHeader, buckets_in};
-use super::state::{EMPTY, padded};
 use super::window_records::Record;
 use super::windows::{Shapes, Windows};
 use crate::wire::{Reader, Writer};
@@ -351,7 +351,7 @@ impl TreeOram {
             });
             let content = content.ok_or(EngineError::State("a block's content is missing"))?;
             let payload = self.tree.pool.store(content);
-            let block = Resident { header, payload, slot: 0 };
+            let block = Resident { header, payload, slot: 0, home: 0 };
             self.windows.records.insert(header.id, record);
             let bucket = BucketId(it.bucket);
             if it.bucket == 0 {

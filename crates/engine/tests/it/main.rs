@@ -28,6 +28,7 @@ mod sequential_run;
 mod sequential_tamper;
 mod share_audit;
 mod shrink;
+mod top_log;
 mod window_runs;
 mod windows;
 

@@ -1,7 +1,8 @@
 //! The numbers that the policy gets, and what follows from its decisions.
 
 use crate::Result;
-use crate::tree::policy::{self, Commit, Progress};
+use crate::tree::policy::{self, Commit, Flush, Progress};
+use crate::tree::top;
 use crate::tree::tuning::{OPERATION, ROOMY, most_kept};
 use crate::tree::volume::TreeVolume;
 use oblivio_store::Hint;
@@ -23,6 +24,7 @@ impl TreeVolume {
             journal: self.ledger.journal.bytes(),
             stored: self.ledger.slab.current_bytes(),
             ahead: early.then_some(ahead),
+            top_is_short: top::is_short(self),
         }
     }
 
@@ -42,16 +44,16 @@ impl TreeVolume {
     pub(crate) fn commit_if_due(&mut self) -> Result<bool> {
         let due = self.is_commit_due();
         if due {
-            self.checkpoint()?;
+            self.checkpoint(Flush::Due)?;
         }
         Ok(due)
     }
 
-    /// Whether the store has much room, when this much is stored. A store that cannot answer may be
-    /// failing, which is no reason to give it up after a commit.
-    pub(crate) fn finds_much_room(&self, stored: u64) -> bool {
+    /// Whether the store has much room beside `more` bytes, when this much is stored. A store that
+    /// cannot answer may be failing, which is no reason to give it up after a commit.
+    pub(crate) fn finds_much_room(&self, stored: u64, more: u64) -> bool {
         let bucket_bytes = self.ledger.bucket_bytes();
-        let taken = ROOMY * policy::interval(stored, true, bucket_bytes) * 2 * bucket_bytes;
+        let taken = ROOMY * policy::interval(stored, true, bucket_bytes) * 2 * bucket_bytes + more;
         self.ledger.store.free_bytes().is_ok_and(|free| free.is_none_or(|free| free >= taken))
     }
 }

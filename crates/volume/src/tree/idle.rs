@@ -4,7 +4,7 @@
 use crate::Result;
 use crate::core::Policy;
 use crate::options::ShownKind;
-use crate::tree::policy::interval;
+use crate::tree::policy::{Flush, interval};
 use crate::tree::tuning::SWEEP_IDLE;
 use crate::tree::volume::TreeVolume;
 use oblivio_engine::tree::AHEAD_BYTES;
@@ -59,7 +59,7 @@ impl TreeVolume {
             self.account.since.flushed_ahead += 1;
             return self.run(&mut part, ShownKind::Flush);
         }
-        self.checkpoint()
+        self.checkpoint(Flush::Due)
     }
 
     /// Whether there is room for buckets that may be written once more before the commit: the

@@ -20,12 +20,12 @@ use crate::records::writes::Writes;
 use crate::tree::account::TreeAccount;
 use crate::tree::header::{config, slot_align, with_limit};
 use crate::tree::record_sync::{MOST_UNSYNCED, RecordSync};
-use crate::tree::slab::{Slab, SlotTable};
+use crate::tree::slab::{Slab, SlotTable, read_top};
 use crate::tree::state::{ChangedSlots, Parts, begin};
 use crate::trust::{Act, Keep, LogMark, MOST_ROWS, Trust, beside_damage};
 use crate::{Opening, Result};
 use oblivio_crypto::Sealer;
-use oblivio_engine::tree::{Intent, TreeOram, buckets_in};
+use oblivio_engine::tree::{Intent, TopControl, TopView, TreeOram, buckets_in};
 use oblivio_store::Store;
 use std::sync::Arc;
 
@@ -112,6 +112,9 @@ impl TreeLedger {
         judged.map_err(|error| beside_damage(error, beside, COMMIT_OBJECTS[0]))?;
         let missing = |bucket| self.engine.missing_slots(bucket);
         self.slab.restore(table, missing, &self.store.list()?)?;
+        if let Some(found) = TopControl::of(&mut self.engine).find()? {
+            self.damaged.extend(read_top(&mut self.slab, &*self.store, &mut self.engine, found)?);
+        }
         self.journal.restart(record.epoch(), &record.digest());
         Ok(())
     }
@@ -158,11 +161,12 @@ impl TreeLedger {
         let newest = records.last().and_then(|(act, _)| *act);
         self.trust.begin(self.journal.mark(), newest)?;
         // The next commit makes it whole in either case.
-        self.damaged.extend(self.remains.take().filter(|_| records.is_empty()));
+        let ended_well = records.is_empty() && TopView::of(&self.engine).rule().is_none();
+        self.damaged.extend(self.remains.take().filter(|_| ended_well));
         Ok(records)
     }
 
-    /// Makes the engine's state current. Everything of it is flushed.
+    /// Makes the engine's state current. Everything of it is flushed, or in the log of its top.
     pub fn commit(&mut self) -> Result<()> {
         self.slab.forget(&self.engine.dropped());
         self.records.settle()?;
@@ -187,6 +191,10 @@ impl TreeLedger {
         self.state.committed(record);
         self.engine.committed();
         self.slab.committed();
+        match TopView::of(&self.engine).rule() {
+            Some((_, entries)) => self.slab.top.committed(entries.start),
+            None => self.slab.top.give_back(&*self.store)?,
+        }
         let (epoch, digest) = (record.epoch(), record.digest());
         self.journal.restart(epoch, &digest);
         self.trust.committed(epoch, digest, LogMark::default(), Keep::Durable)?;

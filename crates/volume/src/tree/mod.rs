@@ -5,6 +5,7 @@
 
 mod account;
 mod buckets;
+mod commits;
 mod decisions;
 pub(crate) mod header;
 mod idle;
@@ -22,6 +23,7 @@ mod size;
 pub(crate) mod slab;
 mod space;
 pub(crate) mod state;
+mod top;
 mod tuning;
 mod verify;
 pub(crate) mod volume;

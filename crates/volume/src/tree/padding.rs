@@ -12,6 +12,7 @@ use crate::block::Least;
 use crate::core::{Policy, SYNC_BYTES};
 use crate::records::writes::WriteEntry;
 use crate::tree::account::Padding;
+use crate::tree::policy::Flush;
 use crate::tree::tuning::{JOURNAL_WITHIN, PAD_BATCH, PATHS_WITHIN};
 use crate::tree::volume::TreeVolume;
 use oblivio_engine::{Action, BlockId, BlockOp};
@@ -122,7 +123,7 @@ impl TreeVolume {
             }
         }
         if due {
-            self.checkpoint()?;
+            self.checkpoint(Flush::Due)?;
         }
         self.account.accesses = 0;
         Ok(())

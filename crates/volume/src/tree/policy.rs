@@ -21,6 +21,17 @@ pub(crate) struct Progress {
     /// How many paths before it is due a commit may come early, between operations; `None` if it
     /// may not.
     pub ahead: Option<u64>,
+    /// Whether the log of the top has no places for much more.
+    pub top_is_short: bool,
+}
+
+/// What a commit writes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flush {
+    /// All that only memory has, but for a top that its log makes durable.
+    Due,
+    /// That too.
+    All,
 }
 
 /// Whether a commit should come.
@@ -55,7 +66,8 @@ impl Progress {
     }
 
     fn is_due(&self, paths: u64, journal: u64) -> bool {
-        self.paths >= self.interval + paths
+        self.top_is_short
+            || self.paths >= self.interval + paths
             || self.journal > 2 * journal_limit(self.stored) + journal
     }
 
@@ -113,7 +125,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn progress(paths: u64, journal: u64, ahead: Option<u64>) -> Progress {
-        Progress { paths, interval: 1000, journal, stored: 320 * MIB, ahead }
+        Progress { paths, interval: 1000, journal, stored: 320 * MIB, ahead, top_is_short: false }
     }
 
     /// 320 MiB are stored, so 20 MiB of journal are the limit.

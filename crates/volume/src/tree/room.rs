@@ -3,10 +3,11 @@
 use crate::core::{Ledger as _, SYNC_BYTES};
 use crate::records::journal::MOST_AHEAD;
 use crate::records::state::LEAST_LOG;
+use crate::tree::ledger::TreeLedger;
 use crate::tree::policy::{interval, journal_limit};
 use crate::tree::tuning::{BESIDE_SLAB, SWEEP_BATCH, SWEEP_IDLE};
 use crate::tree::volume::{TreeVolume, cache_bytes};
-use oblivio_engine::tree::{Shape, TreeConfig, buckets_in};
+use oblivio_engine::tree::{Shape, TopView, TreeConfig, buckets_in};
 
 /// The tree of a size class.
 struct Tree {
@@ -29,8 +30,7 @@ impl TreeVolume {
     /// reach them, whatever is requested, and must not be refused then.
     pub(crate) fn room_in(&self, free: u64) -> u64 {
         let capacity = self.ledger.limit();
-        let slab = self.ledger.slab.current_bytes() + self.ledger.slab.free_bytes();
-        let there = slab + self.ledger.journal.length() + self.ledger.state.length();
+        let there = bytes_there(self);
         let fits = |class| self.most_stored(class) <= free.saturating_add(there);
         let mut class = self.ledger.engine.size_class();
         if !fits(class) {
@@ -124,4 +124,19 @@ impl TreeVolume {
         let paths = within + self.ledger.engine.config().eviction.due(0, ops) + 1;
         (paths + batches * SWEEP_BATCH).max(SWEEP_IDLE)
     }
+}
+
+/// Whether the whole tree of the present class fits beside the log of its top, and its top once
+/// more.
+pub(crate) fn fits_beside_top(volume: &TreeVolume) -> bool {
+    let top = TopView::of(&volume.ledger.engine).buckets().len() as u64;
+    let most =
+        volume.most_stored(volume.ledger.engine.size_class()) + top * volume.ledger.bucket_bytes();
+    let fits = |free: u64| most <= free.saturating_add(bytes_there(volume));
+    volume.ledger.store.free_bytes().is_ok_and(|free| free.is_none_or(fits))
+}
+
+fn bytes_there(volume: &TreeVolume) -> u64 {
+    let TreeLedger { slab, journal, state, .. } = &volume.ledger;
+    slab.current_bytes() + slab.free_bytes() + journal.length() + state.length()
 }

@@ -2,10 +2,11 @@
 
 use crate::Result;
 use crate::core::{rule_of, runs};
-use crate::options::{OnShown, Rule, Shown, ShownKind};
+use crate::options::{LogRule, OnShown, Rule, Shown, ShownKind};
 use crate::records::writes::Writes;
 use crate::tree::slab::Slab;
 use crate::tree::volume::TreeVolume;
+use oblivio_engine::tree::{LOG_ENTRIES, TopView};
 use oblivio_engine::{BucketId, Extent, Read, Write};
 
 impl Shown {
@@ -28,9 +29,14 @@ impl Shown {
 
     /// Adds writes.
     pub(crate) fn wrote(&mut self, write: &Write<'_>, slab: &Slab) {
-        self.writes += write.extents.len() as u32;
-        self.bytes_written += bytes(write.extents);
-        self.places_written.extend(places(write.extents, slab));
+        // Entries come last.
+        let is_bucket = |extent: &Extent| extent.offset < LOG_ENTRIES;
+        let buckets = write.extents.partition_point(is_bucket);
+        self.entries += (write.extents.len() - buckets) as u32;
+        let written = &write.extents[..buckets];
+        self.writes += written.len() as u32;
+        self.bytes_written += bytes(written);
+        self.places_written.extend(places(written, slab));
     }
 }
 
@@ -72,6 +78,10 @@ impl TreeVolume {
             rule.lacking = (1..rule.slots as usize).map(lacking).collect();
             let place = |bucket| self.ledger.slab.place(bucket).map(|(_, offset)| offset);
             rule.places = self.ledger.slab.stored().filter_map(place).collect();
+            if let Some(log) = &mut rule.log {
+                let changed = TopView::of(&self.ledger.engine).buckets();
+                log.changed = runs(changed.into_iter().rev().map(|bucket| bucket.0));
+            }
             self.report(Shown { kind: ShownKind::Rule, rule: Some(rule), ..Shown::default() });
         }
     }
@@ -85,10 +95,19 @@ impl TreeVolume {
     fn rule(&self) -> Rule {
         let engine = &self.ledger.engine;
         let ahead = self.ledger.records.ahead_of().is_some();
-        Rule { flush_at: engine.flush_at(), ahead, ..rule_of(engine) }
+        let log = TopView::of(engine).rule().map(|(rule, entries)| LogRule {
+            buckets: rule.buckets,
+            places: rule.places,
+            next: entries.end,
+            owed: TopView::of(engine).owed(),
+            entry_bytes: TopView::of(engine).entry_bytes() as u64,
+            slot_bytes: self.ledger.slab.top.slot_bytes(),
+            changed: Vec::new(),
+        });
+        Rule { flush_at: engine.flush_at(), ahead, log, ..rule_of(engine) }
     }
 
-    fn report(&mut self, shown: Shown) {
+    pub(crate) fn report(&mut self, shown: Shown) {
         let (depth, sweep) = (self.ledger.engine.depth().0, self.ledger.engine.is_shrinking());
         if let Some(report) = &mut self.options.on_shown {
             report(&Shown { depth, sweep, ..shown });

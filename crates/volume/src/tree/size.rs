@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::core::Policy;
 use crate::options::ShownKind;
+use crate::tree::policy::Flush;
 use crate::tree::tuning::{FEW_HOLES, MOST_HOLES, SWEEP_IDLE, SWEEP_LAST};
 use crate::tree::volume::TreeVolume;
 use oblivio_engine::BlockId;
@@ -32,7 +33,7 @@ impl TreeVolume {
         back: &mut dyn FnMut(&TreeOram, u64) -> Result<Vec<Block>>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
-        self.checkpoint()?;
+        self.checkpoint(Flush::All)?;
         let all = 1 << self.ledger.engine.depth().0;
         let (mut done, some) = (0, self.batch_limit() as u64);
         while done < all {
@@ -43,7 +44,7 @@ impl TreeVolume {
             done += paths;
             progress(done, all);
         }
-        self.checkpoint()
+        self.checkpoint(Flush::All)
     }
 
     /// Gives some unneeded space back; says whether there is more.

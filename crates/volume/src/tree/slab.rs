@@ -8,6 +8,7 @@
 
 mod reads;
 mod size_class;
+mod top;
 
 use crate::around::Repeats;
 use crate::damage::DamagedPlace;
@@ -15,13 +16,14 @@ use crate::{Error, Result};
 use oblivio_engine::tree::{Shape, TreeOram, buckets_in};
 use oblivio_engine::{BucketId, Write};
 use oblivio_store::{Hint, Slots, WriteAt};
+pub use reads::read_top;
 use size_class::SizeClass;
-pub use size_class::{Interval, PAGE};
+pub use size_class::{Interval, PAGE, SECTOR};
+pub use top::TopPlaces;
+use top::{TOP_OBJECT, entry_write};
 
 /// The object that holds the slots.
 pub const SLAB_OBJECT: &str = "slab";
-/// The least alignment of slots: a torn write touches no other slot's sector.
-pub const SECTOR: usize = 512;
 /// "Not stored" in the slot table.
 const NOWHERE: u32 = u32::MAX;
 
@@ -69,6 +71,8 @@ pub struct Slab {
     changed: Vec<u64>,
     interval: Interval,
     repeats: Repeats,
+    /// Of the log of the tree's top.
+    pub(super) top: TopPlaces,
 }
 
 impl Slab {
@@ -76,7 +80,8 @@ impl Slab {
     pub fn new(bucket_bytes: usize, align: usize) -> Self {
         let shelves = vec![SizeClass::new(SLAB_OBJECT, bucket_bytes, align)];
         let (interval, repeats) = (Interval::default(), Repeats::default());
-        Self { slots: Vec::new(), shelves, changed: Vec::new(), interval, repeats }
+        let (slots, changed, top) = (Vec::new(), Vec::new(), TopPlaces::default());
+        Self { slots, shelves, changed, interval, repeats, top }
     }
 
     /// An empty slab for this engine's buckets.
@@ -165,7 +170,12 @@ impl Slab {
         // One trip, where asking for each would take four.
         let there = store.list()?;
         let trim = |shelf: &SizeClass| shelf.trim(store, len_of(&there, shelf.object));
-        self.shelves.iter().try_for_each(trim)
+        self.shelves.iter().try_for_each(trim)?;
+        // A session that broke off before its first commit with a log.
+        match self.top.is_kept() || len_of(&there, TOP_OBJECT) == 0 {
+            true => Ok(()),
+            false => Ok(store.truncate(TOP_OBJECT, 0)?),
+        }
     }
 
     /// The slot of every bucket, by heap index.
@@ -234,7 +244,8 @@ impl Slab {
     /// next one.
     pub fn fresh_objects(&self) -> Vec<&'static str> {
         let written = self.shelves.iter().filter(|shelf| shelf.has_fresh());
-        written.map(|shelf| shelf.object).collect()
+        let buckets = written.map(|shelf| shelf.object);
+        buckets.chain(self.top.fresh.then_some(TOP_OBJECT)).collect()
     }
 
     /// Makes all writes and discards durable.
@@ -309,6 +320,10 @@ impl Slab {
     pub fn write(&mut self, store: &dyn Slots, write: &Write<'_>) -> Result<()> {
         let mut writes = Vec::with_capacity(write.extents.len());
         for piece in write.parts() {
+            if let Some(offset) = self.top.place(piece.extent.offset) {
+                writes.push(entry_write(offset, &piece));
+                continue;
+            }
             let (object, offset) = self.take(BucketId(piece.extent.offset), piece.data.len())?;
             writes.push(match piece.shared {
                 Some(sealed) => WriteAt::shared(object, offset, sealed),

@@ -5,7 +5,7 @@ use crate::block::{BlockSpace, Least};
 use crate::core::{Ledger as _, MOST_OPS, Policy, SYNC_BYTES};
 use crate::options::ShownKind;
 use crate::records::writes::WriteEntry;
-use crate::tree::policy::Commit;
+use crate::tree::policy::{Commit, Flush};
 use crate::tree::tuning::{MOST_BATCH, MOST_DEFERRED, MOST_WAITING, SPARE_BLOCKS, SWEEP_BATCH};
 use crate::tree::volume::TreeVolume;
 use oblivio_engine::tree::{Intent, Shape, TreeJob};
@@ -90,12 +90,6 @@ impl TreeVolume {
         }
         self.drain()
     }
-
-    /// A commit that leaves nothing deferred and an empty journal.
-    pub(crate) fn checkpoint(&mut self) -> Result<()> {
-        self.carry_out_all()?;
-        self.write_commit()
-    }
 }
 
 /// Carries out a new batch, once its record is durable.
@@ -176,7 +170,7 @@ impl Policy for TreeVolume {
         }
         let bytes = self.sync_bytes();
         match self.waiting.unsynced.take() {
-            Some(_) if self.commit_is_near() => self.checkpoint()?,
+            Some(_) if self.commit_is_near() => self.checkpoint(Flush::Due)?,
             Some(writes) if bytes == 0 && self.waiting.synced_root() == self.ledger.root => {
                 self.waiting.unsynced = Some(writes);
             }
@@ -184,7 +178,7 @@ impl Policy for TreeVolume {
                 self.record_sync(&writes, self.least_sync(bytes))?;
                 self.forget_unsynced();
             }
-            _ => self.checkpoint()?,
+            _ => self.checkpoint(Flush::Due)?,
         }
         // After the record of the removals, so that a replay has room for all its blocks.
         self.shrink_if_due()
@@ -196,10 +190,10 @@ impl Policy for TreeVolume {
         if self.shrink_is_due() {
             // First the removals: a crash in the sweep would restore the blocks into a smaller
             // tree.
-            self.checkpoint()?;
+            self.checkpoint(Flush::Due)?;
         }
         self.sweep_at_end()?;
-        self.checkpoint()?;
+        self.checkpoint(Flush::All)?;
         self.reclaim_at_end()?;
         self.ledger.journal.clear(&*self.ledger.store)?;
         self.ledger.trust.end()
@@ -246,7 +240,7 @@ impl Policy for TreeVolume {
     fn end_replay(&mut self) -> Result<()> {
         // A tree that was to shrink with a commit that failed keeps its blocks.
         self.grow_for(&[])?;
-        self.checkpoint()
+        self.checkpoint(Flush::Due)
     }
 
     fn room_left(&self) -> Result<Option<u64>> {

@@ -42,6 +42,11 @@ pub(crate) const LITTLE_KEPT: usize = 3 << 20;
 /// behind. Two objects are written heavily at the same time.
 pub(crate) const MOST_KEPT: usize = 96 << 20;
 
+// The log of the top
+
+/// The most bytes of blocks in a top that is in a log.
+pub(crate) const MOST_TOP: usize = 512 << 20;
+
 // A shrinking tree
 
 /// The most holes made at a time: in general, and when a caller waits. Each takes 0.06 ms, but 4 on

@@ -9,14 +9,14 @@ use crate::engine::{
 };
 use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions, Records, ShownKind};
 use crate::scrub::Inspection;
-use crate::tree::account::{Since, TreeAccount};
+use crate::tree::account::TreeAccount;
 use crate::tree::buckets::Buckets;
 use crate::tree::header::{check, config, parameters_of};
 use crate::tree::info::TreeInfo;
 use crate::tree::ledger::TreeLedger;
 use crate::tree::older_copy::{OlderCopy, found_in};
 use crate::tree::pacer::Pacer;
-use crate::tree::policy;
+use crate::tree::policy::Flush;
 use crate::tree::record_sync::AHEAD;
 use crate::tree::slab::{Interval, Slab};
 use crate::tree::tuning::most_kept;
@@ -119,7 +119,7 @@ impl TreeVolume {
             let ahead = may_run_ahead(&volume.options);
             volume.ledger.records_run_ahead(ahead);
             volume.report_start();
-            volume.checkpoint()?;
+            volume.checkpoint(Flush::Due)?;
             Ok(volume)
         })
     }
@@ -141,7 +141,7 @@ impl TreeVolume {
         let mut volume = Self::assemble(opening)?;
         volume.ledger.load()?;
         volume.waiting.root_synced(&volume.ledger.root);
-        volume.begin_interval()?;
+        volume.begin_interval(false)?;
         let records = volume.ledger.load_journal()?;
         // Who can cut the power again and again makes it forget a few accesses once.
         let nothing_lost = records.is_empty() && volume.ledger.trust.left_it_well();
@@ -178,17 +178,6 @@ impl TreeVolume {
         Ok(Self::over(ledger, TreeAccount::new(pacer), (memory_bytes, options)))
     }
 
-    /// Begins an interval after a commit: everything is flushed, so the cache may change.
-    fn begin_interval(&mut self) -> Result<()> {
-        let stored = self.ledger.slab.current_bytes();
-        let roomy = self.finds_much_room(stored);
-        let interval = policy::interval(stored, roomy, self.ledger.bucket_bytes());
-        let paths = self.ledger.engine.evictions();
-        self.account.since = Since { paths, stored, roomy, interval, ..Since::default() };
-        self.fit_cache()?;
-        Ok(self.ledger.engine.expect_flush_after(self.account.since.interval)?)
-    }
-
     /// Gives the cache the budget left beside a tree of this size.
     pub(crate) fn fit_cache(&mut self) -> Result<()> {
         let (blocks, depth) = (self.ledger.engine.capacity(), self.ledger.engine.depth());
@@ -212,19 +201,6 @@ impl TreeVolume {
             buckets.is_deep(self.ledger.engine.depth().0, self.ledger.engine.is_shrinking());
         }
         buckets.report(kind);
-        Ok(())
-    }
-
-    /// Flushes the engine, stores the state, and makes both current. Nothing may be deferred.
-    pub(crate) fn write_commit(&mut self) -> Result<()> {
-        self.shrink_if_due()?;
-        let mut flush = self.ledger.engine.begin_flush()?;
-        self.run(&mut flush, ShownKind::Commit)?;
-        self.ledger.commit()?;
-        self.forget_unsynced();
-        self.give_back()?;
-        self.begin_interval()?;
-        self.report_now();
         Ok(())
     }
 
@@ -280,7 +256,7 @@ impl EngineVolume for TreeVolume {
         let Inspection { from, at_once, amid_requests, reached, damaged } = inspection;
         match amid_requests {
             true => self.guarded(|_| Ok(()))?,
-            false => self.checkpoint()?,
+            false => self.checkpoint(Flush::All)?,
         }
         let buckets = Inspection { from, at_once, amid_requests, reached, damaged: &mut *damaged };
         let TreeLedger { store, slab, engine, .. } = &mut self.ledger;
@@ -315,7 +291,7 @@ impl EngineVolume for TreeVolume {
     ) -> Result<Vec<u64>> {
         let copy: &mut dyn Any = copy;
         let copy = copy.downcast_ref::<Self>().filter(|copy| copy.replayed == 0);
-        self.checkpoint()?;
+        self.checkpoint(Flush::All)?;
         self.guarded(|volume| found_in(&mut volume.ledger, copy.map(|copy| &copy.ledger), progress))
     }
 

@@ -27,6 +27,7 @@ mod scrub;
 mod sequential;
 mod shown_again;
 mod steps;
+mod top_log;
 mod traces;
 mod volume;
 mod windows;

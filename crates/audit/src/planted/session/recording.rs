@@ -30,7 +30,7 @@ impl Recording {
             self.0.batch(file);
         }
         self.show_again();
-        self.0.commit(0);
+        self.0.commit(0, false);
         // Two checkpoints of one size take a while.
         if self.distortion() == Distortion::LongCheckpoint {
             self.0.work();
@@ -39,13 +39,13 @@ impl Recording {
         for file in 0..30 {
             self.0.batch(file);
         }
-        self.0.commit(0);
+        self.0.commit(0, false);
         self.take()
     }
 
     /// Two sessions of 447 paths or a few more. The second begins at the state of the first.
     pub(in crate::planted) fn two_sessions(mut self) -> (Vec<RecordLine>, Vec<RecordLine>) {
-        self.0.commit(0);
+        self.0.commit(0, false);
         self.reopen();
         self.take();
         let begun = self.0.accesses;
@@ -56,7 +56,7 @@ impl Recording {
         }
         let (first, shown) = (self.take(), self.0.shown.clone());
         if self.distortion() == Distortion::None {
-            self.0.commit(0);
+            self.0.commit(0, false);
             self.take();
         }
         self.reopen();

@@ -43,7 +43,7 @@ impl Round {
             Some(_) => {}
             None => {
                 let held = Held::Pool(pool.store(content));
-                self.candidates.push(Candidate { header, held, next: NONE });
+                self.candidates.push(Candidate::new(header, held));
             }
         }
     }
@@ -80,7 +80,7 @@ impl Backend {
         round.candidates.clear();
         let mut stash = std::mem::take(&mut self.stash);
         for block in stash.drain(..) {
-            self.gather(round, block, labels);
+            self.gather(round, block, labels, true);
         }
         self.stash = stash;
         round.node_tags.clear();
@@ -120,6 +120,7 @@ impl Backend {
             round.node_tags[index] = self.geometry.child_tags(bytes);
         }
         let cached = self.cache.holds(node.bucket);
+        let of_top = self.top.holds(node.bucket, cached);
         if cached {
             let meta = self.cache.meta_mut(node.bucket);
             meta.loaded = true;
@@ -152,7 +153,8 @@ impl Backend {
                     round.found[access] = round.candidates.len() as u32;
                 }
                 let held = Held::Read(payload);
-                round.candidates.push(Candidate { header, held, next: NONE });
+                let home = self.top.home(of_top, slot_id);
+                round.candidates.push(Candidate { of_top, home, ..Candidate::new(header, held) });
             } else if cached {
                 // Dead or not: the cache must match the stored bucket until it is rewritten.
                 // Otherwise the stored copy would come back when the cached bucket is dropped.
@@ -199,8 +201,10 @@ impl Backend {
     ) {
         let node = round.union.nodes()[index];
         let bucket = node.bucket;
+        let of_top = self.top.holds(bucket, true);
         let meta = self.cache.meta_mut(bucket);
         meta.loaded = true;
+        let was_dirty = meta.dirty;
         meta.dirty |= node.evict;
         let stored = !meta.dirty;
         round.node_tags[index] = meta.child_tags;
@@ -211,9 +215,12 @@ impl Backend {
                 continue;
             }
             let block = self.cache.remove(bucket, at);
-            self.gather(round, block, labels);
+            let slot_id = self.geometry.slot_id(bucket, usize::from(block.slot));
+            // Its slot, as long as the stored version is current.
+            let home = if was_dirty { block.home } else { self.top.home(of_top, slot_id) };
+            self.gather(round, Resident { home, ..block }, labels, of_top);
             if stored {
-                self.note_removed(self.geometry.slot_id(bucket, usize::from(block.slot)));
+                self.note_removed(slot_id);
             }
         }
     }
@@ -224,7 +231,13 @@ impl Backend {
     }
 
     /// Makes a block in memory a candidate, or drops it when it is dead or an old copy.
-    fn gather(&mut self, round: &mut Round, block: Resident, labels: Option<&CurrentLabels<'_>>) {
+    fn gather(
+        &mut self,
+        round: &mut Round,
+        block: Resident,
+        labels: Option<&CurrentLabels<'_>>,
+        of_top: bool,
+    ) {
         let current = round.is_current(&block.header, self.marks.met_damage, labels);
         if self.is_dead(block.header.id) || !current {
             self.pool.release(block.payload);
@@ -234,7 +247,8 @@ impl Backend {
             round.found[access] = round.candidates.len() as u32;
         }
         let (header, held) = (block.header, Held::Pool(block.payload));
-        round.candidates.push(Candidate { header, held, next: NONE });
+        let home = block.home;
+        round.candidates.push(Candidate { of_top, home, ..Candidate::new(header, held) });
     }
 
     /// Records that a block was removed from a stored bucket that is not rewritten now.

@@ -1,9 +1,9 @@
 //! The second half of a round: blocks go as deep as possible, and the scheduled buckets are sealed.
 //! A flush of the bucket cache seals the same way.
 
-use super::{Backend, Candidate, Held, Round, resident};
+use super::{Backend, Candidate, Held, Round, entries, resident};
 use crate::tree::block_pool::Payload;
-use crate::tree::bucket_cache::Meta;
+use crate::tree::bucket_cache::{Meta, Resident};
 use crate::tree::eviction::next_turn;
 use crate::tree::geometry::SlotHeader;
 use crate::tree::paths::NONE;
@@ -18,8 +18,8 @@ impl Round {
     }
 
     fn write(&mut self, bucket: BucketId, sealed: Vec<u8>) {
-        self.writes.push(Extent { offset: bucket.0, bytes: sealed.len() as u64 });
-        self.written.push(SealedBucket::new(sealed));
+        let extent = Extent { offset: bucket.0, bytes: sealed.len() as u64 };
+        self.append(extent, SealedBucket::new(sealed));
     }
 }
 
@@ -34,8 +34,14 @@ impl Backend {
         let result = self.write_back(&mut round);
         for candidate in round.candidates.iter().filter(|c| c.header.id != Address::NONE) {
             let payload = self.keep(candidate.held, &round.read_buf);
-            self.stash.push(resident(candidate.header, payload));
+            let home = self
+                .top
+                .log
+                .as_mut()
+                .map_or(0, |log| log.home_of(candidate.home, &candidate.header, payload));
+            self.stash.push(Resident { home, ..resident(candidate.header, payload) });
         }
+        let result = result.and_then(|()| entries::append(self, &mut round));
         self.round = round;
         self.meters.stash_peak = self.meters.stash_peak.max(self.stash.len() as u64);
         result
@@ -74,16 +80,17 @@ impl Backend {
         round.heads.clear();
         round.heads.resize(round.union.nodes().len(), NONE);
         round.last_heads.clear();
-        round.last_heads.resize(if self.has_pool { round.heads.len() } else { 0 }, NONE);
+        let top_waits = self.top.is_kept();
+        round.last_heads.resize(if top_waits { round.heads.len() } else { 0 }, NONE);
         for index in 0..round.candidates.len() {
-            let Candidate { header, held, .. } = round.candidates[index];
+            let Candidate { header, of_top, .. } = round.candidates[index];
             if header.id == Address::NONE {
                 continue;
             }
             if let Some(node) = round.union.deepest(header.label) {
                 // With a pool, blocks from below it come first: all of them have room where they
                 // were. So no block gets into the pool without an access.
-                let waits = self.has_pool && matches!(held, Held::Pool(_));
+                let waits = top_waits && of_top;
                 let heads = if waits { &mut round.last_heads } else { &mut round.heads };
                 round.candidates[index].next = heads[node as usize];
                 heads[node as usize] = index as u32;
@@ -96,7 +103,7 @@ impl Backend {
                 let parent = node.parent;
                 let Round { heads, last_heads, candidates, .. } = round;
                 let left = overflow_to_parent(heads, candidates, index, parent, room);
-                if self.has_pool {
+                if top_waits {
                     overflow_to_parent(last_heads, candidates, index, parent, left);
                     join(heads, last_heads, candidates, index);
                 }
@@ -108,7 +115,13 @@ impl Backend {
     /// comes after the next flush. The turns of those below it come no sooner than its own, so a
     /// written bucket is never above a deferred one.
     fn is_written(&self, bucket: BucketId) -> bool {
-        !self.cache.holds(bucket) || next_turn(bucket, self.clock.turns) >= self.clock.flush_at
+        match &self.top.log {
+            Some(log) => !log.holds(bucket),
+            None => {
+                !self.cache.holds(bucket)
+                    || next_turn(bucket, self.clock.turns) >= self.clock.flush_at
+            }
+        }
     }
 
     /// Drops an empty bucket. It then reads as never stored.
@@ -126,12 +139,14 @@ impl Backend {
 
     fn fill_cached(&mut self, round: &mut Round, index: usize) {
         let bucket = round.union.nodes()[index].bucket;
-        let room = self.room(bucket);
+        let (room, kept) = (self.room(bucket), self.top.holds(bucket, true));
         let mut next = round.heads[index];
         while next != NONE {
             let candidate = &mut round.candidates[next as usize];
             let payload = self.keep(candidate.held, &round.read_buf);
-            self.cache.push(bucket, resident(candidate.header, payload));
+            let log = self.top.log.as_mut().filter(|_| kept);
+            let home = log.map_or(0, |log| log.home_of(candidate.home, &candidate.header, payload));
+            self.cache.push(bucket, Resident { home, ..resident(candidate.header, payload) });
             candidate.header.id = Address::NONE;
             next = candidate.next;
         }

@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 /// The alignment where it costs little space: a system that keeps pages then need not read the rest
 /// of a page from the disk before it writes a part of it.
 pub const PAGE: usize = 4096;
+/// The least alignment of slots: a torn write touches no other slot's sector.
+pub const SECTOR: usize = 512;
 /// The least run of free slots to give back, in bytes; with slots of whole pages, one slot. Less is
 /// not worth a hole.
 const LEAST_HOLE: u64 = 64 << 10;

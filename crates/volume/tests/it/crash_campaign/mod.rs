@@ -13,11 +13,13 @@ use digest::Digest;
 use events::{BLOCKS, Event, Model, ROOT, after, any_event, beginnings, fill, pour, put};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{MemoryStore, Store};
+use oblivio_store::record::{CallKind, StoreEvent};
+use oblivio_store::{MemoryStore, RecordStore, Store};
 use oblivio_testkit::campaign::{scaled, seed};
 use oblivio_testkit::{CrashStore, Dice};
 use oblivio_volume::{
-    BlockSpace, CreateOptions, Environment, Error, MemoryKeeper, OpenOptions, Pace, Records, Volume,
+    BlockSpace, CreateOptions, Environment, Error, MemoryKeeper, OpenOptions, Pace, Records,
+    TopLogs, Volume,
 };
 use planted::Forgetful;
 use std::sync::Arc;
@@ -32,6 +34,7 @@ struct Setup {
     memory_bytes: usize,
     pace: Option<Pace>,
     records: Records,
+    top_logs: TopLogs,
     /// Whether a caller waits for each operation.
     short_pauses: bool,
     /// A seed names one clock and one stream of randomness, so a campaign replays.
@@ -49,7 +52,16 @@ impl Setup {
         let short_pauses = dice.below(2) == 0;
         let environment = Environment::from_seed(dice.next_u64());
         let (pace, records, forgets) = (None, Records::First, None);
-        Setup { block_bytes, memory_bytes, pace, records, short_pauses, environment, forgets }
+        Setup {
+            block_bytes,
+            memory_bytes,
+            pace,
+            records,
+            top_logs: TopLogs::Never,
+            short_pauses,
+            environment,
+            forgets,
+        }
     }
 
     /// Whether all work so far may be durable at any moment.
@@ -66,6 +78,12 @@ impl Setup {
     /// With records that run ahead of syncs.
     fn ahead(dice: &mut Dice) -> Setup {
         Setup { records: Records::Ahead, ..Setup::any(dice) }
+    }
+
+    /// With the top of the tree in a log from the first commit on, records ahead or not.
+    fn logged(dice: &mut Dice) -> Setup {
+        let records = if dice.below(2) == 0 { Records::First } else { Records::Ahead };
+        Setup { records, top_logs: TopLogs::Always, ..Setup::any(dice) }
     }
 
     /// A volume whose session ended well.
@@ -93,6 +111,7 @@ impl Setup {
             memory_bytes: self.memory_bytes,
             pace: self.pace,
             records: self.records,
+            top_logs: self.top_logs,
             short_pauses: self.short_pauses,
             keeper: Some(Box::new(computer.clone())),
             environment: self.environment.clone(),
@@ -261,6 +280,8 @@ struct Counts {
     twice: u64,
     /// Sessions whose intents were replayed.
     replayed: u64,
+    /// Crashed disks whose newest commit has the top of the tree in a log.
+    logged: u64,
     /// Times that a tree began to shrink, in sessions that were then crashed at each operation.
     shrinks: u64,
     /// What all crashed disks held, byte for byte.
@@ -362,13 +383,16 @@ impl Campaign<'_> {
         possible: &[Model],
         what: &str,
     ) -> Model {
-        let store = Arc::new(disk.snapshot());
+        let store = Arc::new(RecordStore::new(disk.snapshot()));
         let setup = Setup { pace: None, ..self.setup.clone() };
-        let mut volume = match setup.open(store, &computer.twin()) {
+        let mut volume = match setup.open(store.clone(), &computer.twin()) {
             Ok(volume) => volume,
             Err(error) => panic!("{what} does not open: {error} ({setup:?})"),
         };
         assert_eq!(volume.damaged(), [], "{what}: a crash is no damage");
+        let read_log =
+            |event: &StoreEvent| event.op == CallKind::Read && &*event.object == "top-log";
+        self.counts.logged += u64::from(store.take().iter().any(read_log));
         let info = volume.info().expect("memory");
         self.counts.replayed += u64::from(info.replayed > 0);
         volume.verify(&mut |_, _| {}).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -415,7 +439,7 @@ fn any_campaign<'a>(
 
 /// One campaign for each seed. A run of a hundred times the usual size crashes each session at
 /// every operation.
-fn campaigns(any_setup: fn(&mut Dice) -> Setup) {
+fn campaigns(any_setup: fn(&mut Dice) -> Setup) -> Counts {
     let (first, seeds, most) = (seed(1), scaled(1), scaled(3));
     let mut counts = Counts::default();
     for seed in first..first + seeds {
@@ -423,6 +447,7 @@ fn campaigns(any_setup: fn(&mut Dice) -> Setup) {
     }
     println!("seeds {first} to {}: {counts:?}", first + seeds - 1);
     assert!(counts.states > 0, "nothing was checked");
+    counts
 }
 
 #[test]
@@ -440,12 +465,18 @@ fn crashes_at_every_operation_lose_nothing_with_records_ahead_of_syncs() {
     campaigns(Setup::ahead);
 }
 
+#[test]
+fn crashes_at_every_operation_lose_nothing_with_the_top_in_a_log() {
+    let counts = campaigns(Setup::logged);
+    assert!(counts.logged > 0, "{counts:?}");
+}
+
 /// Seeds are played twice, with a few crashes of each session.
 #[test]
 fn a_seed_replays_byte_for_byte() {
     let (first, seeds) = (seed(1), scaled(1));
     for seed in first..first + seeds {
-        for any_setup in [Setup::any, Setup::paced, Setup::ahead] {
+        for any_setup in [Setup::any, Setup::paced, Setup::ahead, Setup::logged] {
             let outcome = || {
                 let mut counts = Counts::default();
                 any_campaign(seed, any_setup, &mut counts, 2).run();

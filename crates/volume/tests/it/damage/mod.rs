@@ -14,6 +14,7 @@ mod older_copy;
 mod outcome;
 mod repairs;
 pub mod sectors;
+mod top_log;
 mod trial;
 pub(super) mod world;
 
