@@ -236,7 +236,7 @@ fn a_new_volume_without_files_yet_gets_them() {
     let computer = Computer::new(std::env::var_os("PATH").unwrap());
     volume_in_a_folder(&computer);
     let make = |name: &str| {
-        let store = Arc::new(LocalStore::create(&computer.scratch.path(name)).unwrap());
+        let store = Arc::new(LocalStore::create(computer.scratch.path(name)).unwrap());
         let new = NewVolume::new(SeenBy::Storage, 16 << 10, 64 << 20, KdfParams::TEST);
         let passphrase = Passphrase::new("secret");
         new.create(store, &passphrase, OpenOptions::default(), &mut |_, _| {}).unwrap()
