@@ -21,6 +21,7 @@ mod integrity;
 mod latency;
 mod mapped;
 mod mounted;
+mod moved;
 mod online;
 mod papers;
 mod plot;
@@ -84,6 +85,8 @@ enum Experiment {
     Files(files::Args),
     /// A mounted volume beside gocryptfs, by fio
     Mounted(mounted::Args),
+    /// The bytes that a volume moves: by a formula, by its own counts, at the store
+    Moved(moved::Args),
     /// A volume behind a slow link
     Latency(latency::Args),
     /// A tree in an online store: requests, bytes and bills, beside the cloud paper's layout
@@ -117,6 +120,7 @@ fn main() -> anyhow::Result<()> {
         Experiment::Figure7(args) => figure7::run(args, cli.write),
         Experiment::Files(args) => files::run(args, cli.write),
         Experiment::Mounted(args) => mounted::run(args, cli.write),
+        Experiment::Moved(args) => moved::run(args, cli.write),
         Experiment::Latency(args) => latency::run(args, cli.write),
         Experiment::Online(args) => online::run(args, cli.write),
         Experiment::Breathe(args) => breathe::run(args, cli.write),
