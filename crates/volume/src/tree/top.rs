@@ -27,7 +27,8 @@ pub(crate) fn rule(volume: &TreeVolume, busy: bool) -> Option<TopRule> {
     let engine = &volume.ledger.engine;
     let levels = levels(volume, engine.cached_buckets())?;
     let buckets = buckets_in(Level(levels - 1));
-    let span = buckets * 7 / 2 + 2 * STASH_BOUND as u64;
+    // In order, a top of four slots a bucket was seen to need more than 7/2.
+    let span = buckets * 5 + 2 * STASH_BOUND as u64;
     let interval = volume.account.since.interval * 3 * 5 / 4;
     let places = span + 2 * interval.max(most_entries(volume));
     // The end of the log stores the top in other slots than those that hold it.
