@@ -136,6 +136,10 @@ sequential-stored dir scale="1":
 shrink scale="1" seed="0":
     OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-engine --test it -- --nocapture --ignored shrink::
 
+# Whether the log of the top of trees up to 2^16 blocks ever needs more entries than are due.
+top-log:
+    cargo test --release -p oblivio-engine --test it top_log::long -- --nocapture --ignored
+
 # Honest volumes under the audit, two runs of 50,000 accesses, both times the scale: none may raise an
 # alarm. Then all leaks that are planted for it, with the command.
 audit-honest scale="1" seed="0":

@@ -12,6 +12,7 @@
 
 use super::bitset::SlotId;
 use super::block_pool::Payload;
+use super::bounds::STASH_BOUND;
 use super::geometry::SlotHeader;
 use crate::{Address, BucketId, Label};
 use oblivio_crypto::Tag;
@@ -33,6 +34,15 @@ pub struct TopRule {
     pub span: u64,
     /// The entries for which the store has places; the rest may come between two commits.
     pub places: u64,
+}
+
+impl TopRule {
+    /// The least span for this many buckets, with two levels or more of the tree below them: no
+    /// workload of the simulations needed 9/2 entries a bucket. Where one does, it would show
+    /// (docs/decisions/0048-top-log.md).
+    pub fn span_of(buckets: u64) -> u64 {
+        5 * buckets + 2 * STASH_BOUND as u64
+    }
 }
 
 /// The top of a tree that buckets do not make durable, if it has one.

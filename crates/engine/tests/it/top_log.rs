@@ -4,10 +4,10 @@
 use crate::seeds;
 use oblivio_engine::memory::MemoryBuckets;
 use oblivio_engine::tree::{
-    Eviction, LOG_ENTRIES, MapFormat, STASH_BOUND, TopControl, TopRule, TopView, TreeConfig,
-    TreeKeys, TreeOram,
+    Eviction, FoundTop, LOG_ENTRIES, MapFormat, STASH_BOUND, TopControl, TopRule, TopView,
+    TreeConfig, TreeKeys, TreeOram, buckets_in,
 };
-use oblivio_engine::{Action, BlockId, BlockOp, BucketId, carry_out};
+use oblivio_engine::{Action, BlockId, BlockOp, BucketId, EngineError, Level, carry_out};
 use oblivio_splitmix::SplitMix64;
 use std::collections::BTreeMap;
 
@@ -142,6 +142,33 @@ impl Life {
         }
     }
 
+    /// The engine of the first two states, whose top is to be read.
+    fn reopened(&self) -> (TreeOram, FoundTop) {
+        let mut engine = TreeOram::new(config(), BLOCKS, TreeKeys::from_seed(1)).expect("sound");
+        engine.restore(&self.states[0]).expect("its own state");
+        engine.apply_delta(&self.states[1]).expect("its own delta");
+        let found = TopControl::of(&mut engine).find().expect("its own index").expect("a log");
+        (engine, found)
+    }
+
+    /// How many blocks another engine lost. The others are as they should be.
+    fn lost_in(&mut self, engine: &mut TreeOram) -> u64 {
+        let mut lost = 0;
+        for (&id, &value) in &self.model {
+            let ops = vec![BlockOp { id: BlockId(id), action: Action::Read }];
+            match self.store.access(engine, ops) {
+                Ok(answer) => {
+                    assert_eq!(answer[0].as_ref().expect("it is live")[..8], value.to_le_bytes());
+                }
+                Err(error) => {
+                    assert!(matches!(error, EngineError::Lost(_)), "{error}");
+                    lost += 1;
+                }
+            }
+        }
+        lost
+    }
+
     fn check_all(&mut self) {
         for id in 0..BLOCKS {
             self.check(id);
@@ -237,6 +264,50 @@ fn what_is_appended_follows_from_the_number_of_accesses() {
     }
 }
 
+/// Entries beyond those that are due, in a tree of so many blocks with two levels below the top:
+/// blocks are read in turn, or in turn and then the first few of them.
+fn beyond_due(blocks: u64, few: u64) -> u64 {
+    let config = TreeConfig { capacity: 2 * blocks, cache_bytes: 64 << 20, ..config() };
+    let mut engine = TreeOram::new(config, blocks, TreeKeys::from_seed(1)).expect("sound");
+    let mut store = MemoryBuckets::default();
+    for id in 0..blocks {
+        store.access(&mut engine, vec![write(id, 1)]).expect("room");
+    }
+    let mut flush = engine.begin_flush().expect("idle");
+    carry_out(&mut flush, &mut engine, &mut store).expect("memory");
+    let buckets = buckets_in(Level(engine.depth().0 - 2));
+    let rule = TopRule { buckets, span: TopRule::span_of(buckets), places: 1 << 30 };
+    TopControl::of(&mut engine).begin(rule).expect("flushed");
+    let accesses = 6 * blocks;
+    for at in 0..accesses {
+        let id = if (at / blocks).is_multiple_of(2) { at % blocks } else { at % few };
+        let read = BlockOp { id: BlockId(id), action: Action::Read };
+        store.access(&mut engine, vec![read]).expect("memory");
+    }
+    engine.meters().entries_written - accesses * 5 / 4 - STASH_BOUND as u64
+}
+
+fn expect_none_beyond_due(base: u64) {
+    // Leaves of one slot, and of two.
+    for blocks in [base * 5 / 4, base * 3 / 2] {
+        for few in [1, blocks / 2, blocks] {
+            assert_eq!(beyond_due(blocks, few), 0, "{blocks} blocks, then {few} of them");
+        }
+    }
+}
+
+#[test]
+fn a_span_of_five_entries_a_bucket_is_enough() {
+    // Smaller trees have a span that is mostly the stash's.
+    expect_none_beyond_due(1 << 11);
+}
+
+#[test]
+#[ignore = "long: `just top-log`"]
+fn long_a_span_of_five_entries_a_bucket_is_enough() {
+    (12..=15).for_each(|log| expect_none_beyond_due(1 << log));
+}
+
 /// A damaged entry costs its block, and nothing else; an older one in its place is damage too.
 #[test]
 fn a_damaged_entry_costs_one_block() {
@@ -248,10 +319,7 @@ fn a_damaged_entry_costs_one_block() {
         }
         life.commit();
         let (_, entries) = TopView::of(&life.engine).rule().expect("it is kept");
-        let mut engine = TreeOram::new(config(), BLOCKS, TreeKeys::from_seed(1)).expect("sound");
-        engine.restore(&life.states[0]).expect("its own state");
-        engine.apply_delta(&life.states[1]).expect("its own delta");
-        let mut found = TopControl::of(&mut engine).find().expect("its own index").expect("a log");
+        let (mut engine, mut found) = life.reopened();
         for bucket in found.buckets() {
             let mut sealed = life.store.buckets[&bucket].clone();
             assert!(TopControl::of(&mut engine).take_bucket(&mut found, bucket, &mut sealed));
@@ -268,20 +336,7 @@ fn a_damaged_entry_costs_one_block() {
         assert!(bad > 10, "some were needed");
         TopControl::of(&mut engine).end_reading(found);
         assert!(engine.take_damage());
-        let mut lost = 0;
-        for (&id, &value) in &life.model {
-            let ops = vec![BlockOp { id: BlockId(id), action: Action::Read }];
-            match life.store.access(&mut engine, ops) {
-                Ok(answer) => {
-                    let data = answer[0].as_ref().expect("it is live");
-                    assert_eq!(data[..8], value.to_le_bytes());
-                }
-                Err(error) => {
-                    assert!(matches!(error, oblivio_engine::EngineError::Lost(_)), "{error}");
-                    lost += 1;
-                }
-            }
-        }
+        let lost = life.lost_in(&mut engine);
         // One in the stash has its content in the state as well.
         assert!(lost <= bad && lost + 3 >= bad, "{lost} of {bad}");
     }
@@ -296,10 +351,7 @@ fn a_damaged_home_costs_its_blocks() {
         life.put(at * 37 % BLOCKS);
     }
     life.commit();
-    let mut engine = TreeOram::new(config(), BLOCKS, TreeKeys::from_seed(1)).expect("sound");
-    engine.restore(&life.states[0]).expect("its own state");
-    engine.apply_delta(&life.states[1]).expect("its own delta");
-    let mut found = TopControl::of(&mut engine).find().expect("its own index").expect("a log");
+    let (mut engine, mut found) = life.reopened();
     let buckets = found.buckets();
     assert!(buckets.len() > 10);
     for (at, bucket) in buckets.into_iter().enumerate() {
@@ -314,18 +366,6 @@ fn a_damaged_home_costs_its_blocks() {
     }
     TopControl::of(&mut engine).end_reading(found);
     assert!(engine.take_damage());
-    let mut lost = 0;
-    for (&id, &value) in &life.model {
-        let ops = vec![BlockOp { id: BlockId(id), action: Action::Read }];
-        match life.store.access(&mut engine, ops) {
-            Ok(answer) => {
-                assert_eq!(answer[0].as_ref().expect("it is live")[..8], value.to_le_bytes());
-            }
-            Err(error) => {
-                assert!(matches!(error, oblivio_engine::EngineError::Lost(_)), "{error}");
-                lost += 1;
-            }
-        }
-    }
+    let lost = life.lost_in(&mut engine);
     assert!(lost > 5, "{lost}");
 }

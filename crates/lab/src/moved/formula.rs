@@ -30,7 +30,7 @@ impl Moves {
     }
 }
 
-/// What a batch moves on average: so many accesses, so many scheduled paths.
+/// What a batch of accesses and scheduled paths moves on average.
 pub fn batch(rule: &Rule, depth: u32, accesses: u64, paths: u64) -> Moves {
     let mut moves = Moves::default();
     let interval = rule.flush_at.saturating_sub(rule.turn).max(1) as f64;

@@ -26,6 +26,9 @@ pub struct Args {
     /// Blocks of a request in order; a mount's are as long
     #[arg(long, default_value_t = 8)]
     batch: u64,
+    /// MiB of memory, as a mount has them on a computer with 24 GiB
+    #[arg(long, default_value_t = 1536)]
+    memory_mib: usize,
     /// A directory on the disk to measure; by default the system's for temporary files.
     #[arg(long)]
     dir: Option<PathBuf>,
@@ -126,11 +129,11 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let mut report = Report::new("moved", "What a volume moves to read and write");
     report.text(&format!(
-        "A volume with {} MiB in blocks of 16 KiB, default memory, in the midst of a session, with \
+        "A volume with {} MiB in blocks of 16 KiB and {} MiB of memory, in the midst of a session, with \
          the top of the tree in a log and without. It reads all of it in order, {} blocks at a \
          time, and then does as many single reads and writes of random blocks. Each cell: by the \
          formula below / by the volume's own counts / at the store.",
-        args.mib, args.batch
+        args.mib, args.memory_mib, args.batch
     ));
     let mut table = Table::new([
         "log",
@@ -165,6 +168,7 @@ impl Measured {
         let store = Counting { below: LocalStore::create(at)?, moved: Arc::clone(&moved) };
         let hears = Arc::clone(&said);
         let open = OpenOptions {
+            memory_bytes: args.memory_mib << 20,
             top_logs,
             on_shown: Some(Box::new(move |shown| {
                 hears.lock().unwrap_or_else(PoisonError::into_inner).hear(shown);

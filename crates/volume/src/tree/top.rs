@@ -27,8 +27,7 @@ pub(crate) fn rule(volume: &TreeVolume, busy: bool) -> Option<TopRule> {
     let engine = &volume.ledger.engine;
     let levels = levels(volume, engine.cached_buckets())?;
     let buckets = buckets_in(Level(levels - 1));
-    // In order, a top of four slots a bucket was seen to need more than 7/2.
-    let span = buckets * 5 + 2 * STASH_BOUND as u64;
+    let span = TopRule::span_of(buckets);
     let interval = volume.account.since.interval * 3 * 5 / 4;
     let places = span + 2 * interval.max(most_entries(volume));
     // The end of the log stores the top in other slots than those that hold it.
@@ -44,8 +43,9 @@ fn levels(volume: &TreeVolume, cached: u64) -> Option<u32> {
     let engine = &volume.ledger.engine;
     let config = engine.config();
     let most = (MOST_TOP / (2 * config.block_bytes)) as u64;
-    // Whole levels, without the leaves: their buckets are the ones that shrink.
-    let levels = (most.min(cached) + 1).ilog2().min(engine.depth().0);
+    // Whole levels, without the last two: leaves shrink, and blocks that cannot leave the top would
+    // need a longer log.
+    let levels = (most.min(cached) + 1).ilog2().min(engine.depth().0.saturating_sub(1));
     // Without a log, levels with fewer buckets than turns between two commits cost a path one
     // bucket together, and each other level one. A log costs a path about one bucket.
     let saves = levels >= volume.account.since.interval.max(1).ilog2() + LEAST_SAVED;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const LOG: &str = "top-log";
 const BLOCK: usize = 4096;
-const BLOCKS: u64 = 4000;
+const BLOCKS: u64 = 15_000;
 /// Reads between two commits, about: 505 scheduled paths.
 const INTERVAL: u64 = 1515;
 /// More room than any session asks for.

@@ -68,9 +68,9 @@ impl Appending<'_> {
         Some((block.header, block.payload))
     }
 
-    /// Takes the oldest entry that is still needed off the log, if it is not among the newer half.
+    /// Takes the oldest entry that is still needed off the log.
     fn oldest(&mut self) -> Option<Spot> {
-        while self.log.first + self.log.rule.span / 2 < self.log.next {
+        while self.log.first < self.log.next {
             let entry = self.log.entries.pop_front()?;
             let number = self.log.first;
             self.log.first += 1;

@@ -33,7 +33,7 @@ fn logged() -> World {
             world.versions.insert(id, round);
             Ok::<_, oblivio_volume::Error>(())
         };
-        // So many that the journal is long, and a commit follows.
+        // Enough writes for a long journal, which makes a commit due.
         for at in 0..1200 {
             write(&mut volume, at * 7 % world.scale.blocks).expect("room");
         }
