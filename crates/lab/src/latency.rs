@@ -2,6 +2,7 @@
 //! link that sequential work uses; through the library, and through a mount.
 
 use crate::engines::{Engine, passphrase};
+use crate::lock::lock;
 use crate::report::{Report, Table, bytes};
 use anyhow::{Result, ensure};
 use oblivio_serve::mount::within::mount_within;
@@ -15,7 +16,7 @@ use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions as FileOptions};
 use std::io::{Read, Write};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// What to measure.
@@ -62,7 +63,7 @@ struct Meter(Arc<Mutex<(BTreeSet<u64>, Passed)>>);
 
 impl Meter {
     fn see(&self, event: &StoreEvent) {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&self.0);
         if seen.0.insert(event.call) {
             seen.1.calls += 1;
         }
@@ -74,7 +75,7 @@ impl Meter {
     }
 
     fn take(&self) -> Passed {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&self.0);
         std::mem::take(&mut *seen).1
     }
 }

@@ -19,6 +19,7 @@ mod hardware;
 mod hold;
 mod integrity;
 mod latency;
+mod lock;
 mod mapped;
 mod mounted;
 mod moved;

@@ -4,13 +4,14 @@
 //! away: each delays the probe too, though it does next to nothing. The system's counters see only
 //! the first of them.
 
+use crate::lock::lock;
 use crate::report::median;
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -70,12 +71,12 @@ impl Beside {
 
     /// Whether a probe was held up during this span.
     pub fn held_up(&self, (begin, end): Span) -> bool {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = lock(&self.seen);
         seen.held_up.iter().any(|held| held.0 < end && begin < held.1)
     }
 
     pub fn told(&self) -> Told {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = lock(&self.seen);
         Told {
             count: seen.ms.len(),
             median: if seen.ms.is_empty() { 0.0 } else { median(&seen.ms) },
@@ -104,7 +105,7 @@ fn repeat(file: &File, seen: &Mutex<Seen>, end: &AtomicBool) {
         if file.write_all_at(&piece, 0).and_then(|()| file.sync_data()).is_err() {
             return;
         }
-        seen.lock().unwrap_or_else(PoisonError::into_inner).add((begin, Instant::now()));
+        lock(seen).add((begin, Instant::now()));
     }
 }
 

@@ -7,6 +7,7 @@ mod shared;
 mod times;
 
 use crate::hold;
+use crate::lock::lock;
 use crate::plot::{Axis, Chart, Look};
 use crate::report::{Report, Table, bytes};
 use anyhow::{Context, Result, ensure};
@@ -19,7 +20,7 @@ use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::tree::{TreeInfo, TreeVolume};
 use oblivio_volume::{CreateOptions, EngineVolume, OpenOptions};
 use plain::Plain;
-use shared::{Shared, lock};
+use shared::Shared;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

@@ -1,10 +1,11 @@
 //! A volume under a file system that stays visible from outside.
 
+use crate::lock::lock;
 use oblivio_engine::{BlockOp, BlockOutcome};
 use oblivio_volume::tree::TreeVolume;
 use oblivio_volume::{BlockReader, BlockSpace, Least, Result as Of};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The file system's handle to it.
@@ -17,10 +18,6 @@ impl Shared {
     pub fn new(volume: Arc<Mutex<TreeVolume>>) -> Self {
         Self { volume, root: Vec::new() }
     }
-}
-
-pub fn lock(volume: &Mutex<TreeVolume>) -> MutexGuard<'_, TreeVolume> {
-    volume.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl BlockSpace for Shared {

@@ -4,18 +4,20 @@
 mod formula;
 
 use crate::engines::passphrase;
+use crate::lock::lock;
 use crate::report::{Report, Table, bytes, count};
 use anyhow::Result;
 use formula::Moves;
 use oblivio_crypto::KdfParams;
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{Layer, LocalStore, Result as StoreResult, StoreAnswer, StoreCall};
+use oblivio_store::record::{CallKind, StoreEvent};
+use oblivio_store::{LocalStore, RecordStore};
 use oblivio_testkit::SplitMix64;
 use oblivio_volume::{
     BlockSpace, CreateOptions, OpenOptions, Rule, Shown, ShownKind, TopLogs, Volume,
 };
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// What to measure.
 #[derive(clap::Args, Debug)]
@@ -44,40 +46,16 @@ struct AtStore {
     rest: u64,
 }
 
-/// A folder that counts them.
-struct Counting {
-    below: LocalStore,
-    moved: Arc<Mutex<AtStore>>,
-}
-
-impl Layer for Counting {
-    type Below = LocalStore;
-
-    fn below(&self) -> &LocalStore {
-        &self.below
-    }
-
-    fn call(&self, call: &mut StoreCall<'_, '_>) -> StoreResult<StoreAnswer> {
-        let moved = &mut *self.moved.lock().unwrap_or_else(PoisonError::into_inner);
-        let writes = match call {
-            StoreCall::Read(reads) => {
-                let slots = reads.iter().filter(|read| read.object.starts_with("slab"));
-                moved.read += slots.map(|read| read.buf.len() as u64).sum::<u64>();
-                &[][..]
-            }
-            StoreCall::Write(writes) => writes,
-            StoreCall::WriteDurable(write) => std::slice::from_ref(write),
-            _ => &[],
+impl AtStore {
+    fn see(&mut self, event: &StoreEvent) {
+        let of = match (event.op, &*event.object) {
+            (CallKind::Read, slab) if slab.starts_with("slab") => &mut self.read,
+            (CallKind::Write, "top-log") => &mut self.entries,
+            (CallKind::Write, slab) if slab.starts_with("slab") => &mut self.buckets,
+            (CallKind::Write, _) => &mut self.rest,
+            _ => return,
         };
-        for write in writes {
-            let of = match write.object {
-                "top-log" => &mut moved.entries,
-                slab if slab.starts_with("slab") => &mut moved.buckets,
-                _ => &mut moved.rest,
-            };
-            *of += write.data.len() as u64;
-        }
-        call.on(&self.below)
+        *of += event.len;
     }
 }
 
@@ -164,15 +142,15 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
 impl Measured {
     /// A volume whose blocks are all written, in a session that is busy.
     fn fill(args: &Args, at: &Path, top_logs: TopLogs) -> Result<Self> {
-        let (moved, said) = (Arc::default(), Arc::new(Mutex::new(Said::default())));
-        let store = Counting { below: LocalStore::create(at)?, moved: Arc::clone(&moved) };
+        let (moved, said) = <(Arc<Mutex<AtStore>>, Arc<Mutex<Said>>)>::default();
+        let sees = Arc::clone(&moved);
+        let see = move |event: &StoreEvent| lock(&sees).see(event);
+        let store = RecordStore::watching(LocalStore::create(at)?, see);
         let hears = Arc::clone(&said);
         let open = OpenOptions {
             memory_bytes: args.memory_mib << 20,
             top_logs,
-            on_shown: Some(Box::new(move |shown| {
-                hears.lock().unwrap_or_else(PoisonError::into_inner).hear(shown);
-            })),
+            on_shown: Some(Box::new(move |shown| lock(&hears).hear(shown))),
             ..OpenOptions::default()
         };
         let capacity_bytes = (4 * args.mib) << 20;
@@ -200,8 +178,8 @@ impl Measured {
 
     fn restart(&mut self) -> Result<()> {
         self.volume.commit()?;
-        *self.moved.lock().unwrap_or_else(PoisonError::into_inner) = AtStore::default();
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).restart();
+        *lock(&self.moved) = AtStore::default();
+        lock(&self.said).restart();
         Ok(())
     }
 
@@ -227,8 +205,8 @@ impl Measured {
     }
 
     fn cells(&self) -> [String; 6] {
-        let moved = *self.moved.lock().unwrap_or_else(PoisonError::into_inner);
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let moved = *lock(&self.moved);
+        let said = lock(&self.said).clone();
         let (formula, own) = (said.by_formula, said.counted);
         let cell = |formula: f64, own: f64, store: u64| {
             format!("{} / {} / {}", bytes(formula as u64), bytes(own as u64), bytes(store))

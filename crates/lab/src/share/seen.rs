@@ -3,9 +3,10 @@
 //! All of it is public: after each r asks of the order a turn is due, and a switch ends one. An
 //! early merge has a switch and no turn, so it can only make the count too small, by one each.
 
+use crate::lock::lock;
 use oblivio_store::share::{HistoryEntry, Result, Share, ShareCall, ShareError, ShareReply};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Counts since the last look.
@@ -66,7 +67,7 @@ impl Meter {
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inside)
     }
 
     fn see(&self, call: &ShareCall<'_>) {
