@@ -16,6 +16,8 @@ pub struct NewOptions {
     pub fill: bool,
     /// Its map is on the disk instead of in memory, if it has a choice.
     pub map_on_disk: bool,
+    /// Whether its disk has seeks, if that makes a difference.
+    pub seeks: bool,
     /// Bytes of an object, about, where it consists of objects; `None` for the engine's default.
     pub object_bytes: Option<usize>,
     /// Whether its store creates objects exclusively.

@@ -101,15 +101,15 @@ impl NewVolume {
         capacity_bytes: u64,
         kdf: KdfParams,
     ) -> Self {
-        let (fill, map_on_disk, object_bytes, exclusive) = (false, false, None, false);
         let options = NewOptions {
             block_bytes,
             capacity_bytes,
             kdf,
-            fill,
-            map_on_disk,
-            object_bytes,
-            exclusive,
+            fill: false,
+            map_on_disk: false,
+            seeks: true,
+            object_bytes: None,
+            exclusive: false,
         };
         Self { engine, options }
     }
@@ -149,6 +149,13 @@ impl NewVolume {
     #[must_use]
     pub fn map_on_disk(mut self) -> Self {
         self.options.map_on_disk = true;
+        self
+    }
+
+    /// The same for a disk without seeks, or with them, if that makes a difference.
+    #[must_use]
+    pub fn with_seeks(mut self, seeks: bool) -> Self {
+        self.options.seeks = seeks;
         self
     }
 

@@ -4,6 +4,7 @@ use super::open::OpenArgs;
 use super::passphrase::KdfArgs;
 use crate::human::parse_size;
 use crate::price::{Use, parse_use};
+use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -72,6 +73,11 @@ pub struct InitArgs {
     /// block) and costs a twentieth more writing
     #[arg(long)]
     pub map_on_disk: bool,
+    /// Against snapshots: whether the disk has seeks, as one that turns has; without them less is
+    /// written for each byte [default: yes, or asked for]
+    #[arg(long, value_name = "yes|no", value_parser = BoolishValueParser::new())]
+    #[arg(conflicts_with_all = ["map_on_disk", "sync_folder"])]
+    pub seeks: Option<bool>,
     #[command(flatten)]
     pub kdf: KdfArgs,
     /// At a URL: try the store out with fewer bytes, over a slow or dear line (and with

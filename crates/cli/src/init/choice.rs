@@ -30,6 +30,21 @@ pub fn go_on(args: &InitArgs) -> Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
+/// Whether the disk has seeks, which decides how much a volume against snapshots writes: the answer
+/// of the command line, or of the person at the terminal. Scripts get what suits every disk.
+pub fn seeks(args: &InitArgs, seen_by: SeenBy) -> Result<bool> {
+    let is_alone = args.open.quiet || !io::stdin().is_terminal() || !io::stderr().is_terminal();
+    let matters = seen_by == SeenBy::Snapshots && !args.map_on_disk && !args.sync_folder;
+    if args.seeks.is_some() || is_alone || !matters {
+        return Ok(args.seeks.unwrap_or(true));
+    }
+    let mut answer = String::new();
+    write!(io::stderr(), "Is it on a hard disk that turns? On an SSD it writes less. [y/N]: ")?;
+    io::stderr().flush()?;
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
 /// The answer of the command line, or of the person at the terminal; scripts get the old default.
 /// `None` when there is nobody to hide from.
 pub fn seen_by(args: &InitArgs) -> Result<Option<SeenBy>> {

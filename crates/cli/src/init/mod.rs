@@ -40,7 +40,7 @@ pub fn run(args: &InitArgs) -> Result<()> {
     place::refuse_file(args, seen_by)?;
     plan::refuse_misfits(args, seen_by, online)?;
     let found = if online { Some(online::find_out(args)?) } else { None };
-    let plan = Plan::new(args, seen_by, found)?;
+    let plan = Plan::new(args, seen_by, choice::seeks(args, seen_by)?, found)?;
     if !args.open.quiet {
         cost::say(&plan)?;
     }

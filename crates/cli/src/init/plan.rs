@@ -40,7 +40,12 @@ pub struct Plan {
 impl Plan {
     /// Makes the plan; refuses invalid combinations. `online` is what was found out of a store at a
     /// URL.
-    pub fn new(args: &InitArgs, seen_by: SeenBy, online: Option<FoundStore>) -> Result<Self> {
+    pub fn new(
+        args: &InitArgs,
+        seen_by: SeenBy,
+        seeks: bool,
+        online: Option<FoundStore>,
+    ) -> Result<Self> {
         let kdf = args.kdf.params()?;
         let size = size(args, seen_by)?;
         let disk = args.disk.is_some()
@@ -57,9 +62,9 @@ impl Plan {
             return Err(usage(what, "Leave them out here; nothing of them is kept."));
         }
         let needs_space = args.fill || args.map_on_disk || args.one_file || args.overwrite;
-        if needs_space && seen_by == SeenBy::Storage {
-            let what =
-                "--fill, --map-on-disk, --one-file and --overwrite go with --seen-by snapshots";
+        if (needs_space || args.seeks.is_some()) && seen_by == SeenBy::Storage {
+            let what = "--fill, --map-on-disk, --one-file, --overwrite and --seeks go with \
+                        --seen-by snapshots";
             return Err(usage(what, "Leave them out: this volume grows with its content."));
         }
         let seen_by = match seen_by {
@@ -74,7 +79,10 @@ impl Plan {
             None if args.sync_folder => {
                 NewVolume::in_extents(block_bytes, size, kdf).filled(args.fill)
             }
-            None => NewVolume::new(seen_by, block_bytes, size, kdf).filled(args.fill),
+            None => {
+                let new = NewVolume::new(seen_by, block_bytes, size, kdf).filled(args.fill);
+                new.with_seeks(seeks)
+            }
         };
         let new = if args.map_on_disk { new.map_on_disk() } else { new };
         Ok(Self {

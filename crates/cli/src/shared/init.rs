@@ -82,11 +82,12 @@ fn refuse_others(args: &InitArgs) -> Result<()> {
         || args.overwrite
         || args.fill
         || args.map_on_disk
+        || args.seeks.is_some()
         || args.seen_by == Some(SeenBy::Snapshots);
     match only_folders {
         true => Err(usage(
             "a shared volume is at a server, which sees every access",
-            "Leave out --one-file, --overwrite, --fill, --map-on-disk and --seen-by.",
+            "Leave out --one-file, --overwrite, --fill, --map-on-disk, --seeks and --seen-by.",
         )),
         false => Ok(()),
     }

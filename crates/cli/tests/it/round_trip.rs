@@ -87,14 +87,17 @@ fn a_tree_comes_back_as_it_was() {
     assert_eq!(describe(&scratch.path("all/tree")), describe(&scratch.path("tree")));
 }
 
-/// On the sequential engine, in a folder and in one file, with the map on the disk.
+/// On the sequential engine: in a folder, in one file with the map on the disk, on a disk without
+/// seeks.
 #[test]
 fn a_tree_comes_back_from_a_volume_made_against_snapshots() {
     let scratch = Scratch::new();
     make_tree(&scratch);
     let cheap = ["init", "--kdf-memory", "32K", "--kdf-passes", "1"];
     let against = ["--seen-by", "snapshots", "--size", "24M", "--files"];
-    for (volume, more) in [("v", &[][..]), ("f", &["--one-file", "--map-on-disk", "--fill"])] {
+    let mut levels = Vec::new();
+    let in_a_file = ["--one-file", "--map-on-disk", "--fill"];
+    for (volume, more) in [("v", &[][..]), ("f", &in_a_file), ("s", &["--seeks", "no"])] {
         scratch.good([&cheap, &against, more, &[volume]].concat());
         scratch.good(["put", "-r", volume, "tree", "/"]);
         scratch.good(["put", "-r", volume, "tree", "/again"]);
@@ -106,7 +109,9 @@ fn a_tree_comes_back_from_a_volume_made_against_snapshots() {
         let told = json(&scratch.good(["info", "--json", volume]));
         assert_eq!(told["engine"], "sequential");
         assert_eq!(told["map_on_disk"], volume == "f");
+        levels.push(told["fan_outs"].as_array().expect("a list").len());
     }
+    assert!(levels[2] < levels[0], "fewer levels without seeks: {levels:?}");
     assert!(scratch.path("f").is_file());
 }
 

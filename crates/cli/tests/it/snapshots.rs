@@ -59,6 +59,8 @@ fn what_makes_no_sense_is_refused() {
     scratch.bad(2, ["init", "--seen-by", "nobody", "d"]);
     scratch.bad(2, ["init", "--seen-by", "storage", "--fill", "d"]);
     scratch.bad(2, ["init", "--seen-by", "storage", "--one-file", "d"]);
+    scratch.bad(2, ["init", "--seen-by", "storage", "--seeks", "no", "d"]);
+    scratch.bad(2, init(&["--map-on-disk", "--seeks", "no", "d"]));
     scratch.bad(2, init(&["--pad", "d"]));
     assert!(!scratch.path("d").exists());
     scratch.good(init(&["--files", "v"]));

@@ -33,15 +33,27 @@ pub struct SequentialConfig {
 }
 
 impl SequentialConfig {
-    /// The defaults for this number of blocks. docs/sequential.md derives them.
+    /// The defaults for this number of blocks, on a disk with seeks. docs/sequential.md derives
+    /// them.
     ///
     /// Levels grow by 16. The queue is the smallest that saves a level, up to 64 MiB and a 64th of
     /// the volume. A bucket's map leaf fills a sector.
     pub fn new(block_bytes: usize, blocks: u64) -> Self {
-        let (fan_out, sector_bytes) = (16, 4096);
+        Self::growing_by(16, block_bytes, blocks)
+    }
+
+    /// The defaults on a disk without seeks, where a merge may read from many places: levels grow
+    /// by up to 256. The queue has 32 MiB at least, or a 64th of the volume.
+    pub fn without_seeks(block_bytes: usize, blocks: u64) -> Self {
+        let usual = Self::growing_by(256, block_bytes, blocks);
+        let least = most_queued(32 << 20, block_bytes, blocks).div_ceil(usual.bucket_blocks);
+        Self { queue_buckets: usual.queue_buckets.max(least), ..usual }
+    }
+
+    fn growing_by(fan_out: u64, block_bytes: usize, blocks: u64) -> Self {
+        let sector_bytes = 4096;
         let bucket_blocks = ((sector_bytes - LEAF_FIXED) / NODE_ENTRY) as u64;
-        let most = (64 << 20) / block_bytes.max(1) as u64;
-        let most = most.min(blocks / 64).max(1);
+        let most = most_queued(64 << 20, block_bytes, blocks);
         let mut queue_blocks = blocks.div_ceil(fan_out);
         while queue_blocks > most {
             queue_blocks = queue_blocks.div_ceil(fan_out);
@@ -164,6 +176,11 @@ impl SequentialConfig {
     }
 }
 
+/// The blocks of a queue of this many bytes, and at most a 64th of the volume.
+fn most_queued(bytes: u64, block_bytes: usize, blocks: u64) -> u64 {
+    (bytes / block_bytes.max(1) as u64).min(blocks / 64).max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,6 +232,20 @@ mod tests {
             assert!(fan_outs.iter().all(|&fan_out| fan_out >= 14), "{gib} GiB: {fan_outs:?}");
         }
         assert_eq!(SequentialConfig::new(4096, 256 << 18).fan_outs().len(), 3);
+    }
+
+    /// One level above the last up to 16 GiB, two beyond, and a queue of 32 to 64 MiB.
+    #[test]
+    fn without_seeks_there_are_few_levels() {
+        for (gib, levels) in [(1u64, 1), (2, 1), (8, 1), (16, 1), (40, 2), (256, 2), (1024, 2)] {
+            let config = SequentialConfig::without_seeks(4096, gib << 18);
+            config.check().expect("the defaults make sense");
+            let (fan_outs, queue) = (config.fan_outs(), config.queue_blocks() * 4096);
+            assert_eq!(fan_outs.len(), levels, "{gib} GiB: {fan_outs:?}");
+            assert!(fan_outs.iter().all(|&fan_out| fan_out <= 256), "{gib} GiB: {fan_outs:?}");
+            let least = (gib << 24).min(32 << 20);
+            assert!((least..65 << 20).contains(&queue), "{gib} GiB with a queue of {queue}");
+        }
     }
 
     #[test]

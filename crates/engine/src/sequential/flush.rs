@@ -5,7 +5,7 @@ use super::block_reads::{BlockReads, OpenBlocks};
 use super::buffer_map::BufferMaps;
 use super::engine::{FlushState, Sequential};
 use super::extents::{read, total};
-use super::ids::GenerationBucket;
+use super::ids::{GenerationBucket, GenerationSlot};
 use super::map_node::{Held, SealedAt};
 use super::map_shape::NodeAt;
 use super::map_walk::{Found, Goal, MapWalk, NOT_LISTED};
@@ -95,14 +95,25 @@ impl Sequential {
     }
 
     /// The likely reads of the next flushes. They follow from what flushes read before.
-    fn expected_reads(&self) -> Vec<Extent> {
-        let (merged, swept) = self.placement.expected();
+    fn expected_reads(&mut self) -> Vec<Extent> {
+        let (merged, swept) = self.placement.expect();
         let layout = &self.vault.layout;
-        let buckets = merged.into_iter().map(|bucket| layout.bucket(bucket));
-        let leaf = |GenerationBucket { generation, index }| {
-            layout.node(generation, NodeAt { height: 0, index })
-        };
-        buckets.chain(swept.map(leaf)).collect()
+        let leaf = |generation, index| layout.node(generation, NodeAt { height: 0, index });
+        let mut reads = Vec::new();
+        for (generation, slots) in merged {
+            let each = layout.schedule().bucket_blocks(generation.level);
+            for index in slots.start / each..slots.end.div_ceil(each) {
+                let first = slots.start.max(index * each);
+                let count = slots.end.min((index + 1) * each) - first;
+                let Extent { offset, bytes } =
+                    layout.slot(GenerationSlot { generation, index: first });
+                reads.push(Extent { offset, bytes: count * bytes });
+                // The leaf says what is in a bucket.
+                reads.extend((first == index * each).then(|| leaf(generation, index)));
+            }
+        }
+        reads.extend(swept.map(|bucket| leaf(bucket.generation, bucket.index)));
+        reads
     }
 
     /// Puts the current pages into the queue; the flush's reads are then known.
@@ -272,7 +283,7 @@ impl<'a> Moved<'a> {
 }
 
 /// The blocks of a plan that must be read. A discarded block has no content worth reading.
-fn stored(plan: &[Planned<SealedAt>]) -> impl Iterator<Item = (super::GenerationSlot, SealedAt)> {
+fn stored(plan: &[Planned<SealedAt>]) -> impl Iterator<Item = (GenerationSlot, SealedAt)> {
     let picks = plan.iter().flat_map(|planned| planned.slots.iter().flatten());
     picks.filter(|pick| pick.present).filter_map(|pick| match pick.origin {
         Origin::Slot(slot, sealed) => Some((slot, sealed)),

@@ -7,6 +7,7 @@
 use super::ids::{Generation, GenerationBucket, GenerationSlot};
 use crate::BlockId;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// A map leaf's entry for a slot. `T` opens the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +66,9 @@ pub struct Pick<T> {
     pub origin: Origin<T>,
 }
 
+/// Slots of a generation that are likely needed soon.
+pub type ExpectedSlots = (Generation, Range<u64>);
+
 /// How far a source was taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Taken {
@@ -103,6 +107,9 @@ struct Source<T> {
     taken: Taken,
     /// The next bucket whose leaf to read; beyond the end when no real block is left.
     next: u64,
+    /// The slots before this one were announced, and those before `seen` taken then.
+    announced: u64,
+    seen: u64,
 }
 
 impl<T: Copy> Source<T> {
@@ -134,6 +141,23 @@ impl<T: Copy> Source<T> {
         if leaf.entries.last().is_some_and(Option::is_none) {
             self.next = buckets;
         }
+    }
+
+    /// As [`MergeBuffer::expect`]. A little at a time would be many small reads.
+    fn expect(&mut self, share: u64, bucket: u64, buckets: u64) -> Option<ExpectedSlots> {
+        let taken = self.taken.slots;
+        let window = share.max(2 * taken.saturating_sub(self.seen));
+        self.seen = taken;
+        let real = match self.next < buckets {
+            true => buckets * bucket,
+            false => self.ahead.back().map_or(taken, |last| last.slot + 1),
+        };
+        let (from, end) = (self.announced.max(taken), real.min(taken + window));
+        if end <= from || end < real && end - from < window / 2 {
+            return None;
+        }
+        self.announced = end;
+        Some((self.generation, from..end))
     }
 
     fn pop(&mut self) -> Option<Pick<T>> {
@@ -170,8 +194,9 @@ impl<T: Copy> MergeBuffer<T> {
     ) -> Self {
         let source = |(generation, &taken): (Generation, &u64)| {
             let taken = Taken::of(taken);
-            let next = taken.slots / bucket_blocks;
-            Source { generation, ahead: VecDeque::new(), taken, next }
+            let (next, seen) = (taken.slots / bucket_blocks, taken.slots);
+            let (ahead, announced) = (VecDeque::new(), seen);
+            Source { generation, ahead, taken, next, announced, seen }
         };
         let sources = generations.into_iter().zip(taken).map(source).collect();
         Self { sources, buckets, bucket_blocks }
@@ -206,12 +231,14 @@ impl<T: Copy> MergeBuffer<T> {
         })
     }
 
-    /// The next buckets, at most `count` of each generation.
-    pub fn expected(&self, count: u64) -> impl Iterator<Item = GenerationBucket> + use<'_, T> {
-        self.sources.iter().flat_map(move |&Source { generation, next, .. }| {
-            let end = next.saturating_add(count).min(self.buckets);
-            (next..end).map(move |index| GenerationBucket { generation, index })
-        })
+    /// The slots that the next takes likely need and that were not said before: of each generation
+    /// twice what was taken of it since the last call, and at least an even share of `count`, up to
+    /// two buckets.
+    pub fn expect(&mut self, count: u64) -> Vec<ExpectedSlots> {
+        let share = count.div_ceil(self.sources.len().max(1) as u64);
+        let (share, buckets) = (share.min(2 * self.bucket_blocks), self.buckets);
+        let sources = self.sources.iter_mut();
+        sources.filter_map(|it| it.expect(share, self.bucket_blocks, buckets)).collect()
     }
 
     /// Takes in a wanted leaf, in order. More may be wanted after a damaged one.
@@ -346,8 +373,26 @@ mod tests {
         assert_eq!(load(&mut merge, 4), 2);
         assert_eq!(load(&mut merge, 4), 0);
         assert!(merge.take_next(|_, _| false).is_some());
-        assert_eq!(merge.expected(2).collect::<Vec<_>>(), merge.wanted(8).collect::<Vec<_>>());
         assert_eq!(load(&mut merge, 4), 1, "only the first is a block short");
-        assert_eq!(merge.expected(2).count(), 1, "of two generations, one of which is at its end");
+    }
+
+    #[test]
+    fn what_is_expected_is_a_share_of_each_or_twice_what_was_taken_and_nothing_twice() {
+        let two = vec![generation(0), generation(1)];
+        let mut merge = MergeBuffer::<u64>::new(two, 8, 4);
+        let full = |from| LeafRead::whole(entries(&[from, from + 1, from + 2, from + 3]));
+        assert_eq!(merge.expect(8), [(generation(0), 0..4), (generation(1), 0..4)]);
+        assert!(merge.expect(8).is_empty(), "it was said");
+        for index in 0..2 {
+            merge.supply(GenerationBucket { generation: generation(0), index }, &full(4 * index));
+        }
+        merge.supply(GenerationBucket { generation: generation(1), index: 0 }, &full(90));
+        assert_eq!((0..6).filter_map(|_| merge.take_next(|_, _| false)).count(), 6);
+        assert_eq!(merge.expect(8), [(generation(0), 6..18)], "it alone was taken from");
+        assert_eq!(merge.head(), Some(BlockId(6)));
+        let end = GenerationBucket { generation: generation(1), index: 1 };
+        merge.supply(end, &LeafRead::whole(entries(&[94])));
+        assert_eq!((0..6).filter_map(|_| merge.take_next(|_, _| false)).count(), 6);
+        assert_eq!(merge.expect(8), [(generation(1), 4..5)], "fakes follow, which nobody reads");
     }
 }

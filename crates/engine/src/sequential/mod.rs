@@ -64,7 +64,7 @@ pub use keys::SequentialKeys;
 pub use layout::{Layout, LayoutCost, MOST_BYTES};
 pub use map_node::SealedAt;
 pub use map_shape::{MapShape, NodeAt};
-pub use merge_buffer::{LeafEntry, LeafRead, MergeBuffer, Origin, Pick};
+pub use merge_buffer::{ExpectedSlots, LeafEntry, LeafRead, MergeBuffer, Origin, Pick};
 pub use placement::{Candidates, Placement, Planned};
 pub use read::ReadBatch;
 pub use rebuild::Rebuild;

@@ -9,16 +9,16 @@ mod plan;
 
 use super::access_time_map::{AccessTimeMap, Accessed};
 use super::ids::{Flush, Generation, GenerationBucket, GenerationSlot, Turn};
-use super::merge_buffer::{LeafRead, MergeBuffer, Pick};
+use super::merge_buffer::{ExpectedSlots, LeafRead, MergeBuffer, Pick};
 use super::schedule::{BlockHome, Schedule};
 use super::time_pages::Times;
 use super::write_queue::WriteQueue;
 use crate::{BlockId, EngineError, Level, Result};
 use std::collections::BTreeMap;
 
-/// Buckets to prefetch from each merged generation. Each generation's blocks are in order, so a
-/// flush uses up about one bucket of all of them.
-const EXPECTED: u64 = 2;
+/// Buckets to prefetch for each merge, in equal shares of its generations. Each generation's blocks
+/// are in order, so a flush uses up about one bucket of all of them.
+const EXPECTED: u64 = 32;
 
 /// A flush's content for one bucket: a block, or a fake, for each slot.
 #[derive(Clone, Debug)]
@@ -226,10 +226,11 @@ impl<T: Copy, P> Placement<T, P> {
         Some(GenerationBucket { generation, index: bucket.index })
     }
 
-    /// The likely reads of the flushes after the planned one: the next buckets of each merge, and
-    /// the next bucket of the sweep, which may need only its leaf.
-    pub fn expected(&self) -> (Vec<GenerationBucket>, Option<GenerationBucket>) {
-        let merged = self.merges.iter().flat_map(|merge| merge.expected(EXPECTED)).collect();
+    /// The likely reads of the flushes after the planned one: the next slots of each merge, and the
+    /// next bucket of the sweep, which may need only its leaf.
+    pub fn expect(&mut self) -> (Vec<ExpectedSlots>, Option<GenerationBucket>) {
+        let count = EXPECTED * self.schedule.bucket_blocks(Level(0));
+        let merged = self.merges.iter_mut().flat_map(|merge| merge.expect(count)).collect();
         let next = Flush(self.flush.0 + 1);
         let swept = self.schedule.bucket(self.schedule.last(), next).and_then(|bucket| {
             let generation = self.schedule.swept(bucket.index, next)?;

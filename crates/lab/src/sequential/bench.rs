@@ -27,10 +27,13 @@ pub struct Bench {
     /// Times to write a disk from beginning to end before the measurement
     #[arg(long, default_value_t = 3)]
     fill: u64,
-    /// The disks, of plain, detwo, detwo-thirds, sequential, detwo-map, detwo-published,
-    /// sequential-map and tree
+    /// The disks, of plain, detwo, detwo-thirds, sequential, sequential-seeks, detwo-map,
+    /// detwo-published, sequential-map and tree
     #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
+    /// Only the jobs whose names begin like one of these
+    #[arg(long, value_delimiter = ',')]
+    jobs: Vec<String>,
     /// A folder on the storage to measure; by default the system's for temporary files
     #[arg(long)]
     dir: Option<PathBuf>,
@@ -119,7 +122,9 @@ impl Bench {
     ///
     /// # Errors
     /// Those of fio and the disks.
-    pub fn measure(&self, usual: &[&str], jobs: Vec<Job>) -> Result<Measured> {
+    pub fn measure(&self, usual: &[&str], mut jobs: Vec<Job>) -> Result<Measured> {
+        let wanted = |job: &Job| self.jobs.iter().any(|begin| job.name.starts_with(begin));
+        jobs.retain(|job| self.jobs.is_empty() || wanted(job));
         let usual = usual.iter().filter(|_| self.systems.is_empty()).copied();
         let keys = self.systems.iter().map(String::as_str).chain(usual);
         let systems: Vec<_> = keys.map(System::find).collect::<Result<_>>()?;

@@ -39,7 +39,7 @@ pub const USUAL: [&str; 3] = [BASELINE, RIVAL, "sequential"];
 pub const BOTH_MAPS: [&str; 6] =
     [BASELINE, RIVAL, "sequential", RIVAL_MAP, PUBLISHED, "sequential-map"];
 
-const SYSTEMS: [System; 8] = [
+const SYSTEMS: [System; 9] = [
     System { key: BASELINE, name: "plain sealed", rivals: &[], create: plain },
     System {
         key: RIVAL,
@@ -57,7 +57,13 @@ const SYSTEMS: [System; 8] = [
         key: "sequential",
         name: "sequential",
         rivals: &[RIVAL],
-        create: |store, size| sequential(store, size, false),
+        create: |store, size| sequential(store, SequentialOptions::without_seeks(BLOCK, size)),
+    },
+    System {
+        key: "sequential-seeks",
+        name: "sequential, for seeks",
+        rivals: &[RIVAL],
+        create: |store, size| sequential(store, SequentialOptions::new(BLOCK, size)),
     },
     System {
         key: RIVAL_MAP,
@@ -75,7 +81,7 @@ const SYSTEMS: [System; 8] = [
         key: "sequential-map",
         name: "sequential, map on disk",
         rivals: &[RIVAL_MAP, PUBLISHED],
-        create: |store, size| sequential(store, size, true),
+        create: |store, size| sequential(store, SequentialOptions::new(BLOCK, size).map_on_disk()),
     },
     System { key: "tree", name: "tree", rivals: &[], create: tree },
 ];
@@ -107,9 +113,7 @@ fn detwo_map(store: Arc<dyn Store>, size: u64, reads: Reads) -> Result<Box<dyn B
     Ok(Box::new(DetWoMap::create(store, areas, Shape::default())?))
 }
 
-fn sequential(store: Arc<dyn Store>, size: u64, map_on_disk: bool) -> Result<Box<dyn BlockSpace>> {
-    let options = SequentialOptions::new(BLOCK, size);
-    let options = if map_on_disk { options.map_on_disk() } else { options };
+fn sequential(store: Arc<dyn Store>, options: SequentialOptions) -> Result<Box<dyn BlockSpace>> {
     let (secret, open) = (Passphrase::new("lab"), OpenOptions::default());
     let (kdf, progress) = (KdfParams::TEST, &mut |_, _| {});
     Ok(Box::new(SequentialVolume::create(store, &secret, kdf, options, open, progress)?))

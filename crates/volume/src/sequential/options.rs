@@ -35,10 +35,15 @@ pub struct SequentialOptions {
 }
 
 impl SequentialOptions {
-    /// The defaults for this block size and capacity.
+    /// The defaults for this block size and capacity, on a disk with seeks.
     pub fn new(block_bytes: usize, capacity_bytes: u64) -> Self {
-        let blocks = capacity_bytes.div_ceil(block_bytes.max(1) as u64).max(1);
-        Self::of(SequentialConfig::new(block_bytes, blocks))
+        Self::of(SequentialConfig::new(block_bytes, blocks(block_bytes, capacity_bytes)))
+    }
+
+    /// The defaults on a disk without seeks: less is written for each byte.
+    pub fn without_seeks(block_bytes: usize, capacity_bytes: u64) -> Self {
+        let blocks = blocks(block_bytes, capacity_bytes);
+        Self::of(SequentialConfig::without_seeks(block_bytes, blocks))
     }
 
     /// The defaults for an engine.
@@ -112,10 +117,19 @@ impl SequentialOptions {
 
 impl From<&NewOptions> for SequentialOptions {
     fn from(new: &NewOptions) -> Self {
-        let usual = Self::new(new.block_bytes, new.capacity_bytes);
-        let usual = if new.map_on_disk { usual.map_on_disk() } else { usual };
+        let (block_bytes, capacity) = (new.block_bytes, new.capacity_bytes);
+        let usual = match (new.map_on_disk, new.seeks) {
+            // Little memory has no room for a large queue.
+            (true, _) => Self::new(block_bytes, capacity).map_on_disk(),
+            (false, true) => Self::new(block_bytes, capacity),
+            (false, false) => Self::without_seeks(block_bytes, capacity),
+        };
         Self { fill: new.fill, ..usual }
     }
+}
+
+fn blocks(block_bytes: usize, capacity_bytes: u64) -> u64 {
+    capacity_bytes.div_ceil(block_bytes.max(1) as u64).max(1)
 }
 
 /// The objects of a volume with these parameters.
