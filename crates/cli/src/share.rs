@@ -40,6 +40,7 @@ pub fn run(command: &ShareCommand) -> Result<()> {
 
 fn serve(args: &ShareServe) -> Result<()> {
     let signals = signals::catch()?;
+    raise_open_files();
     let (folder, listen, volumes) = (&args.folder, &args.listen, &args.volume);
     let tables = args.tables.as_deref().map(tables_of);
     let home = Home { tables, damaged: args.damaged.iter().cloned().collect() };
@@ -50,6 +51,14 @@ fn serve(args: &ShareServe) -> Result<()> {
     let ending = server.ending();
     signals::forward(signals, move || ending.end())?;
     Ok(server.wait()?)
+}
+
+/// Lets it have as many open files as the system allows: connections and tables are many.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Without, it opens files anew more often.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// Where the tables of a volume are: each has a folder or prefix of its own. An outage becomes an

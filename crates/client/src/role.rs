@@ -93,7 +93,6 @@ fn take_over(inner: &Inner, term: ScribeTerm) -> Result<(Scribe, Before), TermEn
         None => TakeOver::new(oram, sealer, known),
         Some(checkpoint) => {
             let pieces = read_state(inner, checkpoint, &mut renew)?;
-            let pieces = pieces.iter().map(Vec::as_slice);
             TakeOver::from_checkpoint(oram, sealer, known, checkpoint.at.0, pieces)?
         }
     };

@@ -53,6 +53,8 @@ pub struct SessionState {
     pub lost: bool,
     /// When an answer came last, or was first waited for.
     pub progress: Instant,
+    /// When an answer came last.
+    pub answered: Instant,
     /// When the newest ask was made.
     pub asked: Instant,
     /// Nothing came since a call waited in vain: the next ones wait no longer.
@@ -100,6 +102,7 @@ impl SessionState {
             live_blocks: 0,
             lost: false,
             progress: now,
+            answered: now,
             asked: now,
             away: false,
             failed: None,
@@ -221,7 +224,8 @@ impl SessionState {
                 break;
             }
             if let Some((seq, answer)) = self.follower.answer(&record)? {
-                (some, self.progress, self.away) = (true, now, false);
+                (some, self.away) = (true, false);
+                (self.progress, self.answered) = (now, now);
                 self.live_blocks = answer.live_blocks;
                 if let Some(heard) = &mut self.heard
                     && answer.refusal.is_none_or(AskRefusal::was_shown)
@@ -249,7 +253,8 @@ impl SessionState {
         for record in made {
             if let Some(wanted @ None) = self.wanted.get_mut(&(record.session, record.seq)) {
                 let answer = self.follower.answer_early(record)?;
-                (some, self.progress, self.away) = (true, now, false);
+                (some, self.away) = (true, false);
+                (self.progress, self.answered) = (now, now);
                 self.live_blocks = answer.live_blocks;
                 *wanted = Some(answer);
             }

@@ -26,13 +26,14 @@ pub struct FsOptions {
     pub strict: bool,
     /// Blocks of metadata that are kept in memory.
     pub cached_blocks: usize,
-    /// Pages that a file may have waiting to be written.
+    /// Pages that a file may have waiting to be written: as many as are in flight together, so that
+    /// a long write waits for few round trips.
     pub waiting_pages: usize,
 }
 
 impl Default for FsOptions {
     fn default() -> Self {
-        Self { strict: false, cached_blocks: 4096, waiting_pages: 64 }
+        Self { strict: false, cached_blocks: 4096, waiting_pages: 512 }
     }
 }
 

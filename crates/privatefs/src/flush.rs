@@ -9,7 +9,7 @@ use crate::file::ClientFile;
 use crate::inode::{DataForm, Inode};
 use crate::layout;
 use crate::resize::{plan_blocks, plan_resize};
-use crate::transactions::{Action, Ask, Compare, Owner, TOGETHER};
+use crate::transactions::{Action, Ask, Compare, Owner};
 
 /// Another client may cut the file while pages are written. Then they are written again.
 const MOST_TRIES: u32 = 200;
@@ -127,10 +127,7 @@ impl PrivateFs {
             actions(content).map(move |action| vec![Ask::change(name, action, Compare::Always)])
         });
         let asks: Vec<Vec<Ask>> = asks.collect();
-        for together in asks.chunks(TOGETHER) {
-            self.carry_out(file.locks, together)?;
-        }
-        Ok(())
+        self.carry_out(file.locks, &asks).map(drop)
     }
 
     /// The inode after its pages: one ask. False: its blocks came to mean something else since

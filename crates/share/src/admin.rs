@@ -10,6 +10,7 @@ use crate::identity::{self, random};
 use crate::message::{pack, unpack};
 use crate::volume_registry::{Home, VolumeRegistry, VolumeStatus};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -113,7 +114,7 @@ fn is_down(error: &io::Error) -> bool {
 fn ask(mut stream: &UnixStream, wish: &AdminRequest) -> Result<Granted> {
     let doing = "asking the server that runs";
     stream.set_read_timeout(Some(PATIENCE)).doing(doing)?;
-    let frame = Frame { kind: FrameKind::Call, number: 0, head: pack(wish), body: Vec::new() };
+    let frame = Frame { kind: FrameKind::Call, number: 0, head: pack(wish), body: Cow::default() };
     frame.write(&mut stream).doing(doing)?;
     let frame = Frame::read(&mut stream, MOST).doing(doing)?;
     let frame = frame.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof)).doing(doing)?;
@@ -213,7 +214,7 @@ impl Control {
             Err(Error::BadName(name)) => Outcome::BadName(name),
             Err(error) => Outcome::Failed(error.to_string()),
         };
-        Frame { kind: FrameKind::Reply, number: 0, head: pack(&outcome), body: Vec::new() }
+        Frame { kind: FrameKind::Reply, number: 0, head: pack(&outcome), body: Cow::default() }
             .write(&mut stream)
     }
 }

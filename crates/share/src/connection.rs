@@ -10,6 +10,7 @@ use crate::message::{CallRequest, Hello, Lane, VERSION, pack, reply_frame, unpac
 use crate::volume_registry::{ServedVolume, VolumeRegistry};
 use oblivio_store::Budget;
 use oblivio_store::share::{ClientSession, Result, Share, ShareCall, ShareError, ShareReply};
+use std::borrow::Cow;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -28,6 +29,8 @@ fn most_waiting(lane: Lane) -> usize {
     }
 }
 
+/// The least time between two replies with asks.
+const GATHERING: Duration = Duration::from_millis(8);
 /// How long a frame may take from its first byte to its last one.
 const FRAME: Duration = Duration::from_secs(60);
 
@@ -86,7 +89,7 @@ pub fn serve(
 ) {
     match admit(registry, hello, &line) {
         Err(error) => {
-            let _ = reply_frame(0, Err(error)).write(&mut line.clone());
+            let _ = reply_frame(0, Err(error)).send(&line);
         }
         Ok((Entered { number, budget }, volume, hash)) => {
             known();
@@ -96,12 +99,12 @@ pub fn serve(
                 kind: FrameKind::Welcome,
                 number: 0,
                 head: pack(&VERSION),
-                body: Vec::new(),
+                body: Cow::default(),
             };
             // An error of the line ends it, whatever the reason.
             let _ = reader
                 .take_your_time()
-                .and_then(|()| welcome.write(&mut line.clone()))
+                .and_then(|()| welcome.send(&line))
                 .and_then(|()| read_calls(&shared, &mut reader, hello.lane));
             registry.leave(number);
         }
@@ -120,11 +123,11 @@ fn read_calls(shared: &Arc<Shared>, reader: &mut LineReader, lane: Lane) -> io::
         let bytes = (frame.head.len() + frame.body.len()) as u64;
         shared.volume.traffic[0].fetch_add(bytes, Ordering::Relaxed);
         match CallRequest::read(frame) {
-            Err(error) => shared.reply(number, Err(error))?,
+            Err(error) => shared.send(reply_frame(number, Err(error)))?,
             Ok(request) if request.call(LONGEST_WAIT).waits() => {
                 workers.give((number, request, reserved))?
             }
-            Ok(request) => shared.reply(number, shared.carry_out(&request))?,
+            Ok(request) => shared.serve(number, &request)?,
         }
     }
     Ok(())
@@ -145,20 +148,39 @@ pub fn refuse_foreign(device: u16, call: &ShareCall<'_>) -> Result<()> {
 }
 
 impl Shared {
-    fn carry_out(&self, request: &CallRequest) -> Result<ShareReply> {
-        let call = request.call(LONGEST_WAIT);
+    /// Carries a call out, and replies. What comes one after the other is sent as it comes, until
+    /// the call's wait is over: no round trip lies between two replies.
+    fn serve(&self, number: u64, request: &CallRequest<'_>) -> io::Result<()> {
+        let mut call = request.call(LONGEST_WAIT);
+        let until = Instant::now() + call.wait();
+        loop {
+            let done = self.carry_out(call);
+            let next = done.as_ref().ok().and_then(|reply| call.after(reply));
+            let left = until.saturating_duration_since(Instant::now());
+            let Some(next) = next.filter(|_| !left.is_zero()) else {
+                return self.send(reply_frame(number, done));
+            };
+            self.send(Frame { kind: FrameKind::Part, ..reply_frame(number, done) })?;
+            call = next.waiting(left);
+            if let ShareCall::Asks { .. } = call {
+                // The scribe gathers asks in any case: it takes fewer replies.
+                thread::sleep(left.min(GATHERING));
+            }
+        }
+    }
+
+    fn carry_out(&self, call: ShareCall<'_>) -> Result<ShareReply> {
         refuse_foreign(self.device, &call)?;
         self.volume.share.call(call)
     }
 
-    fn reply(&self, number: u64, done: Result<ShareReply>) -> io::Result<()> {
-        let bytes = reply_frame(number, done).encode();
-        self.volume.traffic[1].fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        io::Write::write_all(&mut self.line.clone(), &bytes)
+    fn send(&self, frame: Frame<'_>) -> io::Result<()> {
+        self.volume.traffic[1].fetch_add(frame.len() as u64, Ordering::Relaxed);
+        frame.send(&self.line)
     }
 }
 
-type Work = (u64, CallRequest, Reserved);
+type Work = (u64, CallRequest<'static>, Reserved);
 
 /// Threads for calls that wait, as many as wait at once.
 struct Workers<'s> {
@@ -198,8 +220,7 @@ impl<'s> Workers<'s> {
             loop {
                 let next = take.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 let Ok((number, request, _reserved)) = next else { return };
-                let done = shared.carry_out(&request);
-                if shared.reply(number, done).is_err() {
+                if shared.serve(number, &request).is_err() {
                     shared.line.cut();
                 }
                 idle.fetch_add(1, Ordering::SeqCst);

@@ -7,6 +7,8 @@
 //! Numbers are little-endian. The head is of postcard: numbers and lengths. The body is what is
 //! sealed, one after the other, as long as the head says. A reply has its request's number.
 
+use crate::line::LineWriter;
+use std::borrow::Cow;
 use std::io::{self, ErrorKind, Read, Write};
 
 /// Bytes of a frame before its head.
@@ -27,18 +29,26 @@ pub enum FrameKind {
     Welcome,
     /// A request.
     Call,
-    /// What it returned.
+    /// What it returned, or the last of it.
     Reply,
     /// Why it failed.
     Failure,
+    /// A reply that another one of the same call follows.
+    Part,
 }
 
-const KINDS: [FrameKind; 5] =
-    [FrameKind::Hello, FrameKind::Welcome, FrameKind::Call, FrameKind::Reply, FrameKind::Failure];
+const KINDS: [FrameKind; 6] = [
+    FrameKind::Hello,
+    FrameKind::Welcome,
+    FrameKind::Call,
+    FrameKind::Reply,
+    FrameKind::Failure,
+    FrameKind::Part,
+];
 
 /// A frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub struct Frame<'b> {
     /// What it is.
     pub kind: FrameKind,
     /// The number of the request.
@@ -46,26 +56,42 @@ pub struct Frame {
     /// Numbers and lengths.
     pub head: Vec<u8>,
     /// What is sealed.
-    pub body: Vec<u8>,
+    pub body: Cow<'b, [u8]>,
 }
 
 fn bad(what: &'static str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, what)
 }
 
-impl Frame {
+impl Frame<'_> {
+    /// Its length.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        BEFORE + self.head.len() + self.body.len()
+    }
+
+    /// What stands before its head.
+    fn before(&self) -> [u8; BEFORE] {
+        let mut before = [0; BEFORE];
+        before[..4].copy_from_slice(&((self.len() - 4) as u32).to_le_bytes());
+        before[4] = KINDS.iter().position(|kind| *kind == self.kind).unwrap_or(0) as u8;
+        before[5..13].copy_from_slice(&self.number.to_le_bytes());
+        before[13..].copy_from_slice(&(self.head.len() as u32).to_le_bytes());
+        before
+    }
+
     /// Its bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let after = BEFORE - 4 + self.head.len() + self.body.len();
-        let mut bytes = Vec::with_capacity(4 + after);
-        bytes.extend_from_slice(&(after as u32).to_le_bytes());
-        bytes.push(KINDS.iter().position(|kind| *kind == self.kind).unwrap_or(0) as u8);
-        bytes.extend_from_slice(&self.number.to_le_bytes());
-        bytes.extend_from_slice(&(self.head.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(&self.head);
-        bytes.extend_from_slice(&self.body);
-        bytes
+        [&self.before()[..], &self.head, &self.body].concat()
+    }
+
+    /// Sends it, together, whatever other threads send.
+    ///
+    /// # Errors
+    /// Those of the line.
+    pub fn send(&self, line: &LineWriter) -> io::Result<()> {
+        line.send([&self.before(), &self.head, &self.body])
     }
 
     /// Reads one of at most `most` bytes; none at the end of the line. Nothing is reserved before
@@ -117,7 +143,8 @@ impl Frame {
         let held = reserve(after);
         let head = read_exactly(from, head)?;
         let body = read_exactly(from, body)?;
-        Ok((Self { kind: *kind, number: u64::from_le_bytes(number), head, body }, held))
+        let number = u64::from_le_bytes(number);
+        Ok((Self { kind: *kind, number, head, body: body.into() }, held))
     }
 
     /// Sends it.
@@ -140,8 +167,9 @@ fn read_exactly(from: &mut impl Read, len: usize) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn frame() -> Frame {
-        Frame { kind: FrameKind::Call, number: u64::MAX - 1, head: vec![1, 2, 3], body: vec![4; 9] }
+    fn frame() -> Frame<'static> {
+        let (head, body) = (vec![1, 2, 3], vec![4; 9].into());
+        Frame { kind: FrameKind::Call, number: u64::MAX - 1, head, body }
     }
 
     #[test]
@@ -168,7 +196,7 @@ mod tests {
             assert!(Frame::read(&mut &*wrong, MOST_FRAME).is_err(), "{at} {word}");
         }
         let mut wrong = bytes;
-        wrong[4] = 5;
+        wrong[4] = KINDS.len() as u8;
         assert!(Frame::read(&mut &*wrong, 100).is_err(), "no such kind");
     }
 }

@@ -10,6 +10,7 @@ use oblivio_store::share::{
     ScribeTerm, SealedAnswer, SealedAsk, SealedNotice, SealedShow, ServerSpot, ServerTable,
     ShareCall, ShareError, ShareParameters, ShareReply, Status, StoredEntry,
 };
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// The longest wait of a call.
@@ -47,9 +48,10 @@ pub fn frame_of(kind: u8, head: &[u8], body: &[u8]) -> Vec<u8> {
         FrameKind::Call,
         FrameKind::Reply,
         FrameKind::Failure,
+        FrameKind::Part,
     ];
     let kind = kinds[usize::from(kind) % kinds.len()];
-    Frame { kind, number: 1, head: head.to_vec(), body: body.to_vec() }.encode()
+    Frame { kind, number: 1, head: head.to_vec(), body: body.into() }.encode()
 }
 
 /// Frames of every kind that both sides send.
@@ -105,7 +107,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
     ];
     let hello =
         Hello { version: VERSION, volume: "team".into(), secret: [8; 32], lane: Lane::Bulk };
-    let hello = Frame { kind: FrameKind::Hello, number: 0, head: pack(&hello), body: Vec::new() };
+    let hello =
+        Frame { kind: FrameKind::Hello, number: 0, head: pack(&hello), body: Cow::default() };
     let mut seeds: Vec<Vec<u8>> =
         calls.iter().zip(1..).map(|(call, number)| call_frame(number, call).encode()).collect();
     seeds.extend(replies.into_iter().map(|reply| reply_frame(1, reply).encode()));

@@ -6,7 +6,7 @@
 use crate::stream::Stream;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -184,32 +184,11 @@ impl Read for LineReader {
     }
 }
 
-impl Write for LineWriter {
-    /// Sends some of these bytes; the system has them on return.
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut sending = lock(&self.0.sending);
-        self.0.send(&mut sending, bytes)
-    }
-
-    /// Sends them together, whatever other threads send.
-    fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        let mut sending = lock(&self.0.sending);
-        while !bytes.is_empty() {
-            let sent = self.0.send(&mut sending, bytes)?;
-            bytes = &bytes[sent..];
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 impl Shared {
-    fn send(&self, out: &mut Vec<u8>, bytes: &[u8]) -> io::Result<usize> {
+    /// Sends some of these bytes; the system has them on return.
+    fn send(&self, out: &mut Vec<u8>, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut tls = lock(&self.tls);
-        let taken = tls.writer().write(bytes)?;
+        let taken = tls.writer().write_vectored(parts)?;
         encrypted(&mut tls, out)?;
         drop(tls);
         let sent = (&self.stream).write_all(out);
@@ -219,6 +198,22 @@ impl Shared {
 }
 
 impl LineWriter {
+    /// Sends these bytes together, whatever other threads send.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn send<const N: usize>(&self, parts: [&[u8]; N]) -> io::Result<()> {
+        let mut sending = lock(&self.0.sending);
+        let mut parts = parts.map(IoSlice::new);
+        let mut left = &mut parts[..];
+        IoSlice::advance_slices(&mut left, 0);
+        while !left.is_empty() {
+            let sent = self.0.send(&mut sending, left)?;
+            IoSlice::advance_slices(&mut left, sent);
+        }
+        Ok(())
+    }
+
     /// Ends the line for both directions at once.
     pub fn cut(&self) {
         self.0.stream.cut();

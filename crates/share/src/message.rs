@@ -9,11 +9,12 @@ use oblivio_store::share::{
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
 /// The version of the protocol.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What a connection is for: merges must not hold up asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,9 +64,9 @@ enum CallHead {
 }
 
 /// A call that came in a frame, with what it needs.
-pub struct CallRequest {
+pub struct CallRequest<'b> {
     head: CallHead,
-    body: Vec<u8>,
+    body: Cow<'b, [u8]>,
     asks: Vec<SealedAsk>,
     answers: Vec<SealedAnswer>,
     entry: Option<HistoryEntry>,
@@ -168,14 +169,14 @@ fn as_answer(ask: SealedAsk) -> SealedAnswer {
 
 /// The frame of a call.
 #[must_use]
-pub fn call_frame(number: u64, call: &ShareCall<'_>) -> Frame {
-    let none = Vec::new;
+pub fn call_frame<'b>(number: u64, call: &ShareCall<'b>) -> Frame<'b> {
+    let none = || Cow::Borrowed(&[][..]);
     let (head, body) = match *call {
         ShareCall::Parameters => (CallHead::Parameters, none()),
         ShareCall::PutParameters { after, slot_bytes, header } => {
-            (CallHead::PutParameters { after, slot_bytes }, header.to_vec())
+            (CallHead::PutParameters { after, slot_bytes }, header.into())
         }
-        ShareCall::Ask(asks) => (CallHead::Ask(lens(asks)), bodies(asks)),
+        ShareCall::Ask(asks) => (CallHead::Ask(lens(asks)), bodies(asks).into()),
         ShareCall::Answers { session, from, wait } => {
             (CallHead::Answers { session, from, wait }, none())
         }
@@ -185,19 +186,19 @@ pub fn call_frame(number: u64, call: &ShareCall<'_>) -> Frame {
         ShareCall::Release(term) => (CallHead::Release(term), none()),
         ShareCall::Asks { term, from, wait } => (CallHead::Asks { term, from, wait }, none()),
         ShareCall::Append { term, number, entry } => {
-            (CallHead::Append { term, number }, encode(entry))
+            (CallHead::Append { term, number }, encode(entry).into())
         }
         ShareCall::Durable { term, number } => (CallHead::Durable { term, number }, none()),
         ShareCall::Sums { term, number } => (CallHead::Sums { term, number }, none()),
         ShareCall::Refuse { term, answers } => {
             let asks: Vec<SealedAsk> = answers.iter().cloned().map(as_ask).collect();
-            (CallHead::Refuse { term, answers: lens(&asks) }, bodies(&asks))
+            (CallHead::Refuse { term, answers: lens(&asks) }, bodies(&asks).into())
         }
         ShareCall::Slots { term, after, spots } => {
             (CallHead::Slots { term, after, spots: spots.to_vec() }, none())
         }
         ShareCall::Upload { term, object, offset, piece } => {
-            (CallHead::Upload { term, object, offset }, piece.to_vec())
+            (CallHead::Upload { term, object, offset }, piece.into())
         }
         ShareCall::Finish { term, object, len } => (CallHead::Finish { term, object, len }, none()),
         ShareCall::Save { term, at, keep_from } => (CallHead::Save { term, at, keep_from }, none()),
@@ -213,12 +214,12 @@ pub fn call_frame(number: u64, call: &ShareCall<'_>) -> Frame {
     Frame { kind: FrameKind::Call, number, head: pack(&head), body }
 }
 
-impl CallRequest {
+impl<'b> CallRequest<'b> {
     /// Reads a call.
     ///
     /// # Errors
     /// `Invalid` for what is none.
-    pub fn read(frame: Frame) -> Result<Self> {
+    pub fn read(frame: Frame<'b>) -> Result<Self> {
         let Frame { kind, head, body, .. } = frame;
         let mut head: CallHead = unpack(&head)?;
         let (mut asks, mut answers, mut entry) = (Vec::new(), Vec::new(), None);
@@ -301,11 +302,12 @@ impl CallRequest {
 
 /// The frame of what a call returned.
 #[must_use]
-pub fn reply_frame(number: u64, done: Result<ShareReply>) -> Frame {
+pub fn reply_frame(number: u64, done: Result<ShareReply>) -> Frame<'static> {
     let none = Vec::new;
     let (head, body) = match done {
         Err(error) => {
-            return Frame { kind: FrameKind::Failure, number, head: failure(&error), body: none() };
+            let body = none().into();
+            return Frame { kind: FrameKind::Failure, number, head: failure(&error), body };
         }
         Ok(ShareReply::Done) => (ReplyHead::Done, none()),
         Ok(ShareReply::Parameters(parameters)) => (ReplyHead::Parameters(parameters), none()),
@@ -335,17 +337,17 @@ pub fn reply_frame(number: u64, done: Result<ShareReply>) -> Frame {
         Ok(ShareReply::Checkpoint(checkpoint)) => (ReplyHead::Checkpoint(checkpoint), none()),
         Ok(ShareReply::Status(status)) => (ReplyHead::Status(status), none()),
     };
-    Frame { kind: FrameKind::Reply, number, head: pack(&head), body }
+    Frame { kind: FrameKind::Reply, number, head: pack(&head), body: body.into() }
 }
 
 /// What a frame says that a call returned.
 ///
 /// # Errors
 /// The call's; `Invalid` for what is no reply.
-pub fn read_reply(frame: Frame) -> Result<ShareReply> {
+pub fn read_reply(frame: Frame<'_>) -> Result<ShareReply> {
     match frame.kind {
         FrameKind::Failure => return Err(read_failure(&frame.head)),
-        FrameKind::Reply => {}
+        FrameKind::Reply | FrameKind::Part => {}
         _ => return Err(BAD),
     }
     let mut parts = Parts(&frame.body);
@@ -363,7 +365,7 @@ pub fn read_reply(frame: Frame) -> Result<ShareReply> {
         }
         ReplyHead::Term(term) => ShareReply::Term(term),
         ReplyHead::Asks(lens, next) => ShareReply::Asks(parts.asks(lens)?, next),
-        ReplyHead::Bytes => return Ok(ShareReply::Bytes(frame.body)),
+        ReplyHead::Bytes => return Ok(ShareReply::Bytes(frame.body.into_owned())),
         ReplyHead::Records(records) => {
             let read = |(number, len, lens)| {
                 Ok(StoredEntry { number, sealed: parts.take(len)?, asks: parts.asks(lens)? })

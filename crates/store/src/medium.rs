@@ -5,6 +5,7 @@
 use crate::system;
 use rustix::fs::{Advice, FallocateFlags, FlockOperation};
 use rustix::io::{Errno, retry_on_intr};
+use std::borrow::Borrow;
 use std::fs::File;
 use std::io;
 use std::num::NonZeroU64;
@@ -28,21 +29,9 @@ pub(crate) trait Medium: Send + Sync + 'static {
 
 impl Medium for File {
     fn read_at(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()> {
-        if let [(offset, buf)] = reads {
-            return self.read_exact_at(buf, *offset);
-        }
-        let mut cold = Vec::new();
-        for (index, (offset, buf)) in reads.iter_mut().enumerate() {
-            if !read_cached(self, buf, *offset) {
-                announce(self, *offset, buf.len());
-                cold.push(index);
-            }
-        }
-        for index in cold {
-            let (offset, buf) = &mut reads[index];
-            self.read_exact_at(buf, *offset)?;
-        }
-        Ok(())
+        let mut reads: Vec<_> =
+            reads.iter_mut().map(|(offset, buf)| (self, *offset, &mut **buf)).collect();
+        read_files(&mut reads).map_err(|(_, error)| error)
     }
 
     fn write_at(&self, data: &[u8], zeros: usize, offset: u64) -> io::Result<()> {
@@ -79,6 +68,32 @@ impl Medium for File {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Reads parts of files, each from its offset. The disk fetches all of them at the same time that
+/// the system does not have in memory.
+///
+/// # Errors
+/// Which part cannot be read, and why.
+pub fn read_files<F: Borrow<File>>(
+    reads: &mut [(F, u64, &mut [u8])],
+) -> Result<(), (usize, io::Error)> {
+    if let [(file, offset, buf)] = reads {
+        return (*file).borrow().read_exact_at(buf, *offset).map_err(|error| (0, error));
+    }
+    let mut cold = Vec::new();
+    for (index, (file, offset, buf)) in reads.iter_mut().enumerate() {
+        let file = (*file).borrow();
+        if !read_cached(file, buf, *offset) {
+            announce(file, *offset, buf.len());
+            cold.push(index);
+        }
+    }
+    for index in cold {
+        let (file, offset, buf) = &mut reads[index];
+        (*file).borrow().read_exact_at(buf, *offset).map_err(|error| (index, error))?;
+    }
+    Ok(())
 }
 
 /// Reads only what the system has in memory. False unless that was everything.

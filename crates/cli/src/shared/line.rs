@@ -10,8 +10,9 @@ use oblivio_share::ShareAddress;
 use std::path::Path;
 use std::time::Duration;
 
-/// The line to a volume.
+/// The line to a volume. Its threads are many and move little.
 pub fn line(address: &ShareAddress, token_file: Option<&Path>) -> Result<ShareLine> {
+    oblivio_store::give_memory_back();
     let line = shared::line(address, token_file, Some(&state_folder()?));
     line.map_err(|error| match error {
         TokenError::Missing(_) => {

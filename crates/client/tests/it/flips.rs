@@ -55,6 +55,8 @@ impl Inside {
         }
         let (reader, spots) = match call {
             ShareCall::Sums { number, .. } => (Reader::Asks, self.shown.get(number)?.clone()),
+            // A second look waits for no record. It must not fall into the next change.
+            ShareCall::Slots { after: Number(0), .. } => return None,
             ShareCall::Slots { spots, .. } => (Reader::Merge, spots.to_vec()),
             _ => return None,
         };

@@ -45,12 +45,14 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     let scribe = Computer::new(&served, &tool, scratch.path(), "scribe")?.mount()?;
     let other = Computer::new(&served, &tool, scratch.path(), "other")?.mount()?;
     let mounts = [&scribe, &other];
+    // A volume that is kept has those of earlier runs.
+    let by = |at: usize| format!("by-{at}-{}", std::process::id());
     let begin = resident(mounts)?;
     for (at, mount) in mounts.into_iter().enumerate() {
-        put(&mount.dir.join(format!("by-{at}")), args.mib)?;
+        put(&mount.dir.join(by(at)), args.mib)?;
     }
     for (at, mount) in mounts.into_iter().enumerate() {
-        take(&mount.dir.join(format!("by-{}", 1 - at)), args.mib)?;
+        take(&mount.dir.join(by(1 - at)), args.mib)?;
     }
     let end = resident(mounts)?;
     scribe.end()?;

@@ -10,10 +10,11 @@ use crate::message::{Hello, Lane, VERSION, call_frame, pack, read_failure, read_
 use crate::stream::Stream;
 use oblivio_store::share::{Result, ShareCall, ShareError, ShareReply};
 use rustls::ClientConfig;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,9 +22,12 @@ use std::time::{Duration, Instant};
 /// How a connection is made, within a time.
 pub type Dialing = Box<dyn Fn(&Token, Duration) -> io::Result<Stream> + Send + Sync>;
 
+/// A reply to a call, and whether it is the last one.
+pub type Came = (Result<ShareReply>, bool);
+
 struct Replies {
-    /// Who waits for a reply, by the number of the call.
-    waiting: BTreeMap<u64, Sender<Result<ShareReply>>>,
+    /// Who waits for replies, by the number of the call.
+    waiting: BTreeMap<u64, SyncSender<Came>>,
     /// Why the line ended.
     ended: Option<ErrorKind>,
 }
@@ -66,9 +70,9 @@ pub(crate) fn greet(
     })?;
     let volume = token.address.volume.clone();
     let hello = Hello { version: VERSION, volume, secret: *token.secret, lane };
-    Frame { kind: FrameKind::Hello, number: 0, head: pack(&hello), body: Vec::new() }
-        .write(&mut line.clone())
-        .map_err(broken)?;
+    let hello =
+        Frame { kind: FrameKind::Hello, number: 0, head: pack(&hello), body: Cow::default() };
+    hello.send(&line).map_err(broken)?;
     let frame = Frame::read(&mut reader, MOST_FIRST_FRAME).map_err(broken)?;
     match frame.ok_or_else(|| broken(ErrorKind::UnexpectedEof.into()))? {
         Frame { kind: FrameKind::Welcome, .. } => {}
@@ -114,16 +118,16 @@ impl Link {
     }
 
     fn send(&self, number: u64, call: &ShareCall<'_>) -> Result<()> {
-        let sent = self.line.clone().write_all(&call_frame(number, call).encode());
-        sent.map_err(|error| {
+        call_frame(number, call).send(&self.line).map_err(|error| {
             self.line.cut();
             broken(error)
         })
     }
 
-    /// Makes a call, and waits for its reply at most this long. What takes longer ends the line.
-    pub fn call(&self, call: &ShareCall<'_>, within: Duration) -> Result<ShareReply> {
-        let (sender, receiver): (_, Receiver<Result<ShareReply>>) = channel();
+    /// Makes a call whose replies come here. Of those that are not taken, this many are kept: with
+    /// more, the rest is lost, and the end of the channel says so.
+    pub fn begin(&self, call: &ShareCall<'_>, most: usize) -> Result<Receiver<Came>> {
+        let (sender, receiver) = sync_channel(most);
         let number = self.posts.number();
         {
             let mut replies = lock(&self.replies);
@@ -131,13 +135,23 @@ impl Link {
             replies.waiting.insert(number, sender);
         }
         self.send(number, call)?;
-        match receiver.recv_timeout(within) {
-            Ok(done) => done,
-            Err(_) => {
-                self.line.cut();
-                Err(broken(ErrorKind::TimedOut.into()))
-            }
+        Ok(receiver)
+    }
+
+    /// Makes a call, and waits for its only reply at most this long. What takes longer ends the
+    /// line.
+    pub fn call(&self, call: &ShareCall<'_>, within: Duration) -> Result<ShareReply> {
+        match self.begin(call, 1)?.recv_timeout(within) {
+            Ok((done, true)) => done,
+            Ok((_, false)) => Err(self.give_up(ErrorKind::InvalidData)),
+            Err(_) => Err(self.give_up(ErrorKind::TimedOut)),
         }
+    }
+
+    /// Ends the line, for this reason.
+    pub fn give_up(&self, why: ErrorKind) -> ShareError {
+        self.line.cut();
+        broken(why.into())
     }
 
     /// Makes a call of the posts: nobody waits for its reply.
@@ -176,10 +190,16 @@ fn take_replies(
     let why = loop {
         match Frame::read(&mut reader, MOST_FRAME) {
             Ok(Some(frame)) => {
-                let number = frame.number;
+                let (number, is_last) = (frame.number, frame.kind != FrameKind::Part);
                 let waiting = lock(replies).waiting.remove(&number);
                 match (waiting, read_reply(frame)) {
-                    (Some(caller), done) => drop(caller.send(done)),
+                    (Some(caller), done) => {
+                        // Never a wait here: others have replies on this line.
+                        let is_taken = caller.try_send((done, is_last)).is_ok();
+                        if is_taken && !is_last {
+                            lock(replies).waiting.insert(number, caller);
+                        }
+                    }
                     // It is sent again on the next line.
                     (None, Err(ShareError::Line(_))) => {}
                     (None, done) => {
@@ -201,7 +221,7 @@ fn take_replies(
         std::mem::take(&mut replies.waiting)
     };
     for (_, caller) in waiting {
-        drop(caller.send(Err(ShareError::Line(why.into()))));
+        drop(caller.try_send((Err(ShareError::Line(why.into())), true)));
     }
     posts.lost();
 }

@@ -3,10 +3,12 @@
 //! Asks, answers and batches have one line, what is long another one. A line that breaks is made
 //! again, and calls are made again on it: what a call may do twice it does once. Records that were
 //! sent and not accepted are sent again before all else, in their order. Records, asks and pieces
-//! of objects go out without waiting for the reply to those before.
+//! of objects go out without waiting for the reply to those before. With a call for asks, answers
+//! or notices the server goes on until its wait is over: they come as they are there.
 
 mod link;
 mod posts;
+mod streams;
 mod unacknowledged;
 
 use crate::address::Token;
@@ -26,6 +28,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use streams::Streams;
 use unacknowledged::Unacknowledged;
 
 /// The first pause before another attempt. Each is twice the one before.
@@ -63,6 +66,7 @@ pub struct RemoteShare {
     patience: LinePatience,
     lines: [Mutex<Option<Arc<Link>>>; 2],
     posts: Arc<Posts>,
+    streams: Streams,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -102,7 +106,8 @@ impl RemoteShare {
     fn by(token: Token, patience: LinePatience, dial: Dialing) -> ServerResult<Self> {
         let config = identity::pinned(token.fingerprint)?;
         let (lines, posts) = (Default::default(), Arc::new(Posts::new()));
-        Ok(Self { token, config, dial, patience, lines, posts })
+        let streams = Streams::default();
+        Ok(Self { token, config, dial, patience, lines, posts, streams })
     }
 
     /// The line of a lane, which is made if there is none.
@@ -204,7 +209,11 @@ impl RemoteShare {
         let mut pause = FIRST_PAUSE;
         loop {
             let within = self.patience.reply + call.wait();
-            let done = self.link(lane_of(call)).and_then(|link| link.call(call, within));
+            let link = || self.link(lane_of(call));
+            let done = match self.streams.call(call, self.patience.reply, &link) {
+                Some(done) => done,
+                None => link().and_then(|link| link.call(call, within)),
+            };
             // These do something else when they are made twice: the caller looks what became of
             // them.
             let once = matches!(call, ShareCall::PutParameters { .. } | ShareCall::Claim { .. });

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod campaign;
+mod going_on;
 mod kills;
 mod lacking;
 mod server;

@@ -13,7 +13,6 @@ use oblivio_testkit::eventually;
 use oblivio_testkit::share::{Rig, TestClock, session_of};
 use std::collections::VecDeque;
 use std::fs;
-use std::io::Write;
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -105,7 +104,7 @@ fn half_frames_of_one_device_hold_up_nobody() {
         served.server().door().admit(theirs).unwrap();
         let (config, until) = (pinned(token.fingerprint).unwrap(), Instant::now() + LONG);
         let lines = greet(ours.into(), &token, &config, Lane::Foreground, until).unwrap();
-        lines.1.clone().write_all(&half_a_frame()).unwrap();
+        lines.1.send([&half_a_frame()]).unwrap();
         lines
     };
     let lines: Vec<_> = (0..3 * MOST_OF_DEVICE).map(half).collect();
@@ -249,7 +248,7 @@ fn beside<R>(harmed: &Served, work: impl FnOnce() -> R) -> R {
                 let until = Instant::now() + LONG;
                 let line = greet(stream.into(), &token, &config, Lane::Bulk, until);
                 let Ok(line) = line else { continue };
-                drop(line.1.clone().write_all(&half_a_frame()));
+                drop(line.1.send([&half_a_frame()]));
                 lines.push_back(line);
                 if lines.len() > 1000 {
                     lines.pop_front();

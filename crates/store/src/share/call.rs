@@ -48,6 +48,19 @@ impl ShareCall<'_> {
         }
     }
 
+    /// The same call with this wait, if it waits for news.
+    #[must_use]
+    pub fn waiting(mut self, time: Duration) -> Self {
+        if let Self::Answers { wait, .. }
+        | Self::Notices { wait, .. }
+        | Self::Asks { wait, .. }
+        | Self::Records { wait, .. } = &mut self
+        {
+            *wait = time;
+        }
+        self
+    }
+
     /// Whether it may wait for something that others do, or for the disk.
     #[must_use]
     pub fn waits(&self) -> bool {
@@ -62,6 +75,30 @@ impl ShareCall<'_> {
                 | Self::Save { .. }
         );
         works || !self.wait().is_zero()
+    }
+}
+
+impl ShareCall<'_> {
+    /// The call that asks for what follows this reply, of one that waits for things that come one
+    /// after the other. None if nothing came, or not all up to there.
+    #[must_use]
+    pub fn after(&self, reply: &ShareReply) -> Option<ShareCall<'static>> {
+        match (*self, reply) {
+            (Self::Answers { session, from, wait }, ShareReply::Answers(came)) => {
+                let next = AskNumber(came.last()?.id.seq.0.checked_add(1)?);
+                let whole = next.0.checked_sub(from.0) == Some(came.len() as u64);
+                whole.then_some(ShareCall::Answers { session, from: next, wait })
+            }
+            (Self::Notices { wait, .. }, ShareReply::Notices(came)) => {
+                let from = Number(came.last()?.number.0.checked_add(1)?);
+                Some(ShareCall::Notices { from, wait })
+            }
+            (Self::Asks { term, wait, .. }, ShareReply::Asks(came, next)) => {
+                let some = !came.is_empty();
+                some.then_some(ShareCall::Asks { term, from: *next, wait })
+            }
+            _ => None,
+        }
     }
 }
 

@@ -52,17 +52,17 @@ impl Pieces {
 ///
 /// # Errors
 /// `State` if one is missing, changed or of another state.
-pub(super) fn together<'a>(
+pub(super) fn together(
     sealer: &mut Sealer,
     volume: VolumeId,
     number: u64,
-    pieces: impl IntoIterator<Item = &'a [u8]>,
+    pieces: impl IntoIterator<Item = impl AsRef<[u8]>>,
 ) -> Result<Vec<u8>> {
     let wrong = || EngineError::State("a scribe's state is not whole");
     let (mut whole, mut all) = (Vec::new(), None);
     let mut read = 0;
     for sealed in pieces {
-        let plain = sealer.open_vec(&place(volume, number, read), sealed);
+        let plain = sealer.open_vec(&place(volume, number, read), sealed.as_ref());
         let plain = plain.map_err(|_| wrong())?;
         let mut input = Reader(&plain);
         let head = (input.u64()?, input.bytes(32)?.to_vec());

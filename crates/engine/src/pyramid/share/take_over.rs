@@ -38,17 +38,18 @@ impl TakeOver {
     }
 
     /// From the state that a scribe wrote after record `number`, in its sealed pieces. The records
-    /// after it must follow.
+    /// after it must follow. Pieces that are given away are dropped one by one: there may be more
+    /// than a hundred MiB.
     ///
     /// # Errors
     /// `State` for pieces that are not such a state; `Forked` if this client knows another
     /// history.
-    pub fn from_checkpoint<'a>(
+    pub fn from_checkpoint(
         oram: PyramidOram,
         sealer: Sealer,
         known: Head,
         number: u64,
-        pieces: impl IntoIterator<Item = &'a [u8]>,
+        pieces: impl IntoIterator<Item = impl AsRef<[u8]>>,
     ) -> Result<Self> {
         let mut this = Self::new(oram, sealer, known);
         let volume = this.oram.keys.volume;

@@ -1,8 +1,8 @@
 //! Tables and checkpoints as files. One that is not whole has a name of its own.
 
 use super::durable::sync_parent;
-use oblivio_store::StoreError;
 use oblivio_store::share::{Number, Object, Result, ServerTable, ShareError};
+use oblivio_store::{StoreError, read_files};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -10,14 +10,17 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The most files that stay open, far below the usual limit of a process.
-const OPEN: usize = 256;
+/// The most whole files that stay open: a batch reads slots of most tables, and there may be a
+/// thousand.
+const MOST_OPEN: u64 = 2048;
 /// The end of the name of a file that is not whole.
 pub(super) const PARTIAL: &str = ".part";
 
 /// The files.
 pub(super) struct Files {
     dir: PathBuf,
+    /// The most whole files that stay open.
+    most: usize,
     inside: Mutex<Inside>,
     /// Files that are not whole since before the start.
     torn: Vec<PathBuf>,
@@ -25,7 +28,9 @@ pub(super) struct Files {
 
 #[derive(Default)]
 struct Inside {
-    whole: BTreeMap<Object, Arc<File>>,
+    /// With the numbers of their last uses.
+    whole: BTreeMap<Object, (Arc<File>, u64)>,
+    uses: u64,
     /// Kept open until they are whole, so that the system's report of an error is not lost.
     partial: BTreeMap<Object, Arc<File>>,
 }
@@ -54,6 +59,12 @@ fn failed(of: Object, source: io::Error) -> ShareError {
     }
 }
 
+/// How many files the process may have open.
+fn open_files() -> u64 {
+    use rustix::process::{Resource, getrlimit};
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
 impl Files {
     /// Opens a folder, and returns whole objects with their lengths. Others go with
     /// [`Self::clean`].
@@ -70,7 +81,8 @@ impl Files {
                 found.insert(object, entry.metadata().map_err(fail)?.len());
             }
         }
-        Ok((Self { dir: dir.into(), inside: Mutex::default(), torn }, found))
+        let most = (open_files() / 4).min(MOST_OPEN) as usize;
+        Ok((Self { dir: dir.into(), most, inside: Mutex::default(), torn }, found))
     }
 
     /// Deletes what a crash left of objects that are not whole.
@@ -93,14 +105,22 @@ impl Files {
 
     fn file(&self, object: Object) -> io::Result<Arc<File>> {
         let mut inside = self.inside();
-        if let Some(file) = inside.partial.get(&object).or_else(|| inside.whole.get(&object)) {
+        inside.uses += 1;
+        let use_number = inside.uses;
+        if let Some(file) = inside.partial.get(&object) {
+            return Ok(Arc::clone(file));
+        }
+        if let Some((file, last)) = inside.whole.get_mut(&object) {
+            *last = use_number;
             return Ok(Arc::clone(file));
         }
         let file = Arc::new(File::open(self.dir.join(name(object)))?);
-        if inside.whole.len() >= OPEN {
-            inside.whole.pop_first();
+        if inside.whole.len() >= self.most {
+            let oldest = inside.whole.iter().min_by_key(|(_, (_, last))| *last);
+            let oldest = oldest.map(|(object, _)| *object);
+            oldest.and_then(|oldest| inside.whole.remove(&oldest));
         }
-        inside.whole.insert(object, Arc::clone(&file));
+        inside.whole.insert(object, (Arc::clone(&file), use_number));
         Ok(file)
     }
 
@@ -144,8 +164,23 @@ impl Files {
     }
 
     pub fn read(&self, object: Object, offset: u64, into: &mut [u8]) -> Result<()> {
-        let read = self.file(object).and_then(|file| file.read_exact_at(into, offset));
-        read.map_err(|error| failed(object, error))
+        self.read_all(&mut [(object, offset, into)])
+    }
+
+    /// Reads parts of objects. The disk fetches them at the same time.
+    pub fn read_all(&self, reads: &mut [(Object, u64, &mut [u8])]) -> Result<()> {
+        // No more files are open than may be, besides those that are kept.
+        reads.chunks_mut(self.most.max(1)).try_for_each(|some| self.read_some(some))
+    }
+
+    fn read_some(&self, reads: &mut [(Object, u64, &mut [u8])]) -> Result<()> {
+        let objects: Vec<Object> = reads.iter().map(|(object, ..)| *object).collect();
+        let mut opened = Vec::with_capacity(reads.len());
+        for (object, offset, into) in reads {
+            let file = self.file(*object).map_err(|error| failed(*object, error))?;
+            opened.push((file, *offset, &mut **into));
+        }
+        read_files(&mut opened).map_err(|(at, error)| failed(objects[at], error))
     }
 
     pub fn delete(&self, object: Object) -> Result<()> {

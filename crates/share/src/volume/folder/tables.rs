@@ -114,9 +114,7 @@ impl Stored {
 
     pub fn read_all(&self, reads: &mut [(Object, u64, &mut [u8])]) -> Result<()> {
         match self {
-            Self::Here(files) => reads
-                .iter_mut()
-                .try_for_each(|(object, offset, into)| files.read(*object, *offset, into)),
+            Self::Here(files) => files.read_all(reads),
             Self::Elsewhere(parts, _) => parts.read_all(reads),
         }
     }

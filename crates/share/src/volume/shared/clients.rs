@@ -77,8 +77,10 @@ impl<K: Keeper> Shared<K> {
         let mut found = find(&state);
         if is_none(&found) && !wait.is_zero() {
             let none = |state: &mut State| is_none(&find(state));
-            let waited = self.answers_came.wait_timeout_while(state, wait, none);
+            let came = state.waiting.enter(session);
+            let waited = came.wait_timeout_while(state, wait, none);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state.waiting.leave(session);
             found = find(&state);
         }
         let (places, refused) = found;

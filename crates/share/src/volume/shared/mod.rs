@@ -7,6 +7,7 @@
 mod building;
 mod clients;
 mod scribe;
+mod waiting;
 
 use super::history_index::HistoryIndex;
 use super::keeper::{Catalog, Change, Keeper, Kept};
@@ -22,6 +23,7 @@ use oblivio_store::share::{
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use waiting::Waiting;
 
 /// A shared volume.
 pub(super) struct Shared<K> {
@@ -31,11 +33,11 @@ pub(super) struct Shared<K> {
     syncing: Mutex<()>,
     state: Mutex<State>,
     asks_came: Condvar,
-    answers_came: Condvar,
     records_came: Condvar,
 }
 
 struct State {
+    waiting: Waiting,
     lease: Lease,
     queue: RequestQueue,
     index: HistoryIndex,
@@ -121,7 +123,15 @@ impl<K: Keeper> Shared<K> {
         let lease = Lease::resumed(catalog.term, clock());
         let queue = RequestQueue::of_start(catalog.starts);
         let synced = catalog.first;
-        let state = State { lease, queue, index, catalog, synced, failed: false };
+        let state = State {
+            waiting: Waiting::default(),
+            lease,
+            queue,
+            index,
+            catalog,
+            synced,
+            failed: false,
+        };
         Self {
             keeper,
             clock,
@@ -129,7 +139,6 @@ impl<K: Keeper> Shared<K> {
             syncing: Mutex::default(),
             state: Mutex::new(state),
             asks_came: Condvar::new(),
-            answers_came: Condvar::new(),
             records_came: Condvar::new(),
         }
     }

@@ -74,10 +74,12 @@ impl<K: Keeper> Shared<K> {
         if let HistoryEntry::Show(show) = entry {
             show.fetches.iter().for_each(|fetch| state.queue.remove(fetch.ask));
         }
+        let waiting = match entry {
+            HistoryEntry::Tell(tell) => state.waiting.of(&tell.answers),
+            _ => Vec::new(),
+        };
         drop(state);
-        if matches!(entry, HistoryEntry::Tell(_)) {
-            self.answers_came.notify_all();
-        }
+        waiting.iter().for_each(|waiting| waiting.notify_all());
         Ok(())
     }
 
@@ -87,8 +89,9 @@ impl<K: Keeper> Shared<K> {
             return Err(ShareError::invalid("an answer is too long"));
         }
         answers.iter().for_each(|answer| state.queue.refuse(answer));
+        let waiting = state.waiting.of(answers);
         drop(state);
-        self.answers_came.notify_all();
+        waiting.iter().for_each(|waiting| waiting.notify_all());
         Ok(())
     }
 
