@@ -59,7 +59,11 @@ fn admit(
     line: &LineWriter,
 ) -> Result<(Entered, Arc<ServedVolume>, SecretHash)> {
     if hello.version != VERSION {
-        let why = format!("the server speaks version {VERSION} of the protocol");
+        let other = hello.version;
+        let why = format!(
+            "it speaks version {VERSION} of the protocol, and this client version {other}: update \
+             the older one"
+        );
         return Err(ShareError::Denied(why));
     }
     let hash = secret_hash(&hello.secret);
