@@ -112,10 +112,10 @@ impl Client {
     /// # Errors
     /// As for [`Self::carry_out_many`], but for `Lost`.
     pub fn carry_out_each(&self, transactions: &[Vec<Ask>]) -> Result<Vec<Carried>> {
-        let patience = Patience { since: Instant::now(), time: self.patience() };
+        let deadline = Deadline { since: Instant::now(), time: self.patience() };
         let mut answers = vec![None; transactions.len()];
         while answers.iter().any(Option::is_none) {
-            self.attempt(transactions, &mut answers, patience, None)?;
+            self.attempt(transactions, &mut answers, deadline, None)?;
         }
         Ok(answers.into_iter().flatten().collect())
     }
@@ -142,9 +142,9 @@ impl Client {
         session: Session,
         transactions: &[Vec<Ask>],
     ) -> Result<Option<Vec<Carried>>> {
-        let patience = Patience { since: Instant::now(), time: self.patience() };
+        let deadline = Deadline { since: Instant::now(), time: self.patience() };
         let mut answers = vec![None; transactions.len()];
-        self.attempt(transactions, &mut answers, patience, Some(session))?;
+        self.attempt(transactions, &mut answers, deadline, Some(session))?;
         Ok(answers.into_iter().collect())
     }
 
@@ -153,11 +153,11 @@ impl Client {
         &self,
         transactions: &[Vec<Ask>],
         answers: &mut [Option<Carried>],
-        patience: Patience,
+        deadline: Deadline,
         only: Option<Session>,
     ) -> Result<()> {
         let mut begun: Vec<(usize, Ticket)> = Vec::with_capacity(answers.len());
-        let done = self.round(transactions, &mut begun, answers, patience, only);
+        let done = self.round(transactions, &mut begun, answers, deadline, only);
         if done.is_err() {
             let mut state = self.inner.state();
             begun.iter().for_each(|(_, ticket)| state.abandon(*ticket));
@@ -178,13 +178,13 @@ impl Client {
         transactions: &[Vec<Ask>],
         begun: &mut Vec<(usize, Ticket)>,
         answers: &mut [Option<Carried>],
-        patience: Patience,
+        deadline: Deadline,
         only: Option<Session>,
     ) -> Result<()> {
         for at in (0..answers.len()).filter(|at| answers[*at].is_none()) {
             let mut state = self.inner.state();
             while state.open() >= MOST_OPEN {
-                let until = patience.until(&state);
+                let until = deadline.at(&state);
                 state = self.wait(state, until)?;
             }
             check(&state)?;
@@ -202,7 +202,7 @@ impl Client {
                 if let Some(got) = state.answered(*ticket) {
                     break got;
                 }
-                let until = patience.until(&state);
+                let until = deadline.at(&state);
                 state = self.wait(state, until)?;
             };
             drop(state);
@@ -325,15 +325,15 @@ impl Drop for Client {
     }
 }
 
-/// How long a call waits: as long as answers come, however many are to come, the server is there.
+/// When a call has waited long enough: as long as answers come, however many are to come, the server is there.
 #[derive(Clone, Copy)]
-struct Patience {
+struct Deadline {
     since: Instant,
     time: Duration,
 }
 
-impl Patience {
-    fn until(self, state: &SessionState) -> Instant {
+impl Deadline {
+    fn at(self, state: &SessionState) -> Instant {
         self.since.max(state.answered) + self.time
     }
 }

@@ -37,7 +37,8 @@ pub enum FrameKind {
     Part,
 }
 
-const KINDS: [FrameKind; 6] = [
+/// All of them, by the numbers that they have in frames.
+pub const KINDS: [FrameKind; 6] = [
     FrameKind::Hello,
     FrameKind::Welcome,
     FrameKind::Call,

@@ -1,6 +1,6 @@
 //! What reads bytes of strangers, for the fuzz targets.
 
-use crate::frame::{Frame, FrameKind, MOST_FRAME};
+use crate::frame::{Frame, FrameKind, KINDS, MOST_FRAME};
 use crate::message::{
     CallRequest, Hello, Lane, VERSION, call_frame, pack, read_failure, read_reply, reply_frame,
     unpack,
@@ -42,15 +42,7 @@ pub fn frames(bytes: &[u8]) {
 /// A frame of these parts: the begin says what it is and how long its head is.
 #[must_use]
 pub fn frame_of(kind: u8, head: &[u8], body: &[u8]) -> Vec<u8> {
-    let kinds = [
-        FrameKind::Hello,
-        FrameKind::Welcome,
-        FrameKind::Call,
-        FrameKind::Reply,
-        FrameKind::Failure,
-        FrameKind::Part,
-    ];
-    let kind = kinds[usize::from(kind) % kinds.len()];
+    let kind = KINDS[usize::from(kind) % KINDS.len()];
     Frame { kind, number: 1, head: head.to_vec(), body: body.into() }.encode()
 }
 

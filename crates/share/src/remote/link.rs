@@ -124,9 +124,9 @@ impl Link {
         })
     }
 
-    /// Makes a call whose replies come here. Of those that are not taken, this many are kept: with
-    /// more, the rest is lost, and the end of the channel says so.
-    pub fn begin(&self, call: &ShareCall<'_>, most: usize) -> Result<Receiver<Came>> {
+    /// Makes a call, and returns its number and where its replies come. Of those that are not taken,
+    /// this many are kept: with more, the rest is lost, and the end of the channel says so.
+    pub fn begin(&self, call: &ShareCall<'_>, most: usize) -> Result<(u64, Receiver<Came>)> {
         let (sender, receiver) = sync_channel(most);
         let number = self.posts.number();
         {
@@ -135,13 +135,18 @@ impl Link {
             replies.waiting.insert(number, sender);
         }
         self.send(number, call)?;
-        Ok(receiver)
+        Ok((number, receiver))
+    }
+
+    /// Nobody waits for replies to this call any more.
+    pub fn forget(&self, number: u64) {
+        lock(&self.replies).waiting.remove(&number);
     }
 
     /// Makes a call, and waits for its only reply at most this long. What takes longer ends the
     /// line.
     pub fn call(&self, call: &ShareCall<'_>, within: Duration) -> Result<ShareReply> {
-        match self.begin(call, 1)?.recv_timeout(within) {
+        match self.begin(call, 1)?.1.recv_timeout(within) {
             Ok((done, true)) => done,
             Ok((_, false)) => Err(self.give_up(ErrorKind::InvalidData)),
             Err(_) => Err(self.give_up(ErrorKind::TimedOut)),
@@ -191,23 +196,22 @@ fn take_replies(
         match Frame::read(&mut reader, MOST_FRAME) {
             Ok(Some(frame)) => {
                 let (number, is_last) = (frame.number, frame.kind != FrameKind::Part);
-                let waiting = lock(replies).waiting.remove(&number);
-                match (waiting, read_reply(frame)) {
-                    (Some(caller), done) => {
-                        // Never a wait here: others have replies on this line.
-                        let is_taken = caller.try_send((done, is_last)).is_ok();
-                        if is_taken && !is_last {
-                            lock(replies).waiting.insert(number, caller);
-                        }
+                let done = read_reply(frame);
+                let mut held = lock(replies);
+                if let Some(caller) = held.waiting.get(&number) {
+                    // Never a wait here: others have replies on this line.
+                    let is_taken = caller.try_send((done, is_last)).is_ok();
+                    if is_last || !is_taken {
+                        held.waiting.remove(&number);
                     }
-                    // It is sent again on the next line.
-                    (None, Err(ShareError::Line(_))) => {}
-                    (None, done) => {
-                        if !posts.end(number, done.err()) {
-                            // Of a call that nobody made.
-                            break ErrorKind::InvalidData;
-                        }
-                    }
+                    continue;
+                }
+                drop(held);
+                // What failed with its line is sent again on the next one. Else it is a post's, or
+                // of a call that nobody made.
+                let is_of_line = matches!(done, Err(ShareError::Line(_)));
+                if !is_of_line && !posts.end(number, done.err()) {
+                    break ErrorKind::InvalidData;
                 }
             }
             Ok(None) => break ErrorKind::UnexpectedEof,

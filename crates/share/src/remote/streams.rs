@@ -20,6 +20,7 @@ struct Stream {
     /// The call that asks for what comes next.
     next: ShareCall<'static>,
     link: Arc<Link>,
+    number: u64,
     replies: Receiver<Came>,
 }
 
@@ -61,41 +62,48 @@ impl Streams {
     ) -> Option<Result<ShareReply>> {
         let (place, call) = place_of(call)?;
         let held = || self.0[place].lock().unwrap_or_else(PoisonError::into_inner);
-        let old = held().take().filter(|stream| stream.next == call);
+        let mut stream = held().take().filter(|stream| stream.next == call);
         // The end of one under way is not the end of this call's wait.
-        let came = old.and_then(|stream| stream.take(patience));
-        let came = came.filter(|(done, _)| !is_nothing(done));
-        let (done, stream) = match came {
+        let came = stream.as_mut().and_then(|stream| stream.take(patience));
+        let (done, goes_on) = match came.filter(|(done, _)| !is_nothing(done)) {
             Some(came) => came,
             None => match link().and_then(|link| Stream::begin(link, call)) {
-                Ok(stream) => stream.take(patience).unwrap_or_else(|| (Err(lost()), None)),
+                Ok(new) => stream.insert(new).take(patience).unwrap_or((Err(lost()), false)),
                 Err(error) => return Some(Err(error)),
             },
         };
-        *held() = stream;
+        *held() = stream.filter(|_| goes_on);
         Some(done)
     }
 }
 
 impl Stream {
     fn begin(link: Arc<Link>, call: ShareCall<'static>) -> Result<Self> {
-        let replies = link.begin(&call, MOST_KEPT)?;
-        Ok(Self { next: call, link, replies })
+        let (number, replies) = link.begin(&call, MOST_KEPT)?;
+        Ok(Self { next: call, link, number, replies })
     }
 
-    /// Waits for the next reply, and returns it with the stream if others follow. None if some were
-    /// lost, because nobody took those before.
-    fn take(self, patience: Duration) -> Option<(Result<ShareReply>, Option<Self>)> {
+    /// Waits for the next reply, and returns it, and whether others follow. None if some were lost,
+    /// because nobody took those before.
+    fn take(&mut self, patience: Duration) -> Option<(Result<ShareReply>, bool)> {
         match self.replies.recv_timeout(self.next.wait() + patience) {
             Ok((done, is_last)) => {
                 let next = done.as_ref().ok().and_then(|reply| self.next.after(reply));
                 let next = next.filter(|_| !is_last);
-                Some((done, next.map(|next| Self { next, ..self })))
+                self.next = next.unwrap_or(self.next);
+                Some((done, next.is_some()))
             }
             Err(RecvTimeoutError::Timeout) => {
-                Some((Err(self.link.give_up(ErrorKind::TimedOut)), None))
+                Some((Err(self.link.give_up(ErrorKind::TimedOut)), false))
             }
             Err(RecvTimeoutError::Disconnected) => None,
         }
+    }
+}
+
+impl Drop for Stream {
+    /// A server that never ends the call leaves nothing here.
+    fn drop(&mut self) {
+        self.link.forget(self.number);
     }
 }

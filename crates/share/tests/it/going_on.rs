@@ -72,7 +72,7 @@ fn one_call_for_answers_brings_them_as_they_come() {
     assert_eq!(numbers(read_reply(frame).unwrap()), [0, 1, 2, 4]);
 }
 
-/// A client of a server that does what it is told.
+/// A client, and a server that follows a script.
 fn client_of(
     script: impl FnOnce(&mut LineReader, &LineWriter) + Send + 'static,
 ) -> (Served, RemoteShare, JoinHandle<()>) {

@@ -76,9 +76,7 @@ impl ShareCall<'_> {
         );
         works || !self.wait().is_zero()
     }
-}
 
-impl ShareCall<'_> {
     /// The call that asks for what follows this reply, of one that waits for things that come one
     /// after the other. None if nothing came, or not all up to there.
     #[must_use]
