@@ -325,7 +325,8 @@ impl Drop for Client {
     }
 }
 
-/// When a call has waited long enough: as long as answers come, however many are to come, the server is there.
+/// When a call has waited long enough. As long as answers come, however many are to come, the
+/// server is there.
 #[derive(Clone, Copy)]
 struct Deadline {
     since: Instant,
