@@ -124,7 +124,7 @@ impl Link {
         })
     }
 
-    /// Makes a call, and returns its number and where its replies come. Of those that are not taken,
+    /// Makes a call, and returns its number and where its replies come. Of those that nobody takes
     /// this many are kept: with more, the rest is lost, and the end of the channel says so.
     pub fn begin(&self, call: &ShareCall<'_>, most: usize) -> Result<(u64, Receiver<Came>)> {
         let (sender, receiver) = sync_channel(most);
