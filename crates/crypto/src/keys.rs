@@ -58,11 +58,6 @@ impl MasterKey {
         SealRoot::new(self.derive(labels::TIMES_ROOT, volume))
     }
 
-    /// Root of the keys whose output fills the unwritten parts of a sequential volume.
-    pub fn fill_root(&self, volume: VolumeId) -> SealRoot {
-        SealRoot::new(self.derive(labels::FILL_ROOT, volume))
-    }
-
     /// Root of the keys of a pyramid engine's tables.
     pub fn table_root(&self, volume: VolumeId) -> SealRoot {
         SealRoot::new(self.derive(labels::TABLE_ROOT, volume))
@@ -112,7 +107,6 @@ mod tests {
             master.intent_root(volume),
             master.sequential_root(volume),
             master.times_root(volume),
-            master.fill_root(volume),
             master.table_root(volume),
             master.entry_root(volume),
         ];
@@ -134,7 +128,7 @@ mod tests {
             }
             seen.insert(*master.expose());
         }
-        assert_eq!(seen.len(), 2 * (2 * 12 + 1));
+        assert_eq!(seen.len(), 2 * (2 * 11 + 1));
     }
 
     #[test]

@@ -15,8 +15,6 @@ pub const INTENT_ROOT: &str = "oblivio v1 2026 intent sealing";
 pub const SEQUENTIAL_ROOT: &str = "oblivio v1 2026 sequential sealing";
 /// Root of the keys that seal the access times of a sequential volume.
 pub const TIMES_ROOT: &str = "oblivio v1 2026 access times sealing";
-/// Root of the keys whose output fills the unwritten parts of a sequential volume.
-pub const FILL_ROOT: &str = "oblivio v1 2026 filling";
 /// Key of the pads that hide the salts and counters of sealed objects.
 pub const SEAL_MASK: &str = "oblivio v1 2026 hidden salts and counters";
 /// Root of the keys of a pyramid engine's tables.
@@ -45,14 +43,13 @@ pub const TEST_ENTROPY: &str = "oblivio v1 2026 TEST ONLY entropy";
 pub const TEST_KEY: &str = "oblivio v1 2026 TEST ONLY key";
 
 /// All labels above, for the distinctness test and for auditors.
-pub const ALL: [&str; 20] = [
+pub const ALL: [&str; 19] = [
     BUCKET_ROOT,
     STATE_ROOT,
     COMMIT_ROOT,
     INTENT_ROOT,
     SEQUENTIAL_ROOT,
     TIMES_ROOT,
-    FILL_ROOT,
     SEAL_MASK,
     TABLE_ROOT,
     TABLE_SLOTS,

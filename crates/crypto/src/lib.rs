@@ -26,6 +26,7 @@
 //! | `Sealer`, `Opener` | objects under keys and nonces that nobody chooses |
 //! | `Prf`, `Mac`, `Tag` | where things go, and whether a state is what was written |
 
+mod burner;
 mod derive;
 mod entropy;
 mod error;
@@ -48,6 +49,7 @@ mod table;
 mod tag;
 mod volume_id;
 
+pub use burner::{Burner, Burning};
 pub use derive::SealRoot;
 pub use entropy::{Entropy, OsEntropy, Randomness, SeededEntropy};
 pub use error::CryptoError;

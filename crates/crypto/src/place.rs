@@ -55,6 +55,8 @@ pub enum Kind {
     Want = 22,
     /// An entry of the log of a tree's top.
     TopEntry = 23,
+    /// What is burnt, and opened by nobody.
+    Burnt = 24,
     /// An entry of the query log of the `paper` construction.
     PaperQuery = 32,
     /// An entry of its result log.

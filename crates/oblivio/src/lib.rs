@@ -120,6 +120,7 @@ pub use file::File;
 pub use metadata::{DirEntry, Metadata, Usage};
 pub use oblivio_app::BadPath;
 pub use oblivio_volume::fs::FileKind;
+pub use oblivio_volume::sequential::LaneParameters;
 pub use oblivio_volume::{LostBytes, SeenBy};
 pub use options::{CreateOptions, OpenOptions};
 pub use passphrase::Passphrase;

@@ -176,11 +176,12 @@ impl CreateOptions {
             (size, _) => size.unwrap_or(oblivio_volume::CreateOptions::default().capacity_bytes),
         };
         let block_size = self.block_size.unwrap_or(self.seen_by.block_bytes());
+        let in_one = self.one_file || (place.exists() && !place.is_dir());
         let new = match self.sync_folder {
             true => NewVolume::in_extents(block_size, size, self.guessing),
-            false => NewVolume::new(self.seen_by, block_size, size, self.guessing),
+            false => NewVolume::new(self.seen_by, block_size, size, self.guessing)
+                .with_lanes(self.lanes.filter(|_| in_one)),
         };
-        let in_one = self.one_file || (place.exists() && !place.is_dir());
         let made = match new.fixed_objects()? {
             Some(objects) if in_one => Made::in_one(place, &objects, Existing::Refuse)?,
             _ if self.sync_folder => Made::in_sync_folder(place)?.0,

@@ -1,6 +1,7 @@
 //! The choices of a caller who opens or makes a volume.
 
 use oblivio_crypto::KdfParams;
+use oblivio_volume::sequential::LaneParameters;
 use oblivio_volume::{SeenBy, Which};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -177,15 +178,31 @@ impl OpenOptions {
 
 /// How a volume is made. The default is a folder that grows up to 256 GiB and hides reads and
 /// writes from the storage.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct CreateOptions {
     pub(crate) seen_by: SeenBy,
     pub(crate) size: Option<u64>,
     pub(crate) block_size: Option<usize>,
     pub(crate) one_file: bool,
+    pub(crate) lanes: Option<LaneParameters>,
     pub(crate) sync_folder: bool,
     pub(crate) guessing: KdfParams,
     pub(crate) open: OpenOptions,
+}
+
+impl Default for CreateOptions {
+    fn default() -> Self {
+        Self {
+            seen_by: SeenBy::default(),
+            size: None,
+            block_size: None,
+            one_file: false,
+            lanes: Some(LaneParameters::default()),
+            sync_folder: false,
+            guessing: KdfParams::default(),
+            open: OpenOptions::default(),
+        }
+    }
 }
 
 impl CreateOptions {
@@ -231,6 +248,14 @@ impl CreateOptions {
     #[must_use]
     pub fn one_file(mut self) -> Self {
         self.one_file = true;
+        self
+    }
+
+    /// The lanes that are written beside a volume in one file, used or not; `None` leaves them out.
+    /// The default is one of an eighth: what everybody has says nothing.
+    #[must_use]
+    pub fn lanes(mut self, lanes: Option<LaneParameters>) -> Self {
+        self.lanes = lanes;
         self
     }
 

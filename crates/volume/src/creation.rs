@@ -1,6 +1,7 @@
 //! What is asked of a new volume, whatever its engine, and what it costs.
 
 use crate::options::CreateOptions;
+use crate::sequential::LaneParameters;
 use oblivio_crypto::KdfParams;
 
 /// What a new volume is to be like. Each engine reads of it what means something there.
@@ -18,6 +19,8 @@ pub struct NewOptions {
     pub map_on_disk: bool,
     /// Whether its disk has seeks, if that makes a difference.
     pub seeks: bool,
+    /// The lanes beside it, if it has any.
+    pub lanes: Option<LaneParameters>,
     /// Bytes of an object, about, where it consists of objects; `None` for the engine's default.
     pub object_bytes: Option<usize>,
     /// Whether its store creates objects exclusively.

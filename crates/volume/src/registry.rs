@@ -4,6 +4,7 @@
 use crate::creation::{Cost, FixedObjects, NewOptions};
 use crate::engine::{Creation, EngineEntry, Making};
 use crate::options::{CreateOptions, OpenOptions};
+use crate::sequential::LaneParameters;
 use crate::tree::{self, TreeVolume};
 use crate::volume::{ClosedVolume, Volume};
 use crate::{Error, Result, extents, sequential, windows};
@@ -108,6 +109,7 @@ impl NewVolume {
             fill: false,
             map_on_disk: false,
             seeks: true,
+            lanes: None,
             object_bytes: None,
             exclusive: false,
         };
@@ -156,6 +158,13 @@ impl NewVolume {
     #[must_use]
     pub fn with_seeks(mut self, seeks: bool) -> Self {
         self.options.seeks = seeks;
+        self
+    }
+
+    /// The same with lanes beside it, if it is against snapshots.
+    #[must_use]
+    pub fn with_lanes(mut self, lanes: Option<LaneParameters>) -> Self {
+        self.options.lanes = lanes;
         self
     }
 

@@ -322,6 +322,9 @@ impl BlockSpace for Volume {
     fn wants_commit(&self) -> bool {
         self.engine.wants_commit()
     }
+    fn commits_evenly(&self) -> bool {
+        self.engine.commits_evenly()
+    }
     fn idle(&mut self) -> Result<Option<Duration>> {
         self.engine.idle()
     }

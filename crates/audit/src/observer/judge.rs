@@ -165,7 +165,8 @@ pub fn compare_records(a: &TraceObserver, b: &TraceObserver, false_alarm_rate: f
 /// Calls whose place and length reveal nothing about drawn leaves.
 fn public_calls(sight: &TraceObserver) -> impl Iterator<Item = Outline> {
     let public = |ahead: bool, (act, object, offset, len): &Outline| {
-        let sequential = matches!(&**object, "disk" | "log" | "state" | "state-2" | "times");
+        let sequential = matches!(&**object, "disk" | "log" | "state" | "state-2" | "times")
+            || object.starts_with("lane-");
         match act {
             // The places that a commit frees, and the stored bytes, follow from leaves.
             RecordedAct::Truncate

@@ -9,6 +9,7 @@
 mod deviation;
 mod journal;
 mod judge;
+mod lanes;
 mod places;
 mod scan;
 mod scanned;

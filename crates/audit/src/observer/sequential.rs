@@ -6,6 +6,7 @@
 //! record of an equal amount of work shows that the flushes do not depend on the data
 //! ([`super::compare_records`]).
 
+use super::lanes::Lanes;
 use crate::record::{RecordedAct, RecordedCall};
 
 /// Quanta in the shortest write, at most. A quantum has more pages than that, so one that is a page
@@ -26,12 +27,14 @@ pub(super) struct Sequential {
     state_bytes: Option<u64>,
     /// The end of the log, known after its first wrap.
     ring: Option<u64>,
+    lanes: Lanes,
 }
 
 impl Sequential {
     /// Begins a session: it may repeat the last writes of a broken-off one.
     pub(super) fn begin(&mut self) {
         (self.quantum, self.state) = (None, [None; 2]);
+        self.lanes.begin();
     }
 
     /// The fault of a call, if any.
@@ -39,13 +42,14 @@ impl Sequential {
         if call.act != RecordedAct::Write {
             return None;
         }
-        let mut wrong = None;
+        let mut wrong = self.lanes.take(call);
         for (object, offset, len) in call.ranges() {
             let odd = match object {
                 "log" => self.take_quantum(offset, len),
                 "state" => self.take_state(0, offset, len),
                 "state-2" => self.take_state(1, offset, len),
                 "disk" | "times" | "header" | "header-2" => None,
+                lane if lane.starts_with("lane-") => None,
                 _ => Some(format!("{len} bytes were written to {object}")),
             };
             wrong = wrong.or(odd);
@@ -113,5 +117,62 @@ mod tests {
         assert!(odd(&[("state", 0, 4), ("state", 0, 4)]), "the same place twice");
         assert!(odd(&[("state", 0, 4), ("state", 4, 5)]));
         assert!(odd(&[("diary", 0, 4)]));
+    }
+
+    /// The writes of one call each.
+    fn odd_calls(calls: &[&[(&str, u64, u64)]]) -> bool {
+        let mut sequential = Sequential::default();
+        calls.iter().any(|writes| {
+            let call = RecordedCall::new(RecordedAct::Write, 0);
+            let call =
+                writes.iter().fold(call, |call, &(object, at, len)| call.with(object, at, len));
+            sequential.take(&call).is_some()
+        })
+    }
+
+    #[test]
+    fn a_lane_is_written_at_every_act_and_nowhere_else() {
+        let flush = |at| [("disk", at, 40)];
+        let lane = |at| [("lane-1", at, 8), ("lane-1", 800 + at, 2)];
+        let log = |at: u64| [("log", 8 * at, 8), ("lane-1-log", 2 * at, 2)];
+        let (flushes, lanes) = ([0, 40, 80].map(flush), [0, 8, 16].map(lane));
+        let (one, two) = (&flushes, &lanes);
+        assert!(!odd_calls(&[&one[0], &two[0], &one[1], &two[1], &one[2], &two[2]]));
+        assert!(
+            !odd_calls(&[&one[0], &two[0], &one[1], &two[1], &one[2], &lane(0)]),
+            "round the ring"
+        );
+        assert!(odd_calls(&[&one[0], &two[0], &one[1], &one[2]]), "untouched at a flush");
+        assert!(odd_calls(&[&one[0], &one[1], &two[0], &one[2]]), "untouched until it is used");
+        assert!(odd_calls(&[&one[0], &two[0], &two[1], &one[1]]), "a flush of its own");
+        assert!(odd_calls(&[&one[0], &two[0], &one[1], &two[2]]), "a place of its own");
+        let more = [two[1][0], two[1][1], ("lane-1", 900, 2)];
+        assert!(odd_calls(&[&one[0], &two[0], &one[1], &more]), "a node when it closes");
+        let less = [two[1][0]];
+        assert!(odd_calls(&[&one[0], &two[0], &one[1], &less]), "no page where none is due");
+
+        assert!(!odd_calls(&[&log(0), &log(1), &log(2)]));
+        assert!(!odd_calls(&[&log(0), &[("log", 8, 16), ("lane-1-log", 2, 4)]]), "two together");
+        assert!(odd_calls(&[&log(0), &[("log", 8, 8)]]), "a quantum alone");
+        assert!(odd_calls(&[&log(0), &[("lane-1-log", 2, 2)]]), "one for a hidden sync");
+        assert!(
+            odd_calls(&[&log(0), &[("log", 8, 8), ("lane-1-log", 2, 4)]]),
+            "as long as what waits"
+        );
+        assert!(
+            odd_calls(&[&log(0), &[("log", 8, 8), ("lane-1-log", 4, 2)]]),
+            "a place of its own"
+        );
+
+        let state = |at: u64| [("state", at % 2 * 4, 4), ("state-2", at % 2 * 4, 4)];
+        let (mine, of) = (|at: u64| [("lane-1-state", 9 * at, 9)], [0, 1, 2].map(state));
+        assert!(!odd_calls(&[&mine(0), &of[0], &mine(1), &of[1], &mine(2), &of[2]]));
+        assert!(odd_calls(&[&mine(0), &of[0], &of[1]]), "only when it is open");
+        assert!(odd_calls(&[&mine(0), &of[0], &mine(1), &mine(2), &of[1]]), "at its own turn");
+        assert!(odd_calls(&[&mine(0), &of[0], &mine(2), &of[1]]), "a place of its own");
+        assert!(
+            odd_calls(&[&mine(0), &of[0], &[("lane-1-state", 9, 5)], &of[1]]),
+            "a slot at once"
+        );
     }
 }

@@ -18,6 +18,7 @@ Examples:
   oblivio init --seen-by snapshots --size 20G ~/disk   a disk, for `oblivio nbd`
   oblivio init --seen-by snapshots --size 20G --files ~/private
   oblivio init --seen-by snapshots --size 20G --one-file ~/disk.img
+  oblivio init --seen-by snapshots --size 20G --one-file --lanes none ~/disk.img
   oblivio init --sync-folder --size 20G ~/Dropbox/private   copied by a sync client
   sudo oblivio init --seen-by snapshots --size 100G --fill /dev/sdb1
   oblivio init --seen-by storage --disk 20G ~/disk     a disk in a cloud
@@ -58,6 +59,15 @@ pub struct InitArgs {
     /// Against snapshots: keep everything in one new file instead of a folder
     #[arg(long)]
     pub one_file: bool,
+    /// In one file or on a partition: how many lanes are written beside the volume, used or not, and
+    /// which part of its size each has, as 1/4 or 1/8,1/8 for two; `none` saves a seventh of the
+    /// writes and the space [default: 1/8]
+    #[arg(long, value_name = "PARTS", value_parser = parse_lanes)]
+    pub lanes: Option<Lanes>,
+    /// How much may be written while the lanes are shut, before they lose anything: a part of the
+    /// volume's size [default: 1/16]
+    #[arg(long, value_name = "PART", value_parser = parse_part)]
+    pub grace: Option<u8>,
     /// The folder is one that a sync client copies (Dropbox, Nextcloud, Syncthing): files are made
     /// once and never change, and two computers may use the volume by turns
     #[arg(long, conflicts_with_all = ["one_file", "overwrite"])]
@@ -93,6 +103,35 @@ pub struct InitArgs {
     pub price: Option<PathBuf>,
     #[command(flatten)]
     pub open: OpenArgs,
+}
+
+/// The lanes of a new volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lanes {
+    /// How many.
+    pub count: u8,
+    /// The part that each has: one in this many.
+    pub share: u8,
+}
+
+/// A part, as 1/8: one in how many.
+fn parse_part(text: &str) -> Result<u8, String> {
+    let part = text.trim().strip_prefix("1/").and_then(|part| part.parse().ok());
+    part.filter(|part| *part > 0).ok_or_else(|| format!("{text:?} is no part, as 1/8"))
+}
+
+/// `none`, or a part for each lane.
+fn parse_lanes(text: &str) -> Result<Lanes, String> {
+    if text == "none" {
+        return Ok(Lanes { count: 0, share: 1 });
+    }
+    let parts = text.split(',').map(parse_part).collect::<Result<Vec<_>, _>>()?;
+    match parts[..] {
+        [share, ..] if parts.len() <= 2 && parts.iter().all(|part| *part == share) => {
+            Ok(Lanes { count: parts.len() as u8, share })
+        }
+        _ => Err("one lane, or two of the same part".into()),
+    }
 }
 
 /// Who may see the storage of a volume.

@@ -65,7 +65,22 @@ fn fixed(plan: &Plan, stored: u64, written_per_byte: f64) -> Result<()> {
     human::say(format!(
         "  bandwidth  each byte is written {written_per_byte:.1} times, and read once"
     ))?;
-    human::say("  time       writes up to 5 times that of encryption alone, reads about as long")
+    human::say("  time       writes up to 5 times that of encryption alone, reads about as long")?;
+    let Some(lanes) = plan.lanes else { return Ok(()) };
+    let [each, grace] = [lanes.share, lanes.grace].map(|part| size(plan.size / u64::from(part)));
+    let lanes = if lanes.count == 1 { "one".into() } else { format!("{} of them", lanes.count) };
+    human::say(format!(
+        "  lanes      {lanes} with {each} beside it, written whenever it is, used or not:"
+    ))?;
+    human::say(
+        "             a place for a volume of which nobody can tell whether it is there. This",
+    )?;
+    human::say(format!(
+        "             version only keeps the place. Of the above it costs a seventh for an"
+    ))?;
+    human::say(format!(
+        "             eighth; {grace} may be written while it is shut; --lanes none leaves it out"
+    ))
 }
 
 fn synced(plan: &Plan, stored: u64, written_per_byte: f64) -> Result<()> {

@@ -1,10 +1,12 @@
 //! The plan for a new volume, as far as the command line gives it.
 
 use super::online::FoundStore;
+use super::place;
 use crate::args::{InitArgs, SeenBy};
 use crate::exit::usage;
 use anyhow::Result;
 use oblivio_volume::disk::SECTOR;
+use oblivio_volume::sequential::LaneParameters;
 use oblivio_volume::{CreateOptions, NewVolume};
 
 /// Refuses what a store at a URL does not have.
@@ -33,6 +35,8 @@ pub struct Plan {
     pub disk: bool,
     /// Bytes of an object, if it is in an online store.
     pub object_bytes: Option<usize>,
+    /// The lanes beside it.
+    pub lanes: Option<LaneParameters>,
     /// Whether it is made for a folder that a sync client copies.
     pub synced: bool,
 }
@@ -67,6 +71,7 @@ impl Plan {
                         --seen-by snapshots";
             return Err(usage(what, "Leave them out: this volume grows with its content."));
         }
+        let lanes = lanes(args, seen_by)?;
         let seen_by = match seen_by {
             SeenBy::Storage => oblivio_volume::SeenBy::Storage,
             SeenBy::Snapshots => oblivio_volume::SeenBy::Snapshots,
@@ -81,7 +86,7 @@ impl Plan {
             }
             None => {
                 let new = NewVolume::new(seen_by, block_bytes, size, kdf).filled(args.fill);
-                new.with_seeks(seeks)
+                new.with_seeks(seeks).with_lanes(lanes)
             }
         };
         let new = if args.map_on_disk { new.map_on_disk() } else { new };
@@ -90,10 +95,31 @@ impl Plan {
             size,
             block_bytes,
             disk,
+            lanes,
             synced: args.sync_folder,
             object_bytes: online.map(|found| found.object_bytes),
         })
     }
+}
+
+/// The lanes of a volume in one file: one of an eighth, unless told otherwise. What everybody has
+/// says nothing.
+fn lanes(args: &InitArgs, seen_by: SeenBy) -> Result<Option<LaneParameters>> {
+    let asked = args.lanes.is_some() || args.grace.is_some();
+    let in_one = seen_by == SeenBy::Snapshots && !args.sync_folder && place::is_in_one(args);
+    if !in_one && asked {
+        let what = "--lanes and --grace are for a volume against snapshots in one file or on a \
+                    partition";
+        return Err(usage(what, "Leave them out, or add --one-file."));
+    }
+    let usual = LaneParameters::default();
+    let (count, share) = args.lanes.map_or((usual.count, usual.share), |it| (it.count, it.share));
+    let lanes = LaneParameters { count, share, grace: args.grace.unwrap_or(usual.grace) };
+    if !in_one || count == 0 {
+        return Ok(None);
+    }
+    lanes.check()?;
+    Ok(Some(lanes))
 }
 
 fn size(args: &InitArgs, seen_by: SeenBy) -> Result<u64> {

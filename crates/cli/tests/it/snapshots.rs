@@ -62,6 +62,13 @@ fn what_makes_no_sense_is_refused() {
     scratch.bad(2, ["init", "--seen-by", "storage", "--seeks", "no", "d"]);
     scratch.bad(2, init(&["--map-on-disk", "--seeks", "no", "d"]));
     scratch.bad(2, init(&["--pad", "d"]));
+    for lanes in ["0.5", "1/0", "1/1", "1/8,1/4", "1/8,1/8,1/8", "2/8", "1/200"] {
+        scratch.bad(2, init(&["--one-file", "--lanes", lanes, "d"]));
+    }
+    scratch.bad(2, init(&["--one-file", "--grace", "1/65", "d"]));
+    for lanes in [&["--lanes", "1/8"][..], &["--grace", "1/4"]] {
+        assert!(scratch.bad(2, init(&[lanes, &["d"]].concat())).contains("--one-file"));
+    }
     assert!(!scratch.path("d").exists());
     scratch.good(init(&["--files", "v"]));
     for option in [&["--pad"][..], &["--pace", "10"]] {
@@ -88,6 +95,39 @@ fn what_is_written_is_recorded_and_judged() {
     let odd = format!("{}{}", &text[..at], text[at..].replacen("\"state\"", "\"diary\"", 1));
     scratch.write("odd.jsonl", odd);
     scratch.bad(1, ["audit", "--trace", "odd.jsonl"]);
+}
+
+/// What everybody has says nothing: in one file a volume has a lane, unless it is to have none.
+#[test]
+fn in_one_file_a_lane_is_written_beside_the_volume() {
+    let scratch = Scratch::new();
+    let said = scratch.good(init(&["--files", "--one-file", "v"]));
+    assert!(
+        said.contains("lanes      one with 512 KiB") && said.contains("--lanes none"),
+        "{said}"
+    );
+    let said = scratch.good(init(&["--one-file", "--lanes", "none", "none"]));
+    assert!(!said.contains("lanes "), "{said}");
+    scratch.good(init(&["--one-file", "--lanes", "1/4,1/4", "--grace", "1/2", "two"]));
+    scratch.good(init(&["folder"]));
+    let info = |volume| json(&scratch.good(["info", "--json", volume]));
+    let lanes = |volume| info(volume)["engine_info"]["lanes"].clone();
+    assert_eq!((lanes("v"), lanes("two")), (1.into(), 2.into()), "{}", info("v"));
+    assert!(lanes("none").is_null() && lanes("folder").is_null());
+    assert!(scratch.good(["info", "v"]).contains("lanes"));
+
+    scratch.write("one", "1".repeat(300_000));
+    scratch.good(["put", "v", "one", "/", "--trace-out", "put.jsonl"]);
+    scratch.good(["audit", "--trace", "put.jsonl"]);
+    let text = fs::read_to_string(scratch.path("put.jsonl")).expect("recorded");
+    assert!(text.contains("lane-1-log"), "its quanta");
+    // The audit finds a lane that is left out.
+    let at = text.rfind("\"lane-1-log\"").expect("it is written");
+    let odd = format!("{}{}", &text[..at], text[at..].replacen("lane-1-log", "lane-1-times", 1));
+    scratch.write("odd.jsonl", odd);
+    assert!(scratch.bad(1, ["audit", "--trace", "odd.jsonl"]).contains("lane 1"));
+    assert_eq!(scratch.good(["cat", "v", "/one"]), "1".repeat(300_000));
+    assert!(scratch.good(["check", "v"]).starts_with("clean"));
 }
 
 #[test]

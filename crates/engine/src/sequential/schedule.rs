@@ -63,6 +63,15 @@ impl Schedule {
         })
     }
 
+    /// The same levels and turns for buckets of this many blocks, and for this many blocks in all.
+    /// The access times are in memory.
+    pub(super) fn with_buckets_of(&self, bucket_blocks: u64, blocks: u64) -> Self {
+        let sweep_blocks = blocks.div_ceil(self.flushes_of(self.last()));
+        let sweep_buckets = blocks.div_ceil(sweep_blocks);
+        let pages = Pages { first: blocks, count: 0, each_flush: 0, ..self.pages };
+        Self { blocks, pages, bucket_blocks, sweep_blocks, sweep_buckets, ..self.clone() }
+    }
+
     /// Addressable blocks of data.
     pub fn blocks(&self) -> u64 {
         self.blocks
@@ -157,6 +166,12 @@ impl Schedule {
         let generation = self.generation_at(level, flush)?;
         let index = (flush.0 - self.begin(level)) % self.flushes_of(level);
         (index < self.generation_buckets(level)).then_some(GenerationBucket { generation, index })
+    }
+
+    /// The flush that writes a bucket.
+    pub fn flush_of(&self, bucket: GenerationBucket) -> Flush {
+        let Generation { level, number } = bucket.generation;
+        Flush(self.begin(level) + number * self.flushes_of(level) + bucket.index)
     }
 
     /// Everything that a flush writes, from the top level down.
@@ -288,8 +303,7 @@ mod tests {
         let live = (0..last.0).flat_map(|level| schedule.live(Level(level), flush));
         let swept = (0..schedule.generation_buckets(last))
             .filter_map(|bucket| schedule.swept(bucket, flush));
-        let begins =
-            |it: Generation| schedule.begin(it.level) + it.number * schedule.flushes_of(it.level);
+        let begins = |generation| schedule.flush_of(GenerationBucket { generation, index: 0 }).0;
         live.chain(swept).map(begins).min()
     }
 

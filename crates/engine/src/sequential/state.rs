@@ -6,10 +6,12 @@
 //! ([`Sequential::begin_rebuild`]). The queue is in the volume's log: [`Sequential::lost_writes`]
 //! names the writes to replay.
 
+use super::buffer_map::BufferMaps;
 use super::engine::Sequential;
 use super::keys::SequentialKeys;
 use super::layout::Layout;
 use super::placement::Placement;
+use super::schedule::Schedule;
 use super::vault::{Vault, maps_of};
 use super::{AccessTimeMap, Flush, SequentialConfig};
 use crate::wire::{Reader, Writer};
@@ -49,7 +51,9 @@ impl Sequential {
         out.u64(if self.met_damage { AFTER_DAMAGE } else { VERSION });
         out.words(&parameters(&self.config));
         out.words(&[self.flushes().0, self.placement.writes()]);
-        for (merge, sources) in self.placement.merges().iter().zip(sources(self.layout())) {
+        for (merge, sources) in
+            self.placement.merges().iter().zip(sources(self.layout().schedule()))
+        {
             let before = out.0.len();
             merge.taken().for_each(|taken| out.u64(taken));
             // A merge that has not begun has no sources yet.
@@ -87,7 +91,7 @@ impl Sequential {
         if flush.0 > MOST_WRITES / per_flush || writes > per_flush {
             return Err(EngineError::State("a counter is out of range"));
         }
-        let taken: Vec<Vec<u64>> = sources(&layout)
+        let taken: Vec<Vec<u64>> = sources(layout.schedule())
             .map(|sources| (0..sources).map(|_| input.u64()).collect())
             .collect::<Result<_>>()?;
         let schedule = layout.schedule().clone();
@@ -167,19 +171,25 @@ impl Sequential {
 impl Layout {
     /// Bytes of the state of an engine with this layout. They never change.
     pub fn state_bytes(&self) -> usize {
-        let counters = size_of_val(&parameters(&SequentialConfig::new(1, 1))) + 3 * 8;
-        let taken: usize = sources(self).map(|sources| sources * 8).sum();
-        let mut maps = Vec::new();
-        for level in self.schedule().levels() {
-            maps_of(self, level).save(&mut Writer(&mut maps));
-        }
-        counters + taken + maps.len()
+        let maps = self.schedule().levels().map(|level| maps_of(self, level));
+        engine_state_bytes(self.schedule(), maps)
     }
 }
 
+/// Bytes of the state of an engine with this schedule and such maps.
+pub(super) fn engine_state_bytes(
+    schedule: &Schedule,
+    maps: impl Iterator<Item = BufferMaps>,
+) -> usize {
+    let counters = size_of_val(&parameters(&SequentialConfig::new(1, 1))) + 3 * 8;
+    let taken: usize = sources(schedule).map(|sources| sources * 8).sum();
+    let mut saved = Vec::new();
+    maps.for_each(|maps| maps.save(&mut Writer(&mut saved)));
+    counters + taken + saved.len()
+}
+
 /// The number of generations merged into each level below the top.
-fn sources(layout: &Layout) -> impl Iterator<Item = usize> + use<> {
-    let schedule = layout.schedule();
+fn sources(schedule: &Schedule) -> impl Iterator<Item = usize> + use<> {
     let sources = |level: u32| (schedule.ring(Level(level)) / 2) as usize;
     (0..schedule.last().0).map(sources).collect::<Vec<_>>().into_iter()
 }

@@ -3,7 +3,8 @@
 use crate::plot::{Axis, Chart, Look};
 use crate::report::{Report, Table, bytes};
 use anyhow::Result;
-use oblivio_engine::sequential::{Layout, SequentialConfig};
+use oblivio_engine::sequential::{LaneLayout, Layout, SequentialConfig};
+use oblivio_volume::sequential::{LaneParameters, SequentialOptions};
 
 const BLOCK: usize = 4096;
 const SIZES: [u64; 6] = [1, 8, 40, 64, 256, 1024];
@@ -77,6 +78,7 @@ pub fn run(write: bool) -> Result<()> {
     ratios(&mut report)?;
     defaults(&mut report)?;
     in_the_oram(&mut report)?;
+    lanes(&mut report)?;
     report.picture("sequential-cost.svg", &chart()?);
     report.finish(write)
 }
@@ -202,6 +204,47 @@ fn in_the_oram(report: &mut Report) -> Result<()> {
         "The access time map in the ORAM, the rest as by default. `in memory` is the map itself, \
          or the times of its pages. `remembered` is the most that was written since its page had \
          its turn. The queue comes to both.",
+    );
+    report.table(&table);
+    Ok(())
+}
+
+/// The lanes measured: how many, their share, their grace.
+const LANES: [(u8, u8, u8); 6] =
+    [(1, 8, 16), (1, 4, 16), (1, 4, 4), (2, 8, 16), (1, 2, 16), (1, 16, 16)];
+
+fn lanes(report: &mut Report) -> Result<()> {
+    let mut table =
+        Table::new(["volume", "seeks", "lanes", "each", "grace", "written", "stored", "in all"]);
+    for (gib, seeks) in [(8, true), (8, false), (256, true), (256, false)] {
+        let bytes_of = gib << 30;
+        let plain = match seeks {
+            true => SequentialOptions::new(BLOCK, bytes_of),
+            false => SequentialOptions::without_seeks(BLOCK, bytes_of),
+        };
+        for (count, share, grace) in LANES {
+            let lanes = Some(LaneParameters { count, share, grace });
+            let with = SequentialOptions { lanes, ..plain };
+            let more = |with: f64, plain: f64| format!("+{:.1} %", 100.0 * (with / plain - 1.0));
+            let stored = (with.stored_bytes()?, plain.stored_bytes()?);
+            let lane = LaneLayout::new(&plain.engine, share.into(), grace.into())?;
+            let grace = lane.grace() * plain.engine.bucket_blocks * BLOCK as u64;
+            table.row([
+                bytes(bytes_of),
+                if seeks { "yes" } else { "no" }.into(),
+                count.to_string(),
+                bytes(lane.schedule().blocks() * BLOCK as u64),
+                bytes(grace),
+                more(with.written_per_byte()?, plain.written_per_byte()?),
+                more(stored.0 as f64, stored.1 as f64),
+                bytes(stored.0),
+            ]);
+        }
+    }
+    report.text(
+        "**Lanes**, written at every act of the volume, used or not. `written` and `stored` are \
+         what they add to the defaults, the log included. The grace is what may be written to the \
+         volume while they are shut, before they lose anything.",
     );
     report.table(&table);
     Ok(())

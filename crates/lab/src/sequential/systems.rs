@@ -6,7 +6,7 @@ use super::plain::Plain;
 use anyhow::{Result, bail};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::Store;
-use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
+use oblivio_volume::sequential::{LaneParameters, SequentialOptions, SequentialVolume};
 use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Volume};
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub const USUAL: [&str; 3] = [BASELINE, RIVAL, "sequential"];
 pub const BOTH_MAPS: [&str; 6] =
     [BASELINE, RIVAL, "sequential", RIVAL_MAP, PUBLISHED, "sequential-map"];
 
-const SYSTEMS: [System; 9] = [
+const SYSTEMS: [System; 11] = [
     System { key: BASELINE, name: "plain sealed", rivals: &[], create: plain },
     System {
         key: RIVAL,
@@ -64,6 +64,18 @@ const SYSTEMS: [System; 9] = [
         name: "sequential, for seeks",
         rivals: &[RIVAL],
         create: |store, size| sequential(store, SequentialOptions::new(BLOCK, size)),
+    },
+    System {
+        key: "lane",
+        name: "with a lane of 1/8",
+        rivals: &["sequential"],
+        create: |store, size| sequential(store, with_lane(size, 8)),
+    },
+    System {
+        key: "lane-quarter",
+        name: "with a lane of 1/4",
+        rivals: &["sequential"],
+        create: |store, size| sequential(store, with_lane(size, 4)),
     },
     System {
         key: RIVAL_MAP,
@@ -117,6 +129,12 @@ fn sequential(store: Arc<dyn Store>, options: SequentialOptions) -> Result<Box<d
     let (secret, open) = (Passphrase::new("lab"), OpenOptions::default());
     let (kdf, progress) = (KdfParams::TEST, &mut |_, _| {});
     Ok(Box::new(SequentialVolume::create(store, &secret, kdf, options, open, progress)?))
+}
+
+/// The defaults with a lane beside it that nobody opens.
+fn with_lane(size: u64, share: u8) -> SequentialOptions {
+    let lanes = Some(LaneParameters { share, ..LaneParameters::default() });
+    SequentialOptions { lanes, ..SequentialOptions::without_seeks(BLOCK, size) }
 }
 
 fn tree(store: Arc<dyn Store>, size: u64) -> Result<Box<dyn BlockSpace>> {

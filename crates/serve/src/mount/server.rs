@@ -89,7 +89,8 @@ impl MountServer {
         let MountSettings { commit_every, paced, on_request, late, scarce, lost, unlearn } =
             settings;
         let settle = (!paced).then_some(commit_every / SETTLING);
-        let habits = Habits { commit_every, settle, paced, advice: ADVICE };
+        let even = fs.commits_evenly();
+        let habits = Habits { commit_every, settle, even, paced, advice: ADVICE };
         MountServer {
             fs,
             upkeep: Upkeep::new(queue, habits),

@@ -81,7 +81,8 @@ impl DiskServer {
     pub fn new(disk: Disk, queue: Arc<DiskQueue>, settings: DiskSettings) -> Self {
         let DiskSettings { commit_every, paced, on_request } = settings;
         // A disk learns when programs sync.
-        let habits = Habits { commit_every, settle: None, paced, advice: ADVICE };
+        let even = true;
+        let habits = Habits { commit_every, settle: None, even, paced, advice: ADVICE };
         let upkeep = Upkeep::new(Arc::clone(&queue), habits);
         DiskServer { disk, queue, upkeep, on_request, lost: Arc::default() }
     }

@@ -93,6 +93,8 @@ pub struct Habits {
     /// Minimum delay between the last change and its commit, where no sync requests arrive. `None`
     /// where they do, and at a pace.
     pub settle: Option<Duration>,
+    /// Whether that delay is the same however long a commit takes.
+    pub even: bool,
     /// Whether the volume works at a pace.
     pub paced: bool,
     /// Advice for a failure that the server cannot recover from.
@@ -228,7 +230,9 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
     pub fn commit(&mut self, medium: &mut impl Medium) -> Result<()> {
         let begun = Instant::now();
         let committed = medium.commit();
-        self.commits.took(begun.elapsed());
+        if !self.habits.even {
+            self.commits.took(begun.elapsed());
+        }
         if committed.is_ok() {
             self.commits.committed();
             self.idle_at.get_or_insert_with(Instant::now);
@@ -301,7 +305,7 @@ mod tests {
 
     fn upkeep(queue: &Arc<RequestQueue<(), (), Refused>>, paced: bool) -> Upkeep<(), (), Refused> {
         let commit_every = Duration::from_secs(3600);
-        let habits = Habits { commit_every, settle: None, paced, advice: "" };
+        let habits = Habits { commit_every, settle: None, even: true, paced, advice: "" };
         Upkeep::new(Arc::clone(queue), habits)
     }
 
@@ -371,8 +375,13 @@ mod tests {
     fn what_has_settled_is_committed_once() {
         let (queue, mut counts) = (queue(), Counts { full: true, ..Counts::default() });
         let commit_every = Duration::from_secs(3600);
-        let habits =
-            Habits { commit_every, settle: Some(Duration::ZERO), paced: false, advice: "" };
+        let habits = Habits {
+            commit_every,
+            settle: Some(Duration::ZERO),
+            even: true,
+            paced: false,
+            advice: "",
+        };
         let mut upkeep = Upkeep::new(Arc::clone(&queue), habits);
         let turn = |upkeep: &mut Upkeep<(), (), Refused>, counts: &mut Counts| {
             let mut batch = upkeep.next(counts).expect("it was put off");

@@ -170,6 +170,12 @@ pub trait BlockSpace: Any + Send {
     /// Whether a caller with no unanswered request should commit now, before an operation has to.
     fn wants_commit(&self) -> bool;
 
+    /// Whether no measured duration may decide when a caller commits: who gets the stored times of
+    /// changes must not learn from them how long a commit took.
+    fn commits_evenly(&self) -> bool {
+        false
+    }
+
     /// Does a little idle maintenance. Gives the time after which it wants another call even if
     /// nothing else happened.
     ///

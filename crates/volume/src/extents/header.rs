@@ -41,6 +41,9 @@ impl ExtentOptions {
             let why = "an extent has a power of two of bytes, from 512 to 2 GiB";
             return Err(Error::Invalid(why.into()));
         }
+        if self.sequential.lanes.is_some() {
+            return Err(Error::Invalid("lanes are for a volume in one file".into()));
+        }
         let mut parameters = self.sequential.parameters()?;
         parameters.own[AT].copy_from_slice(&bytes.ilog2().to_le_bytes());
         shape(&parameters)?;

@@ -6,9 +6,7 @@ use crate::engine::{Opening, make};
 use crate::options::OpenOptions;
 use crate::trust::LogMark;
 use crate::{Error, Result};
-use oblivio_crypto::{
-    KdfParams, Kind, Passphrase, Place, SEAL_HEADER, Sealer, TAG_BYTES, VolumeId,
-};
+use oblivio_crypto::{Burner, KdfParams, Passphrase};
 use oblivio_store::{Slots, Store, WriteAt};
 use std::sync::Arc;
 
@@ -45,10 +43,8 @@ impl SequentialVolume {
             store.allocate(object, *bytes)?;
         }
         if create.fill {
-            let (volume, randomness) = (opening.header.volume(), &opening.options.environment);
-            let randomness = Box::new(randomness.randomness.clone());
-            let sealer = Sealer::new(opening.master.fill_root(volume), randomness);
-            fill(&*store, &objects, sealer, volume, progress)?;
+            let burner = Burner::new(&opening.options.environment.randomness);
+            fill(&*store, &objects, burner, progress)?;
         }
         let mut volume = Self::assemble(opening)?;
         volume.make_durable()?;
@@ -62,27 +58,22 @@ impl SequentialVolume {
 /// Bytes filled at a time.
 const FILL_BYTES: usize = 4 << 20;
 
-/// Fills the objects with bytes indistinguishable from sealed data: the ciphertext of zeros, under
-/// a key with no other use.
+/// Fills the objects with bytes that nobody can tell from sealed ones.
 fn fill(
     store: &dyn Slots,
     objects: &[(&str, u64)],
-    mut sealer: Sealer,
-    volume: VolumeId,
+    mut burner: Burner,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<()> {
     let total = objects.iter().map(|(_, bytes)| bytes).sum();
-    let mut done = 0;
+    let (mut done, mut buf) = (0, vec![0; FILL_BYTES]);
     for (object, bytes) in objects {
         for offset in (0..*bytes).step_by(FILL_BYTES) {
-            let len = FILL_BYTES.min((bytes - offset) as usize);
-            let mut buf = vec![0; SEAL_HEADER + len + TAG_BYTES];
-            let place = Place { volume, kind: Kind::Slot, index: offset, version: 0 };
-            let sealed = sealer.seal(&place, &mut buf);
-            sealed.map_err(|error| Error::Closed(error.to_string()))?;
-            let data = &buf[SEAL_HEADER..SEAL_HEADER + len];
+            let data = &mut buf[..FILL_BYTES.min((bytes - offset) as usize)];
+            let burnt = burner.burn(data, FILL_BYTES);
+            burnt.map_err(|error| Error::Closed(error.to_string()))?;
             store.write(&[WriteAt::new(object, offset, data)])?;
-            done += len as u64;
+            done += data.len() as u64;
             progress(done, total);
         }
     }

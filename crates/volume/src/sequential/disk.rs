@@ -48,7 +48,7 @@ impl Carrier for Disk<'_> {
     }
 
     fn work(&mut self, parts: Vec<WorkPart<'_>>) {
-        together(parts);
+        together(parts.into_iter().map(|part| || part.run()).collect());
     }
 }
 
@@ -59,16 +59,16 @@ pub(super) fn ranges(extents: &[Extent]) -> Vec<(&'static str, u64, u64)> {
 
 /// Does all parts, one for each thread if the system has room for them.
 #[expect(clippy::disallowed_methods, reason = "to open and to seal takes most of a flush")]
-fn together(parts: Vec<WorkPart<'_>>) {
+pub(super) fn together(parts: Vec<impl FnOnce() + Send>) {
     let helpers = parts.len().saturating_sub(1);
     if helpers == 0 {
-        return parts.into_iter().for_each(WorkPart::run);
+        return parts.into_iter().for_each(|part| part());
     }
     let parts = Mutex::new(parts.into_iter());
     let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || {
         while let Some(part) = next() {
-            part.run();
+            part();
         }
     };
     thread::scope(|scope| {

@@ -102,7 +102,8 @@ pub fn quantum_of(all: &All) -> Vec<u8> {
 
 fn ring(key: Key, entropy: u64) -> RingLog {
     let parity = Parity::new(Prf::from_seed(key.0));
-    RingLog::new(VOLUME, (key.sealer(entropy), parity), DiskReads::default(), (FORM, QUANTA))
+    let form = (FORM, QUANTA);
+    RingLog::new(VOLUME, (key.sealer(entropy), parity), DiskReads::default(), form, None)
 }
 
 /// A log of these quanta, each synced, and what each then says; another `entropy` makes it another

@@ -1,5 +1,6 @@
 //! The sequential engine's parameters in the header.
 
+use super::lanes::{LaneForm, LaneParameters};
 use crate::header::{PARAMETER_BYTES, Parameters};
 use crate::{Error, Result};
 use oblivio_engine::sequential::{Layout, MOST_BYTES, SequentialConfig};
@@ -12,6 +13,10 @@ const WHOLE_TABLE: u32 = 1;
 const TWO_STATES: u32 = 2;
 /// A flag: each quantum of the log ends with a page of parity.
 const LOG_PARITY: u32 = 4;
+/// A flag: lanes are written beside the volume.
+const LANES: u32 = 8;
+/// The form of lanes that this version knows.
+const LANE_FORM: u8 = 1;
 
 /// The parameters of a sequential volume. All of them are public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +35,8 @@ pub struct SequentialHeader {
     /// Whether each quantum of the log has a page of parity behind its writes. In older volumes the
     /// state says so.
     pub log_parity: bool,
+    /// The lanes that are written beside the volume, if any.
+    pub lanes: Option<LaneParameters>,
 }
 
 impl SequentialHeader {
@@ -55,7 +62,7 @@ impl SequentialHeader {
         if self.log_quanta.saturating_mul(blocks + (12 << 10)) > MOST_BYTES {
             return Err(Error::Invalid("the log has at most 2^62 bytes".into()));
         }
-        Ok(())
+        LaneForm::of(self).map(drop)
     }
 }
 
@@ -71,7 +78,8 @@ struct Own {
     time_pages: U32,
     sector_bytes: U32,
     quantum_writes: U32,
-    reserved: U32,
+    /// Of the lanes: how many, their share, their grace, their form. Zeros without lanes.
+    lanes: [u8; 4],
     log_quanta: U64,
 }
 
@@ -80,7 +88,7 @@ const _: () = assert!(size_of::<Own>() == PARAMETER_BYTES);
 /// The parameters of a new volume.
 pub(super) fn parameters_of(layout: &SequentialHeader) -> Result<Parameters> {
     layout.check()?;
-    let SequentialHeader { engine, quantum_writes, log_quanta, .. } = layout;
+    let SequentialHeader { engine, quantum_writes, log_quanta, lanes, .. } = layout;
     let own = Own {
         blocks: U64::new(engine.blocks),
         bucket_blocks: U32::new(engine.bucket_blocks as u32),
@@ -90,21 +98,27 @@ pub(super) fn parameters_of(layout: &SequentialHeader) -> Result<Parameters> {
         time_pages: U32::new(engine.time_pages as u32),
         sector_bytes: U32::new(engine.sector_bytes as u32),
         quantum_writes: U32::new(*quantum_writes as u32),
-        reserved: U32::new(0),
+        lanes: lanes.map_or([0; 4], |it| [it.count, it.share, it.grace, LANE_FORM]),
         log_quanta: U64::new(*log_quanta),
     };
     let block_bytes = engine.block_bytes as u32;
     let flag = |set: bool, flag| if set { flag } else { 0 };
     let flags = flag(layout.whole_table, WHOLE_TABLE)
         | flag(layout.two_states, TWO_STATES)
-        | flag(layout.log_parity, LOG_PARITY);
+        | flag(layout.log_parity, LOG_PARITY)
+        | flag(lanes.is_some(), LANES);
     Ok(Parameters { flags, block_bytes, own: transmute!(own) })
 }
 
 /// Refuses parameters unknown to this version.
 pub(super) fn check(parameters: &Parameters) -> Result<()> {
     let own: Own = transmute!(parameters.own);
-    if parameters.flags & !(WHOLE_TABLE | TWO_STATES | LOG_PARITY) != 0 || own.reserved.get() != 0 {
+    let known = WHOLE_TABLE | TWO_STATES | LOG_PARITY | LANES;
+    let lanes_known = match parameters.flags & LANES {
+        0 => own.lanes == [0; 4],
+        _ => own.lanes[3] == LANE_FORM,
+    };
+    if parameters.flags & !known != 0 || !lanes_known {
         return Err(Parameters::unknown());
     }
     layout(parameters).check().map_err(|error| Error::Unsupported(error.to_string()))
@@ -118,6 +132,8 @@ pub(super) fn layout(parameters: &Parameters) -> SequentialHeader {
     if own.time_pages.get() > 0 {
         caches = caches.map_on_disk(own.time_pages.get().into());
     }
+    let [count, share, grace, _] = own.lanes;
+    let lanes = LaneParameters { count, share, grace };
     SequentialHeader {
         engine: SequentialConfig {
             bucket_blocks: own.bucket_blocks.get().into(),
@@ -132,5 +148,6 @@ pub(super) fn layout(parameters: &Parameters) -> SequentialHeader {
         whole_table: parameters.flags & WHOLE_TABLE != 0,
         two_states: parameters.flags & TWO_STATES != 0,
         log_parity: parameters.flags & LOG_PARITY != 0,
+        lanes: (parameters.flags & LANES != 0).then_some(lanes),
     }
 }

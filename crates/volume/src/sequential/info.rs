@@ -8,6 +8,19 @@ use crate::report::{EngineReport, Fact, Picture};
 use oblivio_engine::Level;
 use oblivio_engine::sequential::{Generation, GenerationBucket, Layout};
 
+/// What is public of a volume's lanes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LaneInfo {
+    /// How many there are.
+    pub count: u8,
+    /// The capacity of each, in bytes.
+    pub bytes: u64,
+    /// What may be written to the volume while they are shut, in bytes, before they lose anything.
+    pub grace_bytes: u64,
+    /// Bytes written to them for each byte written to the volume, whatever is in them.
+    pub written_per_byte: f64,
+}
+
 /// Information about a sequential engine. Only the two counts at the end ever change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SequentialInfo {
@@ -23,10 +36,24 @@ pub struct SequentialInfo {
     pub written_per_byte: f64,
     /// Whether the access time map is in the ORAM.
     pub map_on_disk: bool,
+    /// The lanes beside it, if any.
+    pub lanes: Option<LaneInfo>,
     /// Flushes so far; an observer of the disk can count them.
     pub flushes: u64,
     /// Writes so far, padding included.
     pub writes: u64,
+}
+
+impl LaneInfo {
+    fn shown(&self) -> String {
+        let (bytes, grace) = (size(self.bytes), size(self.grace_bytes));
+        let lanes = match self.count {
+            1 => format!("1 of {bytes}"),
+            count => format!("{count} of {bytes} each"),
+        };
+        let holds = "what is in them, if anything, only their passphrases tell";
+        format!("{lanes}; {grace} may be written while they are shut; {holds}")
+    }
 }
 
 impl SequentialInfo {
@@ -41,6 +68,14 @@ impl SequentialInfo {
         ]);
         report.facts.push(("written_per_byte", Fact::Ratio(self.written_per_byte)));
         report.facts.push(("map_on_disk", Fact::Flag(self.map_on_disk)));
+        if let Some(lanes) = self.lanes {
+            report.numbers([
+                ("lanes", lanes.count.into()),
+                ("lane_bytes", lanes.bytes),
+                ("lane_grace_bytes", lanes.grace_bytes),
+            ]);
+            report.row("lanes", lanes.shown());
+        }
         report.numbers([
             ("flushes", self.flushes),
             ("writes", self.writes),
@@ -64,6 +99,11 @@ impl SequentialInfo {
         report.say("What nobody learns");
         say_hidden_writes(report);
         report.say("  - whether a write was new, the same as before, or gave space back");
+        if self.lanes.is_some() {
+            report.say(
+                "  - whether a lane holds anything: all are written at every act, used or not",
+            );
+        }
         report.say(
             "What is not hidden: reads. Whoever watches the computer or the store at work sees \
              them.",
@@ -75,6 +115,12 @@ impl SequentialInfo {
             self.written_per_byte,
             levels.join(" x ")
         ));
+        if let Some(lanes) = self.lanes {
+            report.say(format!(
+                "  and {:.1} times to the lanes, whatever is in them",
+                lanes.written_per_byte
+            ));
+        }
         let map = if self.map_on_disk { "on the disk" } else { "in memory" };
         let queue = size(2 * self.queue_bytes);
         report.say(format!("  up to {queue} of queue in memory; the access time map is {map}"));

@@ -8,6 +8,7 @@
 mod reading;
 
 use super::PAGE;
+use super::lanes::LaneLogs;
 use super::parity::Parity;
 use super::quantum::{Filling, QuantumEntry, QuantumForm};
 use super::reads::DiskReads;
@@ -60,6 +61,8 @@ pub struct RingLog {
     filling: Option<Filling>,
     /// Sealed quanta not yet in the store.
     sealed: Vec<u8>,
+    /// The logs of lanes, which get a quantum with each of this one, if there are any.
+    lanes: Option<LaneLogs>,
     /// Pages that were damaged: by quantum, the number of the page, and what must stand there.
     damaged: BTreeMap<u64, (usize, Vec<u8>)>,
     /// Those that this session met, healed or not.
@@ -81,6 +84,7 @@ impl RingLog {
         (sealer, parity): (Sealer, Parity),
         reads: DiskReads,
         (form, quanta): (QuantumForm, u64),
+        lanes: Option<LaneLogs>,
     ) -> Self {
         Self {
             volume,
@@ -95,6 +99,7 @@ impl RingLog {
             durable: 0,
             filling: None,
             sealed: Vec::new(),
+            lanes,
             damaged: BTreeMap::new(),
             met: Vec::new(),
         }
@@ -195,7 +200,7 @@ impl RingLog {
         }
         self.next = LogPosition { number: self.next.number + 1, before };
         self.sealed.extend_from_slice(&quantum);
-        Ok(())
+        self.lanes.as_mut().map_or(Ok(()), LaneLogs::close)
     }
 
     /// Passes all sealed quanta to the store, after what heals those before them.
@@ -206,7 +211,7 @@ impl RingLog {
         if !self.sealed.is_empty() {
             self.heal(store)?;
             store.write(&self.writes())?;
-            self.sealed.clear();
+            self.written();
         }
         Ok(())
     }
@@ -221,10 +226,10 @@ impl RingLog {
             [WriteAt { object, offset, data, .. }] => store.write_durable(object, offset, data)?,
             ref writes => {
                 store.write(writes)?;
-                store.sync(&[LOG_OBJECT])?;
+                store.sync(&self.objects())?;
             }
         }
-        self.sealed.clear();
+        self.written();
         self.durable = self.next.number;
         Ok(())
     }
@@ -234,17 +239,23 @@ impl RingLog {
         self.set_durable(self.next.number - self.sealed.len() as u64 / self.form.bytes() as u64);
     }
 
-    /// The sealed quanta at their places: in two parts if the ring wraps around.
+    /// The objects of all logs.
+    pub fn objects(&self) -> Vec<&'static str> {
+        [LOG_OBJECT].into_iter().chain(self.lanes.iter().flat_map(LaneLogs::objects)).collect()
+    }
+
+    /// The sealed quanta at their places, those of lanes behind them.
     fn writes(&self) -> Vec<WriteAt<'_>> {
-        let bytes = self.form.bytes();
-        let first = self.next.number - (self.sealed.len() / bytes) as u64;
-        let until_end = (self.quanta - first % self.quanta).saturating_mul(bytes as u64);
-        let cut = usize::try_from(until_end).unwrap_or(usize::MAX).min(self.sealed.len());
-        let (data, again) = self.sealed.split_at(cut);
-        let object = LOG_OBJECT;
-        let offset = first % self.quanta * bytes as u64;
-        let parts = [WriteAt::new(object, offset, data), WriteAt::new(object, 0, again)];
-        parts.into_iter().filter(|part| !part.data.is_empty()).collect()
+        let form = (self.form.bytes(), self.quanta);
+        let own = in_ring(LOG_OBJECT, &self.sealed, form, self.next.number);
+        let lanes = self.lanes.iter().flat_map(|lanes| lanes.writes(self.next.number));
+        own.chain(lanes).collect()
+    }
+
+    /// The store has all quanta that were sealed.
+    fn written(&mut self) {
+        self.sealed.clear();
+        self.lanes.iter_mut().for_each(LaneLogs::written);
     }
 
     fn place(&self, number: u64) -> Place {
@@ -295,4 +306,21 @@ impl RingLog {
         self.damaged.clear();
         Ok(())
     }
+}
+
+/// Quanta of this many bytes at their places in a ring of this many: in two parts if it wraps
+/// around. The next one is number `next`.
+pub(super) fn in_ring<'a>(
+    object: &'static str,
+    sealed: &'a [u8],
+    (bytes, quanta): (usize, u64),
+    next: u64,
+) -> impl Iterator<Item = WriteAt<'a>> {
+    let first = next - (sealed.len() / bytes) as u64;
+    let until_end = (quanta - first % quanta).saturating_mul(bytes as u64);
+    let cut = usize::try_from(until_end).unwrap_or(usize::MAX).min(sealed.len());
+    let (data, again) = sealed.split_at(cut);
+    let offset = first % quanta * bytes as u64;
+    let parts = [WriteAt::new(object, offset, data), WriteAt::new(object, 0, again)];
+    parts.into_iter().filter(|part| !part.data.is_empty())
 }

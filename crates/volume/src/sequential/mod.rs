@@ -3,7 +3,7 @@
 //! Objects: `disk`, with the engine's levels; `log`, a ring of sealed quanta that holds every write
 //! before it counts as durable; `state` and `state-2`, which say the same, each with two places
 //! used in turn that have everything needed to continue from the end of a turn; `times`, the access
-//! times, after a clean end.
+//! times, after a clean end; those of `lanes`, if the volume has any, which follow its acts.
 //!
 //! # Why a crash loses nothing
 //!
@@ -18,7 +18,6 @@
 //! What is written, where, and in which order, follows from the number of writes, the syncs among
 //! them, and the end of the session. Quanta have one size and are padded. A turn whose syncs make
 //! the log too long is padded to its end.
-
 //!
 //! # Who does what
 //!
@@ -32,6 +31,7 @@ mod disk;
 pub mod fuzzing;
 mod header;
 mod info;
+mod lanes;
 mod log;
 mod open;
 mod options;
@@ -49,6 +49,7 @@ mod volume;
 
 pub use info::SequentialInfo;
 pub(crate) use info::say_hidden_writes;
+pub use lanes::LaneParameters;
 pub(crate) use log::LOG_OBJECT;
 pub use options::SequentialOptions;
 pub(crate) use options::objects_of;

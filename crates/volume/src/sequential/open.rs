@@ -37,6 +37,11 @@ impl SequentialVolume {
         let FoundState { state, identity, newer_may_be_damaged, damaged } =
             reads.of_copies(&*volume.store, || volume.states.read(&*volume.store, &reads))?;
         volume.session.damaged = damaged;
+        if let Some(lanes) = &volume.lanes {
+            let named = (state.epoch, state.lanes);
+            volume.session.damaged.extend(lanes.damaged(&*volume.store, &reads, named)?);
+        }
+        volume.newest.lanes = state.lanes;
         if state.log_parity {
             volume.log.take_parity();
         }

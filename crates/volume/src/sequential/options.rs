@@ -1,6 +1,7 @@
 //! The options of a new volume: its parameters, and the objects that these make.
 
 use super::header::{SequentialHeader, layout, parameters_of};
+use super::lanes::{LaneForm, LaneParameters};
 use super::log::{LOG_OBJECT, RingLog};
 use super::quantum::QuantumForm;
 use super::state::STATE_OBJECT;
@@ -32,6 +33,8 @@ pub struct SequentialOptions {
     pub log_quanta: u64,
     /// Fill the disk with random bytes first, which hides how much was ever written.
     pub fill: bool,
+    /// The lanes beside it, if any.
+    pub lanes: Option<LaneParameters>,
 }
 
 impl SequentialOptions {
@@ -52,7 +55,7 @@ impl SequentialOptions {
         let room = QUANTUM_BYTES - 2 * PAGE as usize;
         let quantum_writes = (room / engine.block_bytes.max(1)).max(1) as u64;
         let turn = engine.queue_blocks().div_ceil(quantum_writes) + 2;
-        Self { engine, quantum_writes, log_quanta: LOG_TURNS * turn, fill: false }
+        Self { engine, quantum_writes, log_quanta: LOG_TURNS * turn, fill: false, lanes: None }
     }
 
     /// Puts the access time map into the ORAM: a twentieth more is written, and memory does not
@@ -91,7 +94,11 @@ impl SequentialOptions {
             Layout::new(&self.engine).map_err(|error| Error::Invalid(error.to_string()))?;
         let form = QuantumForm::of(&self.header());
         let log = form.bytes() as f64 / (form.writes * form.block_bytes) as f64;
-        Ok(layout.cost().written + log)
+        let header = self.header();
+        let lanes = LaneForm::of(&header)?.map_or(0.0, |form| {
+            form.written_per_byte(&header, layout.schedule().writes_per_flush())
+        });
+        Ok(layout.cost().written + log + lanes)
     }
 
     /// What a volume costs.
@@ -109,9 +116,16 @@ impl SequentialOptions {
     }
 
     pub(super) fn header(&self) -> SequentialHeader {
-        let Self { engine, quantum_writes, log_quanta, .. } = *self;
-        let (whole_table, two_states, log_parity) = (true, true, true);
-        SequentialHeader { engine, quantum_writes, log_quanta, whole_table, two_states, log_parity }
+        let Self { engine, quantum_writes, log_quanta, lanes, .. } = *self;
+        SequentialHeader {
+            engine,
+            quantum_writes,
+            log_quanta,
+            whole_table: true,
+            two_states: true,
+            log_parity: true,
+            lanes,
+        }
     }
 }
 
@@ -124,7 +138,7 @@ impl From<&NewOptions> for SequentialOptions {
             (false, true) => Self::new(block_bytes, capacity),
             (false, false) => Self::without_seeks(block_bytes, capacity),
         };
-        Self { fill: new.fill, ..usual }
+        Self { fill: new.fill, lanes: new.lanes, ..usual }
     }
 }
 
@@ -152,6 +166,7 @@ pub(super) fn objects(header: &SequentialHeader) -> Result<Vec<(&'static str, u6
         objects.push((TIMES_OBJECT, times::object_bytes(times)));
     }
     objects.extend(states.objects()[1..].iter().map(|object| (*object, states.object_bytes())));
+    objects.extend(LaneForm::of(header)?.iter().flat_map(LaneForm::objects));
     Ok(objects)
 }
 

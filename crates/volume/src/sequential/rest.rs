@@ -2,8 +2,8 @@
 //! end.
 
 use super::state::{Computers, State};
+use super::times;
 use super::volume::SequentialVolume;
-use super::{DISK_OBJECT, times};
 use crate::Result;
 use crate::trust::Keep;
 use std::time::Duration;
@@ -41,8 +41,13 @@ impl SequentialVolume {
             let engine = self.engine();
             (engine.state()?, engine.met_damage())
         };
+        self.trust.refuse_overtaken()?;
+        // They are durable before the state that names them.
+        let lanes = self.lanes.as_mut().map(|lanes| lanes.write_states(&*self.store, epoch));
+        let lanes = lanes.transpose()?;
         let state = State {
             epoch,
+            lanes,
             log: self.newest.turns[0],
             end: self.log.end().number,
             times,
@@ -52,9 +57,8 @@ impl SequentialVolume {
             log_parity: self.log.took_parity(),
             computers,
         };
-        self.trust.refuse_overtaken()?;
         self.newest.current = (state.epoch, self.states.write(&*self.store, &state)?);
-        self.newest.state_end = state.end;
+        (self.newest.state_end, self.newest.lanes) = (state.end, state.lanes);
         self.note_state()
     }
 
@@ -119,7 +123,7 @@ pub(super) fn heal(volume: &mut SequentialVolume) -> Result<()> {
 /// Makes everything durable, and then a state from which an opening has nothing to make again.
 fn write_whole_state(volume: &mut SequentialVolume) -> Result<()> {
     volume.sync()?;
-    volume.store.sync(&[DISK_OBJECT])?;
+    volume.store.sync(&volume.disks())?;
     // They belong to the last state that is written now.
     let epoch = volume.newest.current.0 + if volume.states.is_whole() { 1 } else { 2 };
     let times = volume.engine().access_times().map(|times| times.to_bytes());
@@ -130,6 +134,9 @@ fn write_whole_state(volume: &mut SequentialVolume) -> Result<()> {
         }
         None => None,
     };
+    if let Some(lanes) = &mut volume.lanes {
+        lanes.write_times(&*volume.store)?;
+    }
     volume.write_state(times)?;
     volume.session.clean = true;
     Ok(())

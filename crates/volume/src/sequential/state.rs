@@ -19,6 +19,9 @@ const MET_DAMAGE: u64 = 1 << 8;
 /// Added where quanta of the log may have parity and the header does not say so: versions before
 /// that cannot read them.
 const LOG_PARITY: u64 = 1 << 9;
+/// Added where lanes are written beside the volume: the identity of their states follows the fixed
+/// part.
+const WITH_LANES: u64 = 1 << 10;
 /// Beyond any real count: a larger number could overflow in additions.
 const MOST_COUNT: u64 = 1 << 56;
 /// Bytes of the writer of the log's end, and of the tag there.
@@ -61,6 +64,8 @@ pub struct State {
     pub met_damage: bool,
     /// Whether quanta of the log may have parity, though the header does not say so.
     pub log_parity: bool,
+    /// The identity of the lanes' states that were written with it, if there are lanes.
+    pub lanes: Option<[u8; 32]>,
 }
 
 /// The computers that led to a state.
@@ -87,8 +92,10 @@ impl State {
     pub(super) fn to_bytes(&self, rows: usize) -> Vec<u8> {
         let version = if self.computers.is_some() { VERSION } else { WITHOUT_TABLE };
         let flag = |set: bool, flag| if set { flag } else { 0 };
-        let version =
-            version | flag(self.met_damage, MET_DAMAGE) | flag(self.log_parity, LOG_PARITY);
+        let version = version
+            | flag(self.met_damage, MET_DAMAGE)
+            | flag(self.log_parity, LOG_PARITY)
+            | flag(self.lanes.is_some(), WITH_LANES);
         let fixed = Fixed {
             version: U64::new(version),
             epoch: U64::new(self.epoch),
@@ -99,7 +106,8 @@ impl State {
             times: self.times.unwrap_or_default(),
             root: StoredRoot::new(&self.root),
         };
-        let mut out = [&[0; SEAL_HEADER], fixed.as_bytes(), &self.engine].concat();
+        let lanes = self.lanes.as_ref().map_or(&[][..], |lanes| lanes);
+        let mut out = [&[0; SEAL_HEADER], fixed.as_bytes(), lanes, &self.engine].concat();
         if let Some(Computers { writer, end_tag, table }) = &self.computers {
             out.extend_from_slice(&writer.0);
             out.extend_from_slice(&end_tag.0);
@@ -108,12 +116,13 @@ impl State {
         out
     }
 
-    pub(super) fn parse(plain: &[u8], engine_bytes: usize) -> Result<Self> {
+    pub(super) fn parse(plain: &[u8], (engine_bytes, lanes): (usize, bool)) -> Result<Self> {
         let broken = || Error::Tampered(format!("{STATE_OBJECT} does not parse"));
         let (fixed, rest) = Fixed::ref_from_prefix(plain).map_err(|_| broken())?;
         let (version, epoch, end) = (fixed.version.get(), fixed.epoch.get(), fixed.log_end.get());
         let (met_damage, log_parity) = (version & MET_DAMAGE != 0, version & LOG_PARITY != 0);
-        let version = version & !(MET_DAMAGE | LOG_PARITY);
+        let has_lanes = version & WITH_LANES != 0;
+        let version = version & !(MET_DAMAGE | LOG_PARITY | WITH_LANES);
         if ![VERSION, WITHOUT_TABLE].contains(&version) {
             return Err(Error::Unsupported("the state has an unknown version".into()));
         }
@@ -121,7 +130,15 @@ impl State {
         if [epoch, log.number, end].iter().any(|&count| count > MOST_COUNT) {
             return Err(broken());
         }
+        if has_lanes != lanes {
+            return Err(broken());
+        }
         let root = fixed.root.get().ok_or_else(broken)?;
+        let (lanes, rest) = match lanes {
+            true => rest.split_first_chunk().map(|(lanes, rest)| (Some(*lanes), rest)),
+            false => Some((None, rest)),
+        }
+        .ok_or_else(broken)?;
         let (engine, rest) = rest.split_at_checked(engine_bytes).ok_or_else(broken)?;
         let computers = match version {
             WITHOUT_TABLE => None,
@@ -137,6 +154,7 @@ impl State {
             computers,
             met_damage,
             log_parity,
+            lanes,
         })
     }
 }

@@ -28,13 +28,16 @@ pub struct StateForm {
     pub whole_table: bool,
     /// Whether two objects hold them.
     pub twofold: bool,
+    /// Whether they name the states of lanes.
+    pub lanes: bool,
 }
 
 impl StateForm {
     /// That of a volume with this disk.
     pub fn of(header: &SequentialHeader, layout: &Layout) -> Self {
         let (whole_table, twofold) = (header.whole_table, header.two_states);
-        Self { engine_bytes: layout.state_bytes(), whole_table, twofold }
+        let (engine_bytes, lanes) = (layout.state_bytes(), header.lanes.is_some());
+        Self { engine_bytes, whole_table, twofold, lanes }
     }
 
     /// The objects that hold the places.
@@ -42,10 +45,15 @@ impl StateForm {
         &STATE_OBJECTS[..if self.twofold { 2 } else { 1 }]
     }
 
+    /// Bytes before the computers.
+    fn own_bytes(&self) -> usize {
+        FIXED + if self.lanes { 32 } else { 0 } + self.engine_bytes
+    }
+
     /// Bytes of one place.
     fn place_bytes(&self) -> u64 {
         let computers = if self.whole_table { WRITER + Table::bytes(MOST_ROWS) } else { 0 };
-        let sealed = SEAL_HEADER + FIXED + self.engine_bytes + computers + TAG_BYTES;
+        let sealed = SEAL_HEADER + self.own_bytes() + computers + TAG_BYTES;
         (sealed as u64).next_multiple_of(PAGE)
     }
 
@@ -103,7 +111,7 @@ impl StatePlaces {
 
     /// Rows in a table of computers; 0 if there is no room for one.
     pub fn rows(&self) -> usize {
-        let taken = SEAL_HEADER + FIXED + self.form.engine_bytes + WRITER + TAG_BYTES;
+        let taken = SEAL_HEADER + self.form.own_bytes() + WRITER + TAG_BYTES;
         Table::rows_in((self.bytes() as usize).saturating_sub(taken))
     }
 
@@ -254,7 +262,7 @@ impl StatePlaces {
         let Ok(plain) = self.sealer.open(&self.place(which), &mut sealed) else {
             return Ok(FoundPlace::Damaged("it is not a state of this volume".into()));
         };
-        let state = State::parse(plain, self.form.engine_bytes)?;
+        let state = State::parse(plain, (self.form.engine_bytes, self.form.lanes))?;
         match state.epoch % 2 == which && state.epoch > 0 {
             true => Ok(FoundPlace::State(Box::new(state), identity)),
             false => Ok(FoundPlace::Damaged("it holds another place's state".into())),

@@ -1,6 +1,7 @@
 //! Reading everything, whatever is damaged, in the order of the blocks' addresses.
 
 use super::DISK_OBJECT;
+use super::lanes::Lanes;
 use super::rest::heal;
 use super::state_places::STATE_OBJECTS;
 use super::volume::SequentialVolume;
@@ -55,8 +56,12 @@ impl SequentialVolume {
         let states = reads.inspect(store, STATE_OBJECTS[0], inspect)?;
         let log = self.log.inspect(&*self.store, self.newest.turns[0])?;
         let (quanta, (_, quantum)) = (self.log.since(self.newest.turns[0]), self.log.place_of(0));
+        let named = (newest, self.newest.lanes);
+        let lanes = self.lanes.as_ref().map(|lanes| lanes.damaged(&*self.store, reads, named));
+        let lanes = lanes.transpose()?.unwrap_or_default();
         inspected.bytes += self.states.all_bytes() + quanta * quantum as u64;
-        for place in states.into_iter().chain(log) {
+        inspected.bytes += self.lanes.as_ref().map_or(0, Lanes::state_bytes);
+        for place in states.into_iter().chain(log).chain(lanes) {
             inspected.damaged += 1;
             damaged(place);
         }

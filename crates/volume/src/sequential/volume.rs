@@ -3,7 +3,8 @@
 use super::DISK_OBJECT;
 use super::disk::hands;
 use super::header::{SequentialHeader, check, layout};
-use super::info::SequentialInfo;
+use super::info::{LaneInfo, SequentialInfo};
+use super::lanes::{LaneForm, LaneLogs, Lanes};
 use super::log::{LOG_OBJECT, LogPosition, RingLog};
 use super::options::SequentialOptions;
 use super::parity::Parity;
@@ -67,6 +68,8 @@ pub static ENGINE: EngineEntry = EngineEntry {
 pub(super) struct Newest {
     /// Its number and identity.
     pub current: (u64, [u8; 32]),
+    /// The identity that it names of the lanes' states.
+    pub lanes: Option<[u8; 32]>,
     /// The end of the log when it was written.
     pub state_end: u64,
     /// Where the logs of the previous turn and of this one begin.
@@ -102,6 +105,8 @@ pub struct SequentialVolume {
     stored_header: Header,
     pub(super) header: SequentialHeader,
     pub(super) log: RingLog,
+    /// The lanes beside it, if it has any.
+    pub(super) lanes: Option<Lanes>,
     pub(super) newest: Newest,
     pub(super) session: Session,
     pub(super) states: StatePlaces,
@@ -134,11 +139,14 @@ impl SequentialVolume {
         let states = StatePlaces::new(volume, state, StateForm::of(&layout, engine.layout()));
         let (reads, parity) =
             (DiskReads::of(&*store, &PROBED), Parity::new(master.parity_prf(volume)));
+        let lanes = LaneForm::of(&layout)?;
+        let lane_logs = lanes.as_ref().map(|form| LaneLogs::of(form, randomness));
         let form = (QuantumForm::of(&layout), layout.log_quanta);
         let mut trust = Trust::take(volume, &mut options)?;
         trust.limit_rows(states.rows());
         Ok(Self {
-            log: RingLog::new(volume, (log, parity), reads.clone(), form),
+            log: RingLog::new(volume, (log, parity), reads.clone(), form, lane_logs),
+            lanes: lanes.map(|form| Lanes::of(form, randomness, hands())),
             states,
             times_sealer: sealer(master.times_root(volume)),
             shared: Arc::new(Shared::new(Arc::clone(&store), reads, engine)),
@@ -223,20 +231,31 @@ impl SequentialVolume {
         if ends_turn { self.end_turn() } else { Ok(()) }
     }
 
-    /// A flush, on all threads. The seal overlaps with the prefetch for the next flushes.
+    /// A flush, on all threads, then that of the lanes. The seal overlaps with the prefetch for the
+    /// next flushes.
     fn flush(&mut self) -> Result<()> {
-        let mut flushing = self.engine().begin_flush()?;
-        self.shared.carry_out(&mut flushing, self.hands)
+        let (number, mut flushing) = {
+            let mut engine = self.engine();
+            (engine.flushes(), engine.begin_flush()?)
+        };
+        self.shared.carry_out(&mut flushing, self.hands)?;
+        let lanes = self.lanes.as_mut();
+        lanes.map_or(Ok(()), |lanes| lanes.flush(&*self.store, &self.shared.reads, number))
     }
 
     /// Makes durable what the state names, and then the state itself.
     fn end_turn(&mut self) -> Result<()> {
         self.log.close()?;
         self.log.hand_over(&*self.store)?;
-        self.store.sync(&[DISK_OBJECT, LOG_OBJECT])?;
+        self.store.sync(&[self.disks(), self.log.objects()].concat())?;
         self.log.synced();
         self.newest.turns = [self.newest.turns[1], self.log.end()];
         self.write_state(None)
+    }
+
+    /// The objects with levels: the volume's own, and those of lanes.
+    pub(super) fn disks(&self) -> Vec<&'static str> {
+        [DISK_OBJECT].into_iter().chain(self.lanes.iter().flat_map(Lanes::disks)).collect()
     }
 
     /// The log must hold two turns. A turn whose syncs use up its half is padded to its end.
@@ -308,7 +327,7 @@ impl SequentialVolume {
         if lacks_parity || names && self.session.writer.is_none() {
             // What older versions cannot read begins with a state of its own version.
             self.session.writer = self.session.writer.or(computer);
-            self.store.sync(&[DISK_OBJECT])?;
+            self.store.sync(&self.disks())?;
             self.write_state(None)?;
         }
         let Some(computer) = computer else { return Ok(()) };
@@ -338,7 +357,17 @@ impl SequentialVolume {
     pub fn sequential_info(&self) -> SequentialInfo {
         let engine = self.engine();
         let layout = engine.layout();
+        let lanes = self.lanes.as_ref().map(|lanes| &lanes.form).map(|form| LaneInfo {
+            count: form.parameters.count,
+            bytes: form.layout.schedule().blocks() * self.header.engine.block_bytes as u64,
+            grace_bytes: form.layout.grace()
+                * layout.schedule().writes_per_flush()
+                * self.header.engine.block_bytes as u64,
+            written_per_byte: form
+                .written_per_byte(&self.header, layout.schedule().writes_per_flush()),
+        });
         SequentialInfo {
+            lanes,
             fan_outs: self.header.engine.fan_outs(),
             queue_bytes: self.header.engine.queue_blocks() * self.header.engine.block_bytes as u64,
             log_bytes: RingLog::object_bytes(QuantumForm::of(&self.header), self.header.log_quanta),

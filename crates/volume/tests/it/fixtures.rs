@@ -10,7 +10,7 @@ use oblivio_store::partition::{Existing, PartitionPlace};
 use oblivio_store::{LocalStore, PartitionStore, Store};
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
-use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
+use oblivio_volume::sequential::{LaneParameters, SequentialOptions, SequentialVolume};
 use oblivio_volume::windows::{WindowOptions, WindowVolume};
 use oblivio_volume::{BlockSpace, CreateOptions, HEADER_BYTES, HEADER_OBJECT, OpenOptions, Volume};
 use std::fs;
@@ -185,6 +185,15 @@ fn sequential_volumes_with_two_of_what_is_small() {
         assert!(open(&path).info().expect("it can be told").replayed > 0, "nothing to replay");
         disk_opens(&interrupted, flags);
     }
+}
+
+/// A lane is written beside the volume.
+#[test]
+fn a_sequential_volume_with_a_lane() {
+    disk_opens("sequential-lanes", 15);
+    let (_dir, path) = copied("sequential-lanes");
+    let volume = open(&path);
+    assert_eq!(volume.damaged(), [], "the lane's state is the one that the volume names");
 }
 
 /// An older volume has parity in its log with its next write: then any one page of it may be
@@ -411,6 +420,12 @@ fn long_new_fixtures() {
         let sequential = name.replace("tables", "sequential-parity");
         make_disk(create(folder(&sequential), small(blocks)), clean);
     }
+
+    let lanes = Some(LaneParameters { count: 1, share: 8, grace: 16 });
+    make_disk(
+        create(folder("sequential-lanes"), SequentialOptions { lanes, ..small(blocks) }),
+        true,
+    );
 
     // So large that metadata takes second copies.
     let tree = CreateOptions { block_bytes: BLOCK, capacity_bytes: 8 << 20, kdf: KdfParams::TEST };

@@ -3,7 +3,7 @@
 use oblivio_engine::sequential::SequentialConfig;
 use oblivio_testkit::campaign::scaled;
 use oblivio_volume::Error;
-use oblivio_volume::sequential::SequentialOptions;
+use oblivio_volume::sequential::{LaneParameters, SequentialOptions};
 use proptest::prelude::*;
 
 /// A power of two of up to `most` bits, and a bit less or more.
@@ -13,8 +13,10 @@ fn about(most: u32) -> impl Strategy<Value = u64> {
 
 fn any_options() -> impl Strategy<Value = SequentialOptions> {
     let sizes = (about(27), about(49), about(21), about(25), about(11));
-    (sizes, about(14), 0..20u64, 9..15u32, about(13), about(33)).prop_map(
-        |((block_bytes, blocks, bucket, queue, fan_out), ratio, pages, sector, writes, quanta)| {
+    let lanes = proptest::option::of((0..4u8, 0..70u8, 0..70u8));
+    (sizes, about(14), 0..20u64, 9..15u32, about(13), about(33), lanes).prop_map(
+        |(sizes, ratio, pages, sector, writes, quanta, lanes)| {
+            let (block_bytes, blocks, bucket, queue, fan_out) = sizes;
             let engine = SequentialConfig {
                 bucket_blocks: bucket,
                 queue_buckets: queue,
@@ -24,7 +26,13 @@ fn any_options() -> impl Strategy<Value = SequentialOptions> {
                 sector_bytes: 1 << sector,
                 ..SequentialConfig::new(block_bytes as usize, blocks)
             };
-            SequentialOptions { engine, quantum_writes: writes, log_quanta: quanta, fill: false }
+            SequentialOptions {
+                engine,
+                quantum_writes: writes,
+                log_quanta: quanta,
+                fill: false,
+                lanes: lanes.map(|(count, share, grace)| LaneParameters { count, share, grace }),
+            }
         },
     )
 }

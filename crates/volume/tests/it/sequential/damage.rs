@@ -133,7 +133,7 @@ pub fn long_turn() -> SequentialOptions {
         sector_bytes: 2048,
         ..SequentialConfig::new(64, 200)
     };
-    SequentialOptions { engine, quantum_writes: 2, log_quanta: 220, fill: false }
+    SequentialOptions { engine, quantum_writes: 2, log_quanta: 220, fill: false, lanes: None }
 }
 
 pub fn write(volume: &mut dyn BlockSpace, id: u64, byte: u8) {

@@ -11,6 +11,7 @@ mod crashes;
 mod damage;
 mod holes;
 mod interrupted;
+mod lanes;
 mod log_end;
 mod lost;
 mod model;
@@ -23,7 +24,7 @@ use oblivio_engine::sequential::SequentialConfig;
 use oblivio_store::Store;
 use oblivio_testkit::Dice;
 pub(crate) use oblivio_volume::MemoryKeeper;
-use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
+use oblivio_volume::sequential::{LaneParameters, SequentialOptions, SequentialVolume};
 use oblivio_volume::{OpenOptions, Result};
 use std::sync::Arc;
 
@@ -48,7 +49,16 @@ pub fn any_options(dice: &mut Dice) -> SequentialOptions {
     let turn = engine.queue_blocks().div_ceil(quantum_writes) + 2;
     let log_quanta = (2 + dice.below(3)) * turn;
     let fill = dice.below(2) == 0;
-    SequentialOptions { engine, quantum_writes, log_quanta, fill }
+    // From dice of their own: what else a seed stands for stays as it was.
+    let lanes = any_lanes(&mut Dice::new(blocks * log_quanta + quantum_writes));
+    let lanes = lanes.filter(|_| bucket_blocks > 1);
+    SequentialOptions { engine, quantum_writes, log_quanta, fill, lanes }
+}
+
+/// Lanes of a half, mostly none: they take much space for so small a volume.
+fn any_lanes(dice: &mut Dice) -> Option<LaneParameters> {
+    let [count, grace] = [1 + dice.below(2), 1 + dice.below(16)].map(|it| it as u8);
+    (dice.below(6) == 0).then_some(LaneParameters { count, share: 2, grace })
 }
 
 fn on(computer: &MemoryKeeper) -> OpenOptions {

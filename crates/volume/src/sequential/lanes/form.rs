@@ -1,0 +1,154 @@
+//! The form of a volume's lanes: all that follows from the header.
+
+use crate::block::StoredRoot;
+use crate::sequential::PAGE;
+use crate::sequential::header::SequentialHeader;
+use crate::sequential::quantum::QuantumForm;
+use crate::sequential::times;
+use crate::{Error, Result};
+use oblivio_crypto::{SEAL_OVERHEAD, TAG_BYTES};
+use oblivio_engine::sequential::{LaneLayout, MOST_BYTES};
+
+/// The objects of a lane.
+pub struct LaneObjects {
+    /// Its levels.
+    pub disk: &'static str,
+    /// Its log.
+    pub log: &'static str,
+    /// Its states.
+    pub state: &'static str,
+    /// Its access times after a clean end.
+    pub times: &'static str,
+}
+
+/// The objects of each lane.
+pub const LANE_OBJECTS: [LaneObjects; 2] = [
+    LaneObjects { disk: "lane-1", log: "lane-1-log", state: "lane-1-state", times: "lane-1-times" },
+    LaneObjects { disk: "lane-2", log: "lane-2-log", state: "lane-2-state", times: "lane-2-times" },
+];
+
+/// States beyond those of the grace's turns: each session that writes leaves one.
+const SESSIONS: u64 = 256;
+/// Turns of quanta beyond the grace's: two that a state may need, and eight as the outer log has.
+const LOG_TURNS: u64 = 10;
+/// The room for passphrases in front of a state: a salt; four slots, each with a salt, a master
+/// key, a number, two more keys and a tag.
+const SLOTS: usize = 32 + 4 * (32 + 32 + 8 + 2 * 32 + 16);
+/// The room for what a state says beside its engine's: counts and tags, the root.
+const FIXED: usize = 1024 + size_of::<StoredRoot>() + TAG_BYTES;
+/// The room for the flushes that the lane missed: 64 pairs of a number and a count.
+const GAPS: usize = 64 * 16;
+
+/// What a volume's header says of its lanes. All of it is public.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneParameters {
+    /// How many there are: one or two.
+    pub count: u8,
+    /// The part of the volume's capacity that each has: one in this many.
+    pub share: u8,
+    /// The grace: how much may be written to the volume while the lanes are shut, before they lose
+    /// anything: one part in this many of its capacity.
+    pub grace: u8,
+}
+
+/// What a new volume in one file has: what everybody has says nothing.
+impl Default for LaneParameters {
+    fn default() -> Self {
+        Self { count: 1, share: 8, grace: 16 }
+    }
+}
+
+impl LaneParameters {
+    /// Refuses impossible ones.
+    ///
+    /// # Errors
+    /// `Invalid` says which.
+    pub fn check(&self) -> Result<()> {
+        if !(1..=LANE_OBJECTS.len()).contains(&self.count.into()) {
+            return Err(Error::Invalid("a volume has one lane or two, or none".into()));
+        }
+        if !(2..=64).contains(&self.share) || !(1..=64).contains(&self.grace) {
+            let why = "a lane has a half to a 64th of the volume, and all of it to a 64th as grace";
+            return Err(Error::Invalid(why.into()));
+        }
+        Ok(())
+    }
+
+    /// The objects of the lanes.
+    pub fn objects(&self) -> &'static [LaneObjects] {
+        &LANE_OBJECTS[..usize::from(self.count).min(LANE_OBJECTS.len())]
+    }
+}
+
+/// The form of each lane of a volume.
+#[derive(Clone, Debug)]
+pub struct LaneForm {
+    /// Which there are.
+    pub parameters: LaneParameters,
+    /// The places on its disk.
+    pub layout: LaneLayout,
+    /// Its quanta.
+    pub quantum: QuantumForm,
+    /// Quanta that fit in its log.
+    pub quanta: u64,
+    /// Places for states.
+    pub states: u64,
+}
+
+impl LaneForm {
+    /// That of a volume's lanes; none if it has no lanes.
+    ///
+    /// # Errors
+    /// `Invalid` for impossible parameters.
+    pub fn of(header: &SequentialHeader) -> Result<Option<Self>> {
+        let Some(parameters) = header.lanes else { return Ok(None) };
+        parameters.check()?;
+        let (share, grace) = (parameters.share.into(), parameters.grace.into());
+        let layout = LaneLayout::new(&header.engine, share, grace);
+        let layout = layout.map_err(|error| Error::Invalid(error.to_string()))?;
+        let turns = layout.grace_turns();
+        let writes = header.quantum_writes.div_ceil(share).max(1) as usize;
+        let quantum = QuantumForm::new(header.engine.block_bytes, writes);
+        let turn = header.engine.queue_blocks().div_ceil(header.quantum_writes.max(1)) + 2;
+        let (states, quanta) = (turns + 2 + SESSIONS, turn.checked_mul(turns + LOG_TURNS));
+        let fits =
+            |count: u64, bytes: u64| count.checked_mul(bytes).is_some_and(|it| it <= MOST_BYTES);
+        let form = Self { parameters, layout, quantum, quanta: quanta.unwrap_or(u64::MAX), states };
+        match fits(form.quanta, quantum.bytes() as u64) && fits(states, form.state_bytes()) {
+            true => Ok(Some(form)),
+            false => Err(Error::Invalid("the log of a lane has at most 2^62 bytes".into())),
+        }
+    }
+
+    /// Bytes of a place for a state.
+    pub fn state_bytes(&self) -> u64 {
+        let sealed = FIXED + self.layout.state_bytes() + GAPS + SEAL_OVERHEAD;
+        ((SLOTS + sealed) as u64).next_multiple_of(PAGE)
+    }
+
+    /// Bytes of the access times, sealed.
+    pub fn times_bytes(&self) -> u64 {
+        times::object_bytes(self.layout.schedule().access_time_bytes())
+    }
+
+    /// The objects of all lanes, and their lengths, which never change.
+    pub fn objects(&self) -> Vec<(&'static str, u64)> {
+        let of = |lane: &LaneObjects| {
+            [
+                (lane.disk, self.layout.bytes()),
+                (lane.log, self.quanta * self.quantum.bytes() as u64),
+                (lane.state, self.states * self.state_bytes()),
+                (lane.times, self.times_bytes()),
+            ]
+        };
+        self.parameters.objects().iter().flat_map(of).collect()
+    }
+
+    /// Bytes written to all lanes for each byte written to the volume.
+    pub fn written_per_byte(&self, header: &SequentialHeader, flush_writes: u64) -> f64 {
+        let block = header.engine.block_bytes as f64;
+        let disk = self.layout.flush_bytes() as f64 / (flush_writes as f64 * block);
+        let log = self.quantum.bytes() as f64 / (header.quantum_writes as f64 * block);
+        f64::from(self.parameters.count) * (disk + log)
+    }
+}

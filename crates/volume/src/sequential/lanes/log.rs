@@ -1,0 +1,61 @@
+//! The logs of lanes: a quantum beside each of the volume's, written and made durable with it.
+
+use super::closed;
+use super::form::{LaneForm, LaneObjects};
+use crate::Result;
+use crate::sequential::log::in_ring;
+use oblivio_crypto::{Burner, Randomness};
+use oblivio_store::WriteAt;
+
+/// The logs of a volume's lanes.
+pub struct LaneLogs {
+    objects: &'static [LaneObjects],
+    burner: Burner,
+    /// Bytes of a quantum.
+    bytes: usize,
+    /// Quanta that fit.
+    quanta: u64,
+    /// Of each lane the quanta that are not yet in the store.
+    waiting: Vec<Vec<u8>>,
+}
+
+impl LaneLogs {
+    /// Those of lanes of this form.
+    pub fn of(form: &LaneForm, randomness: &Randomness) -> Self {
+        let objects = form.parameters.objects();
+        let (bytes, quanta) = (form.quantum.bytes(), form.quanta);
+        let waiting = vec![Vec::new(); objects.len()];
+        Self { objects, burner: Burner::new(randomness), bytes, quanta, waiting }
+    }
+
+    /// The objects.
+    pub fn objects(&self) -> impl Iterator<Item = &'static str> {
+        self.objects.iter().map(|lane| lane.log)
+    }
+
+    /// Closes the quantum of each lane beside the one of the volume that was closed.
+    ///
+    /// # Errors
+    /// Those of the burner.
+    pub fn close(&mut self) -> Result<()> {
+        for waiting in &mut self.waiting {
+            let from = waiting.len();
+            waiting.resize(from + self.bytes, 0);
+            self.burner.burn(&mut waiting[from..], self.bytes).map_err(closed)?;
+        }
+        Ok(())
+    }
+
+    /// The quanta that wait, at their places; the volume's next one is number `next`.
+    pub fn writes(&self, next: u64) -> impl Iterator<Item = WriteAt<'_>> {
+        let logs = self.objects.iter().zip(&self.waiting);
+        logs.flat_map(move |(lane, waiting)| {
+            in_ring(lane.log, waiting, (self.bytes, self.quanta), next)
+        })
+    }
+
+    /// The store has all that waited.
+    pub fn written(&mut self) {
+        self.waiting.iter_mut().for_each(Vec::clear);
+    }
+}
