@@ -1,8 +1,7 @@
 //! Bytes that stand where sealed ones may stand, and hold nothing.
 
 use crate::{
-    CryptoError, Entropy, Group, GroupMark, Kind, Opener, Place, Randomness, SealRoot, Sealer,
-    Secret, Tag, VolumeId,
+    CryptoError, Entropy, Kind, Place, Randomness, SealRoot, Sealer, Secret, Tag, VolumeId,
 };
 
 /// The place of everything burnt. Nobody opens it, so it needs no other.
@@ -25,54 +24,22 @@ impl Burner {
     /// # Errors
     /// `KeyExhausted` when no key may seal that many bytes.
     pub fn burn(&mut self, bytes: &mut [u8], piece: usize) -> Result<(), CryptoError> {
-        self.burning(bytes, piece)?.run()
+        let mut group = self.0.begin_group(bytes.len().div_ceil(piece) as u64, piece as u64)?;
+        bytes.chunks_mut(piece).try_for_each(|piece| group.seal(&PLACE, piece).map(drop))
     }
 
-    /// The same, to do elsewhere.
+    /// Opens bytes in vain: it takes as long as to open as many that are sealed. What is in them is
+    /// lost.
     ///
     /// # Errors
     /// As [`Self::burn`].
-    pub fn burning<'a>(
-        &mut self,
-        bytes: &'a mut [u8],
-        piece: usize,
-    ) -> Result<Burning<'a>, CryptoError> {
-        let pieces = bytes.len().div_ceil(piece) as u64;
-        let group = self.0.begin_group(pieces, piece as u64)?;
+    pub fn open_in_vain(&mut self, bytes: &mut [u8], piece: usize) -> Result<(), CryptoError> {
+        let mark = self.0.begin_group(1, 0)?.mark();
         let opener = self.0.opener();
-        Ok(Burning { group, opener, bytes, piece, opened_first: false })
-    }
-}
-
-/// Bytes to burn, with all that needs.
-pub struct Burning<'a> {
-    group: Group,
-    opener: Opener,
-    bytes: &'a mut [u8],
-    piece: usize,
-    opened_first: bool,
-}
-
-impl Burning<'_> {
-    /// Opens the bytes first, in vain: it takes as long as what is opened and sealed again.
-    #[must_use]
-    pub fn opened_first(self) -> Self {
-        Self { opened_first: true, ..self }
-    }
-
-    /// Burns them.
-    ///
-    /// # Errors
-    /// `KeyExhausted`, `Malformed`: never, with a group for as many pieces.
-    pub fn run(mut self) -> Result<(), CryptoError> {
-        let mark: GroupMark = self.group.mark();
-        let mut run = self.opener.begin();
-        for piece in self.bytes.chunks_mut(self.piece) {
-            if self.opened_first {
-                // It is of no key that is known here.
-                let _ = run.open(&mark, 0, &PLACE, &Tag::default(), piece);
-            }
-            self.group.seal(&PLACE, piece)?;
+        let mut run = opener.begin();
+        for piece in bytes.chunks_mut(piece) {
+            // It is of no key that is known here.
+            let _ = run.open(&mark, 0, &PLACE, &Tag::default(), piece);
         }
         Ok(())
     }
@@ -90,9 +57,10 @@ mod tests {
             let mut burner = Burner::new(&randomness);
             for _ in 0..4 {
                 let mut bytes = vec![0; 100_001];
-                let burning = burner.burning(&mut bytes, 4096).expect("a fresh key");
-                let burning = if opened { burning.opened_first() } else { burning };
-                burning.run().expect("a fresh key");
+                if opened {
+                    burner.open_in_vain(&mut bytes, 4096).expect("a fresh key");
+                }
+                burner.burn(&mut bytes, 4096).expect("a fresh key");
                 let ones: u32 = bytes.iter().map(|byte| byte.count_ones()).sum();
                 // Of 800,008 bits half are ones, give or take 447 (one deviation).
                 assert!(ones.abs_diff(400_004) < 3_000, "{ones}");

@@ -49,7 +49,7 @@ mod table;
 mod tag;
 mod volume_id;
 
-pub use burner::{Burner, Burning};
+pub use burner::Burner;
 pub use derive::SealRoot;
 pub use entropy::{Entropy, OsEntropy, Randomness, SeededEntropy};
 pub use error::CryptoError;

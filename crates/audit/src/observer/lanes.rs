@@ -10,9 +10,9 @@ const BESIDE: [(&str, &str); 3] = [("disk", ""), ("log", "-log"), ("state", "-st
 /// What was seen of a lane.
 #[derive(Clone, Debug, Default)]
 struct Lane {
-    /// Of its levels, log and states: how often it was written, or how much.
-    written: [u64; 3],
-    /// Where the next write is to begin, unless it begins anew.
+    /// Its states in this session.
+    states: u64,
+    /// Of its levels, log and states: where the next write is to begin, unless it begins anew.
     next: [Option<u64>; 3],
     /// The lengths of a flush's writes.
     flush: Option<Vec<u64>>,
@@ -25,17 +25,16 @@ struct Lane {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lanes {
     lanes: BTreeMap<String, Lane>,
-    /// Flushes, and states, of the volume in this session.
-    flushes: u64,
+    /// States of the volume in this session.
     states: u64,
 }
 
 impl Lanes {
     /// Begins a session: it may repeat the last writes of a broken-off one.
     pub(super) fn begin(&mut self) {
-        (self.flushes, self.states) = (0, 0);
+        self.states = 0;
         for lane in self.lanes.values_mut() {
-            (lane.written, lane.next) = ([0; 3], [None; 3]);
+            (lane.states, lane.next) = (0, [None; 3]);
         }
     }
 
@@ -61,12 +60,11 @@ impl Lanes {
         let mut wrong = None;
         for (name, lane) in &mut self.lanes {
             let of = |at| parts.get(&(name.clone(), at)).map_or(&[][..], |it| it);
-            let odd = lane.take_flush(of(0), (!own[0].is_empty(), self.flushes));
+            let odd = lane.take_flush(of(0), !own[0].is_empty());
             let odd = odd.or_else(|| lane.take_log(of(1), &own[1]));
             let odd = odd.or_else(|| lane.take_state(of(2), (!own[2].is_empty(), self.states)));
             wrong = wrong.or(odd.map(|odd| format!("lane {name}: {odd}")));
         }
-        self.flushes += u64::from(!own[0].is_empty());
         self.states += u64::from(!own[2].is_empty());
         wrong
     }
@@ -79,25 +77,16 @@ impl Lane {
         next.is_none_or(|next| offset == next || offset == 0)
     }
 
-    /// After each flush of the volume comes one of the lane: it writes the same lengths, each time
-    /// one place further.
-    fn take_flush(
-        &mut self,
-        parts: &[(u64, u64)],
-        (flushed, flushes): (bool, u64),
-    ) -> Option<String> {
-        if flushed && self.written[0] != flushes {
-            return Some(format!("{} flushes beside {flushes}", self.written[0]));
-        }
-        let first = *parts.first()?;
-        self.written[0] += 1;
+    /// Each call that is a flush of the volume is one of the lane: it writes the same lengths, each
+    /// time one place further.
+    fn take_flush(&mut self, parts: &[(u64, u64)], flushed: bool) -> Option<String> {
         let lengths: Vec<u64> = parts.iter().map(|(_, len)| *len).collect();
+        let Some(&first) = parts.first() else {
+            return (flushed && self.flush.is_some()).then(|| "a flush without it".into());
+        };
         let usual = self.flush.get_or_insert_with(|| lengths.clone());
-        if *usual != lengths {
+        if *usual != lengths || !flushed {
             return Some(format!("a flush wrote {lengths:?}, where another wrote {usual:?}"));
-        }
-        if self.written[0] > flushes {
-            return Some("a flush of its own".into());
         }
         let at = first.0;
         (!self.goes_on(0, first)).then(|| format!("a bucket went to {at}"))
@@ -125,13 +114,13 @@ impl Lane {
         (stated, states): (bool, u64),
     ) -> Option<String> {
         let begun = self.state_bytes.is_some();
-        if begun && stated && self.written[2] != states + 1 {
-            return Some(format!("{} states beside {}", self.written[2], states + 1));
+        if begun && stated && self.states != states + 1 {
+            return Some(format!("{} states beside {}", self.states, states + 1));
         }
         for &part in parts {
-            self.written[2] += 1;
+            self.states += 1;
             let usual = *self.state_bytes.get_or_insert(part.1);
-            if part.1 != usual || self.written[2] > states + 1 || !self.goes_on(2, part) {
+            if part.1 != usual || self.states > states + 1 || !self.goes_on(2, part) {
                 return Some(format!("a state of {} bytes went to {}", part.1, part.0));
             }
         }

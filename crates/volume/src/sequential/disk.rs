@@ -13,12 +13,19 @@ pub(super) struct Disk<'a> {
     store: &'a dyn Slots,
     reads: &'a DiskReads,
     hands: usize,
+    /// What goes to the store with the engine's next write.
+    beside: Vec<WriteAt<'a>>,
 }
 
 impl<'a> Disk<'a> {
     /// With this many threads.
     pub fn new(store: &'a dyn Slots, reads: &'a DiskReads, hands: usize) -> Self {
-        Self { store, reads, hands }
+        Self { store, reads, hands, beside: Vec::new() }
+    }
+
+    /// The same; these writes go to the store in one call with the engine's next one.
+    pub fn with(self, beside: Vec<WriteAt<'a>>) -> Self {
+        Self { beside, ..self }
     }
 }
 
@@ -36,7 +43,7 @@ impl Carrier for Disk<'_> {
     fn write(&mut self, write: Write<'_>) -> Result<()> {
         let pieces = write.parts();
         let writes = pieces.map(|it| WriteAt::new(DISK_OBJECT, it.extent.offset, it.data));
-        Ok(self.store.write(&writes.collect::<Vec<_>>())?)
+        Ok(self.store.write(&writes.chain(self.beside.drain(..)).collect::<Vec<_>>())?)
     }
 
     fn expect(&mut self, extents: &[Extent]) {
@@ -48,7 +55,7 @@ impl Carrier for Disk<'_> {
     }
 
     fn work(&mut self, parts: Vec<WorkPart<'_>>) {
-        together(parts.into_iter().map(|part| || part.run()).collect());
+        together(parts);
     }
 }
 
@@ -59,16 +66,16 @@ pub(super) fn ranges(extents: &[Extent]) -> Vec<(&'static str, u64, u64)> {
 
 /// Does all parts, one for each thread if the system has room for them.
 #[expect(clippy::disallowed_methods, reason = "to open and to seal takes most of a flush")]
-pub(super) fn together(parts: Vec<impl FnOnce() + Send>) {
+fn together(parts: Vec<WorkPart<'_>>) {
     let helpers = parts.len().saturating_sub(1);
     if helpers == 0 {
-        return parts.into_iter().for_each(|part| part());
+        return parts.into_iter().for_each(WorkPart::run);
     }
     let parts = Mutex::new(parts.into_iter());
     let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || {
         while let Some(part) = next() {
-            part();
+            part.run();
         }
     };
     thread::scope(|scope| {

@@ -12,7 +12,7 @@ use crate::latch::Latch;
 use crate::{Error, Result};
 use oblivio_engine::sequential::{DamagedExtent, ReadBatch, Sequential, SequentialConfig};
 use oblivio_engine::{BlockId, Job, advance, carry_out};
-use oblivio_store::{Hint, Slots};
+use oblivio_store::{Hint, Slots, WriteAt};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -61,10 +61,14 @@ impl Shared {
         Disk::new(&*self.store, &self.reads, 1)
     }
 
-    /// Carries out a job on this many threads. The engine is free for readers while the store is at
-    /// work, and while the threads are.
-    pub fn carry_out(&self, job: &mut impl Job<Engine = Sequential>, hands: usize) -> Result<()> {
-        let mut disk = Disk::new(&*self.store, &self.reads, hands);
+    /// Carries out a flush on this many threads, and these writes with its own. The engine is free
+    /// for readers while the store is at work, and while the threads are.
+    pub fn carry_out(
+        &self,
+        job: &mut impl Job<Engine = Sequential>,
+        (hands, beside): (usize, Vec<WriteAt<'_>>),
+    ) -> Result<()> {
+        let mut disk = Disk::new(&*self.store, &self.reads, hands).with(beside);
         while advance(job, &self.engine, &mut disk)? {}
         Ok(())
     }

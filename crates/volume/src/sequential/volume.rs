@@ -146,7 +146,7 @@ impl SequentialVolume {
         trust.limit_rows(states.rows());
         Ok(Self {
             log: RingLog::new(volume, (log, parity), reads.clone(), form, lane_logs),
-            lanes: lanes.map(|form| Lanes::of(form, randomness, hands())),
+            lanes: lanes.map(|form| Lanes::of(form, randomness)),
             states,
             times_sealer: sealer(master.times_root(volume)),
             shared: Arc::new(Shared::new(Arc::clone(&store), reads, engine)),
@@ -231,16 +231,18 @@ impl SequentialVolume {
         if ends_turn { self.end_turn() } else { Ok(()) }
     }
 
-    /// A flush, on all threads, then that of the lanes. The seal overlaps with the prefetch for the
+    /// A flush, and that of the lanes, on all threads. The seal overlaps with the prefetch for the
     /// next flushes.
     fn flush(&mut self) -> Result<()> {
         let (number, mut flushing) = {
             let mut engine = self.engine();
             (engine.flushes(), engine.begin_flush()?)
         };
-        self.shared.carry_out(&mut flushing, self.hands)?;
-        let lanes = self.lanes.as_mut();
-        lanes.map_or(Ok(()), |lanes| lanes.flush(&*self.store, &self.shared.reads, number))
+        let beside = match &mut self.lanes {
+            Some(lanes) => lanes.flush(&*self.store, &self.shared.reads, number)?,
+            None => Vec::new(),
+        };
+        self.shared.carry_out(&mut flushing, (self.hands, beside))
     }
 
     /// Makes durable what the state names, and then the state itself.

@@ -15,7 +15,6 @@ pub(super) use form::LaneForm;
 pub use form::LaneParameters;
 pub(super) use log::LaneLogs;
 
-use super::disk::together;
 use super::reads::DiskReads;
 use crate::damage::DamagedPlace;
 use crate::{Error, Result};
@@ -32,16 +31,14 @@ const PART: usize = 1 << 20;
 pub(super) struct Lanes {
     pub form: LaneForm,
     burner: Burner,
-    /// Threads to burn with.
-    hands: usize,
     /// What a flush reads and writes of all lanes: the previous one's buffer.
     buffer: Vec<u8>,
 }
 
 impl Lanes {
     /// Lanes of this form.
-    pub fn of(form: LaneForm, randomness: &Randomness, hands: usize) -> Self {
-        Self { form, burner: Burner::new(randomness), hands, buffer: Vec::new() }
+    pub fn of(form: LaneForm, randomness: &Randomness) -> Self {
+        Self { form, burner: Burner::new(randomness), buffer: Vec::new() }
     }
 
     fn objects(&self) -> &'static [LaneObjects] {
@@ -53,26 +50,37 @@ impl Lanes {
         self.objects().iter().map(|lane| lane.disk)
     }
 
-    /// The part of each lane in a flush of the volume: it reads as much as a lane of full levels
-    /// does, opens that in vain, and burns what it writes.
-    pub fn flush(&mut self, store: &dyn Slots, reads: &DiskReads, flush: Flush) -> Result<()> {
-        let form = &self.form;
-        let block_bytes = form.quantum.block_bytes;
-        let (wanted, places) = (form.layout.reads(flush), form.layout.writes(flush));
+    /// The part of each lane in a flush of the volume, which writes it with its own: it reads as
+    /// much as a lane of full levels does, opens that in vain, and burns what is written.
+    pub fn flush(
+        &mut self,
+        store: &dyn Slots,
+        reads: &DiskReads,
+        flush: Flush,
+    ) -> Result<Vec<WriteAt<'_>>> {
+        let layout = &self.form.layout;
+        let (wanted, places) = (layout.reads(flush), layout.writes(flush));
         let bytes = |extents: &[Extent]| extents.iter().map(|it| it.bytes as usize).sum();
         let (read, written): (usize, usize) = (bytes(&wanted), bytes(&places));
-        for lane in form.parameters.objects() {
-            self.buffer.resize(read.max(written), 0);
-            let parts = cut(&wanted, &mut self.buffer);
-            let object = lane.disk;
-            let parts = parts.map(|(offset, buf)| ReadAt { object, offset, buf });
-            reads.read(store, &mut parts.collect::<Vec<_>>())?;
-            burn(&mut self.burner, &mut self.buffer[..written], (block_bytes, self.hands))?;
-            let parts = cut(&places, &mut self.buffer);
-            let writes = parts.map(|(offset, data)| WriteAt::new(object, offset, data));
-            store.write(&writes.collect::<Vec<_>>())?;
+        let (lanes, each) = (self.objects(), read.max(written));
+        self.buffer.resize(lanes.len() * each, 0);
+        let mut parts = Vec::new();
+        for (lane, buffer) in lanes.iter().zip(self.buffer.chunks_mut(each)) {
+            let places = cut(&wanted, buffer);
+            parts.extend(places.map(|(offset, buf)| ReadAt { object: lane.disk, offset, buf }));
         }
-        Ok(())
+        reads.read(store, &mut parts)?;
+        let piece = self.form.quantum.block_bytes;
+        for buffer in self.buffer.chunks_mut(each) {
+            self.burner.open_in_vain(&mut buffer[..read], piece).map_err(closed)?;
+            self.burner.burn(&mut buffer[..written], piece).map_err(closed)?;
+        }
+        let mut writes = Vec::new();
+        for (lane, buffer) in lanes.iter().zip(self.buffer.chunks_mut(each)) {
+            let places = cut(&places, buffer);
+            writes.extend(places.map(|(offset, data)| WriteAt::new(lane.disk, offset, data)));
+        }
+        Ok(writes)
     }
 
     /// The states of the lanes beside state `number` of the volume, durably. Gives their identity,
@@ -138,29 +146,15 @@ impl Lanes {
 }
 
 /// The parts of a buffer that belong to these places.
-fn cut<'a>(
-    places: &'a [Extent],
-    mut buffer: &'a mut [u8],
-) -> impl Iterator<Item = (u64, &'a mut [u8])> {
+fn cut<'p, 'b>(
+    places: &'p [Extent],
+    mut buffer: &'b mut [u8],
+) -> impl Iterator<Item = (u64, &'b mut [u8])> + use<'p, 'b> {
     places.iter().map(move |place| {
         let (part, rest) = std::mem::take(&mut buffer).split_at_mut(place.bytes as usize);
         buffer = rest;
         (place.offset, part)
     })
-}
-
-/// Opens bytes in vain and burns them, on several threads.
-fn burn(burner: &mut Burner, bytes: &mut [u8], (piece, hands): (usize, usize)) -> Result<()> {
-    let each = bytes.len().div_ceil(piece).div_ceil(hands.max(1)).max(1) * piece;
-    let mut burnt: Vec<std::result::Result<(), CryptoError>> = Vec::new();
-    burnt.resize(bytes.len().div_ceil(each), Ok(()));
-    let mut parts = Vec::new();
-    for (part, burnt) in bytes.chunks_mut(each).zip(&mut burnt) {
-        let burning = burner.burning(part, piece).map_err(closed)?.opened_first();
-        parts.push(|| *burnt = burning.run());
-    }
-    together(parts);
-    burnt.into_iter().collect::<std::result::Result<(), _>>().map_err(closed)
 }
 
 fn closed(error: CryptoError) -> Error {
