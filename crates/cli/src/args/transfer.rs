@@ -59,8 +59,8 @@ pub struct InitArgs {
     /// Against snapshots: keep everything in one new file instead of a folder
     #[arg(long)]
     pub one_file: bool,
-    /// In one file or on a partition: how many lanes are written beside the volume, used or not, and
-    /// which part of its size each has, as 1/4 or 1/8,1/8 for two; `none` saves a seventh of the
+    /// In one file or on a partition: the lanes that are written beside the volume, used or not, as
+    /// the part of its size that each has: 1/4, or 1/8,1/8 for two; `none` saves a seventh of the
     /// writes and the space [default: 1/8]
     #[arg(long, value_name = "PARTS", value_parser = parse_lanes)]
     pub lanes: Option<Lanes>,

@@ -70,17 +70,15 @@ fn fixed(plan: &Plan, stored: u64, written_per_byte: f64) -> Result<()> {
     let [each, grace] = [lanes.share, lanes.grace].map(|part| size(plan.size / u64::from(part)));
     let lanes = if lanes.count == 1 { "one".into() } else { format!("{} of them", lanes.count) };
     human::say(format!(
-        "  lanes      {lanes} with {each} beside it, written whenever it is, used or not:"
+        "  lanes      {lanes} with {each}, written whenever the volume is, used or not: the place"
     ))?;
     human::say(
-        "             a place for a volume of which nobody can tell whether it is there. This",
+        "             for a hidden volume. This version only keeps the place. An eighth costs a",
     )?;
     human::say(format!(
-        "             version only keeps the place. Of the above it costs a seventh for an"
+        "             seventh of the above. {grace} may be written while it is shut, before it"
     ))?;
-    human::say(format!(
-        "             eighth; {grace} may be written while it is shut; --lanes none leaves it out"
-    ))
+    human::say("             loses anything. --lanes none leaves it out")
 }
 
 fn synced(plan: &Plan, stored: u64, written_per_byte: f64) -> Result<()> {

@@ -118,7 +118,8 @@ fn lanes(args: &InitArgs, seen_by: SeenBy) -> Result<Option<LaneParameters>> {
     if !in_one || count == 0 {
         return Ok(None);
     }
-    lanes.check()?;
+    let refused = |error: oblivio_volume::Error| usage(error.to_string(), "Try --lanes 1/8.");
+    lanes.check().map_err(refused)?;
     Ok(Some(lanes))
 }
 

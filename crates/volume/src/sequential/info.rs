@@ -46,13 +46,13 @@ pub struct SequentialInfo {
 
 impl LaneInfo {
     fn shown(&self) -> String {
-        let (bytes, grace) = (size(self.bytes), size(self.grace_bytes));
-        let lanes = match self.count {
-            1 => format!("1 of {bytes}"),
-            count => format!("{count} of {bytes} each"),
-        };
-        let holds = "what is in them, if anything, only their passphrases tell";
-        format!("{lanes}; {grace} may be written while they are shut; {holds}")
+        let bytes = size(self.bytes);
+        match self.count {
+            1 => format!("1 of {bytes}; what it holds, if anything, only its passphrase tells"),
+            count => format!(
+                "{count} of {bytes} each; what they hold, if anything, only their passphrases tell"
+            ),
+        }
     }
 }
 
@@ -117,9 +117,11 @@ impl SequentialInfo {
         ));
         if let Some(lanes) = self.lanes {
             report.say(format!(
-                "  and {:.1} times to the lanes, whatever is in them",
-                lanes.written_per_byte
+                "  and {:.1} times more to the lanes, used or not; {} may be written while they",
+                lanes.written_per_byte,
+                size(lanes.grace_bytes)
             ));
+            report.say("  are shut, before they lose anything");
         }
         let map = if self.map_on_disk { "on the disk" } else { "in memory" };
         let queue = size(2 * self.queue_bytes);
