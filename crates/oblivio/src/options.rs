@@ -1,7 +1,7 @@
 //! The choices of a caller who opens or makes a volume.
 
 use oblivio_crypto::KdfParams;
-use oblivio_volume::sequential::LaneParameters;
+use oblivio_volume::LaneParameters;
 use oblivio_volume::{SeenBy, Which};
 use std::path::PathBuf;
 use std::time::Duration;

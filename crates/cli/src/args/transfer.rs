@@ -105,6 +105,13 @@ pub struct InitArgs {
     pub open: OpenArgs,
 }
 
+impl InitArgs {
+    /// Whether everything is kept in one file, or on a partition.
+    pub fn is_in_one(&self) -> bool {
+        self.one_file || (self.volume.exists() && !self.volume.is_dir())
+    }
+}
+
 /// The lanes of a new volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lanes {

@@ -47,11 +47,6 @@ fn no_folder(args: &InitArgs) -> anyhow::Error {
     fault(Code::Path, what, "Choose a new or an empty folder.")
 }
 
-/// Whether everything is kept in one file, or on a partition.
-pub fn is_in_one(args: &InitArgs) -> bool {
-    args.one_file || (args.volume.exists() && !args.volume.is_dir())
-}
-
 /// Makes the planned store.
 pub fn make(args: &InitArgs, plan: &Plan) -> Result<Made> {
     if oblivio_app::place::is_online(&args.volume) {
@@ -60,7 +55,7 @@ pub fn make(args: &InitArgs, plan: &Plan) -> Result<Made> {
     if args.sync_folder {
         return in_sync_folder(args);
     }
-    let in_one = is_in_one(args);
+    let in_one = args.is_in_one();
     Ok(match plan.new.fixed_objects()? {
         Some(objects) if in_one => {
             let existing = if args.overwrite { Existing::Overwrite } else { Existing::Refuse };

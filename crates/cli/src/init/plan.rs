@@ -1,13 +1,11 @@
 //! The plan for a new volume, as far as the command line gives it.
 
 use super::online::FoundStore;
-use super::place;
 use crate::args::{InitArgs, SeenBy};
 use crate::exit::usage;
 use anyhow::Result;
 use oblivio_volume::disk::SECTOR;
-use oblivio_volume::sequential::LaneParameters;
-use oblivio_volume::{CreateOptions, NewVolume};
+use oblivio_volume::{CreateOptions, LaneParameters, NewVolume};
 
 /// Refuses what a store at a URL does not have.
 pub fn refuse_misfits(args: &InitArgs, seen_by: SeenBy, online: bool) -> Result<()> {
@@ -106,7 +104,7 @@ impl Plan {
 /// says nothing.
 fn lanes(args: &InitArgs, seen_by: SeenBy) -> Result<Option<LaneParameters>> {
     let asked = args.lanes.is_some() || args.grace.is_some();
-    let in_one = seen_by == SeenBy::Snapshots && !args.sync_folder && place::is_in_one(args);
+    let in_one = seen_by == SeenBy::Snapshots && !args.sync_folder && args.is_in_one();
     if !in_one && asked {
         let what = "--lanes and --grace are for a volume against snapshots in one file or on a \
                     partition";

@@ -4,7 +4,8 @@ use crate::plot::{Axis, Chart, Look};
 use crate::report::{Report, Table, bytes};
 use anyhow::Result;
 use oblivio_engine::sequential::{LaneLayout, Layout, SequentialConfig};
-use oblivio_volume::sequential::{LaneParameters, SequentialOptions};
+use oblivio_volume::LaneParameters;
+use oblivio_volume::sequential::SequentialOptions;
 
 const BLOCK: usize = 4096;
 const SIZES: [u64; 6] = [1, 8, 40, 64, 256, 1024];

@@ -6,7 +6,8 @@ use super::plain::Plain;
 use anyhow::{Result, bail};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::Store;
-use oblivio_volume::sequential::{LaneParameters, SequentialOptions, SequentialVolume};
+use oblivio_volume::LaneParameters;
+use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
 use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Volume};
 use std::sync::Arc;
 

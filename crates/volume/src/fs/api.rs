@@ -81,11 +81,6 @@ impl FileSystem {
         self.state.lock().is_ok_and(|state| state.wants_commit())
     }
 
-    /// As [`BlockSpace::commits_evenly`].
-    pub fn commits_evenly(&self) -> bool {
-        self.state.lock().is_ok_and(|state| state.commits_evenly())
-    }
-
     /// Sets the clock. Without one, new inodes take the `mtime` they are created with and changes
     /// leave times alone.
     pub fn set_clock(&self, now: Box<dyn Fn() -> Timestamp + Send + Sync>) {

@@ -209,6 +209,7 @@ impl State {
             unused_blocks: unused.saturating_sub(reserved),
             capacity_blocks: pool.allocator.capacity(),
             block_bytes,
+            commits_evenly: pool.blocks()?.commits_evenly(),
         })
     }
 }

@@ -288,11 +288,6 @@ impl State {
         self.pool.lock().blocks().is_ok_and(|blocks| blocks.wants_commit())
     }
 
-    /// Whether the block space's commits come evenly.
-    pub(super) fn commits_evenly(&self) -> bool {
-        self.pool.lock().blocks().is_ok_and(|blocks| blocks.commits_evenly())
-    }
-
     pub(super) fn set_clock(&mut self, clock: Clock) {
         self.clock = Some(clock);
     }

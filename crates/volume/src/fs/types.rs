@@ -46,6 +46,8 @@ pub struct Usage {
     pub capacity_blocks: u64,
     /// Bytes in a block.
     pub block_bytes: u64,
+    /// As [`crate::BlockSpace::commits_evenly`].
+    pub commits_evenly: bool,
 }
 
 /// The findings of a check of the whole file system.

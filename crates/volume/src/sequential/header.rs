@@ -1,9 +1,9 @@
 //! The sequential engine's parameters in the header.
 
-use super::lanes::{LaneForm, LaneParameters};
+use super::lanes::LaneParameters;
 use crate::header::{PARAMETER_BYTES, Parameters};
 use crate::{Error, Result};
-use oblivio_engine::sequential::{Layout, MOST_BYTES, SequentialConfig};
+use oblivio_engine::sequential::{LaneLayout, Layout, MOST_BYTES, SequentialConfig};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute};
 
@@ -62,7 +62,10 @@ impl SequentialHeader {
         if self.log_quanta.saturating_mul(blocks + (12 << 10)) > MOST_BYTES {
             return Err(Error::Invalid("the log has at most 2^62 bytes".into()));
         }
-        LaneForm::of(self).map(drop)
+        let Some(lanes) = &self.lanes else { return Ok(()) };
+        lanes.check()?;
+        let lane = LaneLayout::new(&self.engine, lanes.share.into(), lanes.grace.into());
+        lane.map(drop).map_err(|error| Error::Invalid(error.to_string()))
     }
 }
 

@@ -39,6 +39,7 @@ mod parity;
 mod quantum;
 mod reads;
 mod rest;
+mod ring;
 mod shared;
 mod space;
 mod state;

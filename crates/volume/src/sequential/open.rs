@@ -34,12 +34,14 @@ impl SequentialVolume {
         let mut volume = Self::assemble(opening)?;
         volume.make_durable()?;
         let reads = volume.shared.reads.clone();
-        let FoundState { state, identity, newer_may_be_damaged, damaged } =
-            reads.of_copies(&*volume.store, || volume.states.read(&*volume.store, &reads))?;
+        let FoundState { state, identity, newer_may_be_damaged, damaged } = reads
+            .of_copies(&*volume.shared.store, || {
+                volume.states.read(&*volume.shared.store, &reads)
+            })?;
         volume.session.damaged = damaged;
         if let Some(lanes) = &volume.lanes {
             let named = (state.epoch, state.lanes);
-            volume.session.damaged.extend(lanes.damaged(&*volume.store, &reads, named)?);
+            volume.session.damaged.extend(lanes.damaged(&*volume.shared.store, &reads, named)?);
         }
         volume.newest.lanes = state.lanes;
         if state.log_parity {
@@ -66,11 +68,11 @@ impl SequentialVolume {
     /// A killed process may have left data in the system's cache that no disk has yet. What the
     /// opening believes from now on must not be lost.
     pub(super) fn make_durable(&self) -> Result<()> {
-        let there = self.store.list()?;
+        let there = self.shared.store.list()?;
         let is_there = |object: &str| there.iter().any(|(name, _)| name == object);
         let objects = objects(&self.header)?.into_iter().map(|(object, _)| object);
         let names: Vec<&str> = objects.filter(|object| is_there(object)).collect();
-        Ok(self.store.sync(&names)?)
+        Ok(self.shared.store.sync(&names)?)
     }
 
     /// Finds the end of the log, checks it against what this computer knows, and begins the
@@ -81,7 +83,7 @@ impl SequentialVolume {
         let mut reader = LogReader::new(from);
         let mut writer = self.session.writer;
         refuse_other_log(state, from)?;
-        while let Some(opened) = reader.next(&mut self.log, &*self.store)? {
+        while let Some(opened) = reader.next(&mut self.log, &*self.shared.store)? {
             check.pass(reader.at().into());
             refuse_other_log(state, reader.at())?;
             if reader.at().number > state.end {
@@ -90,7 +92,7 @@ impl SequentialVolume {
             }
         }
         let end = reader.at();
-        self.log.refuse_hole(&*self.store, from, end)?;
+        self.log.refuse_hole(&*self.shared.store, from, end)?;
         if end.number < state.end {
             return Err(not_synced(end.number));
         }
@@ -110,8 +112,10 @@ impl SequentialVolume {
                 let bytes = self.engine().layout().schedule().access_time_bytes() as usize;
                 let of = (self.volume, state.epoch);
                 let (sealer, reads) = (&mut self.times_sealer, &self.shared.reads);
-                let from = (&*self.store, reads);
-                reads.of_copies(&*self.store, || times::read(from, sealer, of, identity, bytes))?
+                let from = (&*self.shared.store, reads);
+                reads.of_copies(&*self.shared.store, || {
+                    times::read(from, sealer, of, identity, bytes)
+                })?
             }
             _ => None,
         };
@@ -141,7 +145,7 @@ impl SequentialVolume {
         let (mut reader, mut found) = (LogReader::again(from, end.number), false);
         loop {
             let begin = reader.at();
-            let Some(opened) = reader.next(&mut self.log, &*self.store)? else { break };
+            let Some(opened) = reader.next(&mut self.log, &*self.shared.store)? else { break };
             let quantum = opened.quantum().ok_or_else(nonsense)?;
             let expected = next_write(&self.engine());
             if quantum.first_write != expected {

@@ -1,6 +1,7 @@
 //! The states of a volume: each with everything that it names, and what a session leaves at its
 //! end.
 
+use super::lanes::disks;
 use super::state::{Computers, State};
 use super::times;
 use super::volume::SequentialVolume;
@@ -25,7 +26,7 @@ impl SequentialVolume {
     /// Writes the next state, durably, with everything that it names. If copies of states were
     /// damaged, one comes before it: two in turn are in all places.
     pub(super) fn write_state(&mut self, times: Option<[u8; 32]>) -> Result<()> {
-        self.log.heal(&*self.store)?;
+        self.log.heal(&*self.shared.store)?;
         if !self.states.is_whole() {
             self.write_one_state(None)?;
         }
@@ -43,7 +44,7 @@ impl SequentialVolume {
         };
         self.trust.refuse_overtaken()?;
         // They are durable before the state that names them.
-        let lanes = self.lanes.as_mut().map(|lanes| lanes.write_states(&*self.store, epoch));
+        let lanes = self.lanes.as_mut().map(|lanes| lanes.write_states(&*self.shared.store, epoch));
         let lanes = lanes.transpose()?;
         let state = State {
             epoch,
@@ -57,7 +58,7 @@ impl SequentialVolume {
             log_parity: self.log.took_parity(),
             computers,
         };
-        self.newest.current = (state.epoch, self.states.write(&*self.store, &state)?);
+        self.newest.current = (state.epoch, self.states.write(&*self.shared.store, &state)?);
         (self.newest.state_end, self.newest.lanes) = (state.end, state.lanes);
         self.note_state()
     }
@@ -123,19 +124,19 @@ pub(super) fn heal(volume: &mut SequentialVolume) -> Result<()> {
 /// Makes everything durable, and then a state from which an opening has nothing to make again.
 fn write_whole_state(volume: &mut SequentialVolume) -> Result<()> {
     volume.sync()?;
-    volume.store.sync(&volume.disks())?;
+    volume.shared.store.sync(&disks(&volume.lanes))?;
     // They belong to the last state that is written now.
     let epoch = volume.newest.current.0 + if volume.states.is_whole() { 1 } else { 2 };
     let times = volume.engine().access_times().map(|times| times.to_bytes());
     let times = match times {
         Some(bytes) => {
             let of = (volume.volume, epoch);
-            Some(times::write(&*volume.store, &mut volume.times_sealer, of, &bytes)?)
+            Some(times::write(&*volume.shared.store, &mut volume.times_sealer, of, &bytes)?)
         }
         None => None,
     };
     if let Some(lanes) = &mut volume.lanes {
-        lanes.write_times(&*volume.store)?;
+        lanes.write_times(&*volume.shared.store)?;
     }
     volume.write_state(times)?;
     volume.session.clean = true;

@@ -5,7 +5,7 @@
 //! it is acknowledged, so a read that begins then finds it.
 
 use super::ahead::Ahead;
-use super::disk::{Disk, ranges};
+use super::disk::{Disk, hands, ranges};
 use super::reads::DiskReads;
 use crate::block::{BlockReader, TakeBlock};
 use crate::latch::Latch;
@@ -40,6 +40,8 @@ pub(super) struct Shared {
     latch: Latch,
     buffers: Mutex<Vec<Vec<u8>>>,
     ahead: Ahead,
+    /// Threads for a flush to open and seal blocks with.
+    hands: usize,
 }
 
 impl Shared {
@@ -48,7 +50,19 @@ impl Shared {
         let (latch, buffers) = (Latch::default(), Mutex::default());
         let saves_memory = time_pages > 0;
         let (engine, ahead) = (Mutex::new(engine), Ahead::new(blocks, block_bytes));
-        Self { store, reads, blocks, block_bytes, saves_memory, engine, latch, buffers, ahead }
+        let hands = hands();
+        Self {
+            store,
+            reads,
+            blocks,
+            block_bytes,
+            saves_memory,
+            engine,
+            latch,
+            buffers,
+            ahead,
+            hands,
+        }
     }
 
     /// The engine, briefly: never over a read, a write or a decryption.
@@ -61,14 +75,14 @@ impl Shared {
         Disk::new(&*self.store, &self.reads, 1)
     }
 
-    /// Carries out a flush on this many threads, and these writes with its own. The engine is free
+    /// Carries out a flush on all threads, and these writes with its own. The engine is free
     /// for readers while the store is at work, and while the threads are.
     pub fn carry_out(
         &self,
         job: &mut impl Job<Engine = Sequential>,
-        (hands, beside): (usize, Vec<WriteAt<'_>>),
+        beside: Vec<WriteAt<'_>>,
     ) -> Result<()> {
-        let mut disk = Disk::new(&*self.store, &self.reads, hands).with(beside);
+        let mut disk = Disk::new(&*self.store, &self.reads, self.hands).with(beside);
         while advance(job, &self.engine, &mut disk)? {}
         Ok(())
     }

@@ -50,14 +50,15 @@ impl SequentialVolume {
                 Some(_) => return Ok(inspected),
             }
         }
-        let (store, newest) = (&*self.store, self.newest.current.0);
+        let (store, newest) = (&*self.shared.store, self.newest.current.0);
         let reads = &self.shared.reads;
         let inspect = || self.states.inspect(store, reads, newest);
         let states = reads.inspect(store, STATE_OBJECTS[0], inspect)?;
-        let log = self.log.inspect(&*self.store, self.newest.turns[0])?;
+        let log = self.log.inspect(&*self.shared.store, self.newest.turns[0])?;
         let (quanta, (_, quantum)) = (self.log.since(self.newest.turns[0]), self.log.place_of(0));
         let named = (newest, self.newest.lanes);
-        let lanes = self.lanes.as_ref().map(|lanes| lanes.damaged(&*self.store, reads, named));
+        let lanes =
+            self.lanes.as_ref().map(|lanes| lanes.damaged(&*self.shared.store, reads, named));
         let lanes = lanes.transpose()?.unwrap_or_default();
         inspected.bytes += self.states.all_bytes() + quanta * quantum as u64;
         inspected.bytes += self.lanes.as_ref().map_or(0, Lanes::state_bytes);

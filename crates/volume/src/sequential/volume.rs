@@ -1,10 +1,9 @@
 //! A sequential volume: the engine's disk and log in a store, and the work between them.
 
 use super::DISK_OBJECT;
-use super::disk::hands;
 use super::header::{SequentialHeader, check, layout};
 use super::info::{LaneInfo, SequentialInfo};
-use super::lanes::{LaneForm, LaneLogs, Lanes};
+use super::lanes::{LaneForm, LaneLogs, Lanes, disks};
 use super::log::{LOG_OBJECT, LogPosition, RingLog};
 use super::options::SequentialOptions;
 use super::parity::Parity;
@@ -99,7 +98,6 @@ pub(super) struct Session {
 
 /// An open volume on the sequential engine.
 pub struct SequentialVolume {
-    pub(super) store: Arc<dyn Slots>,
     pub(super) shared: Arc<Shared>,
     pub(super) volume: VolumeId,
     stored_header: Header,
@@ -114,8 +112,6 @@ pub struct SequentialVolume {
     pub(super) trust: Trust,
     pub(super) root: Vec<u8>,
     pub(super) options: OpenOptions,
-    /// Threads for a flush to open and seal blocks with.
-    hands: usize,
 }
 
 impl SequentialVolume {
@@ -149,8 +145,7 @@ impl SequentialVolume {
             lanes: lanes.map(|form| Lanes::of(form, randomness)),
             states,
             times_sealer: sealer(master.times_root(volume)),
-            shared: Arc::new(Shared::new(Arc::clone(&store), reads, engine)),
-            store,
+            shared: Arc::new(Shared::new(store, reads, engine)),
             volume,
             stored_header: header.clone(),
             header: layout,
@@ -159,7 +154,6 @@ impl SequentialVolume {
             trust,
             root: Vec::new(),
             options,
-            hands: hands(),
         })
     }
 
@@ -192,7 +186,7 @@ impl SequentialVolume {
             None => QuantumEntry::Discard(block),
         };
         let number = self.engine().writes();
-        self.log.add(&*self.store, number, entry)?;
+        self.log.add(&*self.shared.store, number, entry)?;
         self.take(block, content)?;
         self.pad_if_long()
     }
@@ -201,7 +195,7 @@ impl SequentialVolume {
     pub(super) fn write_nothing(&mut self) -> Result<()> {
         self.begin_writing()?;
         let number = self.engine().writes();
-        self.log.add(&*self.store, number, QuantumEntry::Padding(1))?;
+        self.log.add(&*self.shared.store, number, QuantumEntry::Padding(1))?;
         self.pad(1)?;
         self.pad_if_long()
     }
@@ -239,25 +233,20 @@ impl SequentialVolume {
             (engine.flushes(), engine.begin_flush()?)
         };
         let beside = match &mut self.lanes {
-            Some(lanes) => lanes.flush(&*self.store, &self.shared.reads, number)?,
+            Some(lanes) => lanes.flush(&*self.shared.store, &self.shared.reads, number)?,
             None => Vec::new(),
         };
-        self.shared.carry_out(&mut flushing, (self.hands, beside))
+        self.shared.carry_out(&mut flushing, beside)
     }
 
     /// Makes durable what the state names, and then the state itself.
     fn end_turn(&mut self) -> Result<()> {
         self.log.close()?;
-        self.log.hand_over(&*self.store)?;
-        self.store.sync(&[self.disks(), self.log.objects()].concat())?;
+        self.log.hand_over(&*self.shared.store)?;
+        self.shared.store.sync(&[disks(&self.lanes), self.log.objects()].concat())?;
         self.log.synced();
         self.newest.turns = [self.newest.turns[1], self.log.end()];
         self.write_state(None)
-    }
-
-    /// The objects with levels: the volume's own, and those of lanes.
-    pub(super) fn disks(&self) -> Vec<&'static str> {
-        [DISK_OBJECT].into_iter().chain(self.lanes.iter().flat_map(Lanes::disks)).collect()
     }
 
     /// The log must hold two turns. A turn whose syncs use up its half is padded to its end.
@@ -277,7 +266,7 @@ impl SequentialVolume {
         };
         let left = turn - writes % turn;
         self.begin_writing()?;
-        self.log.add(&*self.store, writes, QuantumEntry::Padding(left))?;
+        self.log.add(&*self.shared.store, writes, QuantumEntry::Padding(left))?;
         self.pad(left)
     }
 
@@ -297,7 +286,7 @@ impl SequentialVolume {
         }
         self.begin_writing()?;
         self.log.close()?;
-        self.log.sync(&*self.store)?;
+        self.log.sync(&*self.shared.store)?;
         self.trust.logged(self.log.end().into(), self.newest_act())?;
         self.pad_if_long()
     }
@@ -329,13 +318,13 @@ impl SequentialVolume {
         if lacks_parity || names && self.session.writer.is_none() {
             // What older versions cannot read begins with a state of its own version.
             self.session.writer = self.session.writer.or(computer);
-            self.store.sync(&self.disks())?;
+            self.shared.store.sync(&disks(&self.lanes))?;
             self.write_state(None)?;
         }
         let Some(computer) = computer else { return Ok(()) };
         self.hand_over(computer, self.log.end().number);
         let number = self.engine().writes();
-        self.log.add(&*self.store, number, QuantumEntry::Session(computer))
+        self.log.add(&*self.shared.store, number, QuantumEntry::Session(computer))
     }
 
     /// Where the log that was found would go on, if it went on: an object, an offset in it, bytes.
@@ -413,7 +402,7 @@ impl EngineVolume for SequentialVolume {
             epoch: self.newest.current.0,
             memory_bytes: self.memory_bytes(),
             replayed: self.session.replayed,
-            ..VolumeInfo::of(&self.stored_header, &ENGINE, &*self.store)?
+            ..VolumeInfo::of(&self.stored_header, &ENGINE, &*self.shared.store)?
         };
         Ok(info.reporting(|info| self.sequential_info().report(info, self.engine().layout())))
     }

@@ -1,5 +1,6 @@
 //! The form of a volume's lanes: all that follows from the header.
 
+use super::parameters::{LaneObjects, LaneParameters};
 use crate::block::StoredRoot;
 use crate::sequential::PAGE;
 use crate::sequential::header::SequentialHeader;
@@ -8,24 +9,6 @@ use crate::sequential::times;
 use crate::{Error, Result};
 use oblivio_crypto::{SEAL_OVERHEAD, TAG_BYTES};
 use oblivio_engine::sequential::{LaneLayout, MOST_BYTES};
-
-/// The objects of a lane.
-pub struct LaneObjects {
-    /// Its levels.
-    pub disk: &'static str,
-    /// Its log.
-    pub log: &'static str,
-    /// Its states.
-    pub state: &'static str,
-    /// Its access times after a clean end.
-    pub times: &'static str,
-}
-
-/// The objects of each lane.
-pub const LANE_OBJECTS: [LaneObjects; 2] = [
-    LaneObjects { disk: "lane-1", log: "lane-1-log", state: "lane-1-state", times: "lane-1-times" },
-    LaneObjects { disk: "lane-2", log: "lane-2-log", state: "lane-2-state", times: "lane-2-times" },
-];
 
 /// States beyond those of the grace's turns: each session that writes leaves one.
 const SESSIONS: u64 = 256;
@@ -38,47 +21,6 @@ const SLOTS: usize = 32 + 4 * (32 + 32 + 8 + 2 * 32 + 16);
 const FIXED: usize = 1024 + size_of::<StoredRoot>() + TAG_BYTES;
 /// The room for the flushes that the lane missed: 64 pairs of a number and a count.
 const GAPS: usize = 64 * 16;
-
-/// What a volume's header says of its lanes. All of it is public.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LaneParameters {
-    /// How many there are: one or two.
-    pub count: u8,
-    /// The part of the volume's capacity that each has: one in this many.
-    pub share: u8,
-    /// The grace: how much may be written to the volume while the lanes are shut, before they lose
-    /// anything: one part in this many of its capacity.
-    pub grace: u8,
-}
-
-/// What a new volume in one file has: what everybody has says nothing.
-impl Default for LaneParameters {
-    fn default() -> Self {
-        Self { count: 1, share: 8, grace: 16 }
-    }
-}
-
-impl LaneParameters {
-    /// Refuses impossible ones.
-    ///
-    /// # Errors
-    /// `Invalid` says which.
-    pub fn check(&self) -> Result<()> {
-        if !(1..=LANE_OBJECTS.len()).contains(&self.count.into()) {
-            return Err(Error::Invalid("a volume has one lane or two, or none".into()));
-        }
-        if !(2..=64).contains(&self.share) || !(1..=64).contains(&self.grace) {
-            let why = "a lane has a half to a 64th of the volume, and all of it to a 64th as grace";
-            return Err(Error::Invalid(why.into()));
-        }
-        Ok(())
-    }
-
-    /// The objects of the lanes.
-    pub fn objects(&self) -> &'static [LaneObjects] {
-        &LANE_OBJECTS[..usize::from(self.count).min(LANE_OBJECTS.len())]
-    }
-}
 
 /// The form of each lane of a volume.
 #[derive(Clone, Debug)]

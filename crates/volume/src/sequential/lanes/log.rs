@@ -1,9 +1,10 @@
 //! The logs of lanes: a quantum beside each of the volume's, written and made durable with it.
 
 use super::closed;
-use super::form::{LaneForm, LaneObjects};
+use super::form::LaneForm;
+use super::parameters::LaneObjects;
 use crate::Result;
-use crate::sequential::log::in_ring;
+use crate::sequential::ring::in_ring;
 use oblivio_crypto::{Burner, Randomness};
 use oblivio_store::WriteAt;
 

@@ -10,19 +10,21 @@
 
 mod form;
 mod log;
+mod parameters;
 
 pub(super) use form::LaneForm;
-pub use form::LaneParameters;
 pub(super) use log::LaneLogs;
+pub use parameters::LaneParameters;
 
+use super::DISK_OBJECT;
 use super::reads::DiskReads;
 use crate::damage::DamagedPlace;
 use crate::{Error, Result};
-use form::LaneObjects;
 use oblivio_crypto::{Burner, CryptoError, Randomness, digest};
 use oblivio_engine::Extent;
 use oblivio_engine::sequential::Flush;
 use oblivio_store::{ReadAt, Slots, WriteAt};
+use parameters::LaneObjects;
 
 /// Bytes of access times burnt together.
 const PART: usize = 1 << 20;
@@ -43,11 +45,6 @@ impl Lanes {
 
     fn objects(&self) -> &'static [LaneObjects] {
         self.form.parameters.objects()
-    }
-
-    /// The objects with the levels.
-    pub fn disks(&self) -> impl Iterator<Item = &'static str> {
-        self.objects().iter().map(|lane| lane.disk)
     }
 
     /// The part of each lane in a flush of the volume, which writes it with its own: it reads as
@@ -143,6 +140,12 @@ impl Lanes {
         }
         Ok(())
     }
+}
+
+/// The objects with levels: the volume's own, and those of its lanes.
+pub(super) fn disks(lanes: &Option<Lanes>) -> Vec<&'static str> {
+    let lanes = lanes.iter().flat_map(Lanes::objects).map(|lane| lane.disk);
+    [DISK_OBJECT].into_iter().chain(lanes).collect()
 }
 
 /// The parts of a buffer that belong to these places.

@@ -3,7 +3,8 @@
 use oblivio_engine::sequential::SequentialConfig;
 use oblivio_testkit::campaign::scaled;
 use oblivio_volume::Error;
-use oblivio_volume::sequential::{LaneParameters, SequentialOptions};
+use oblivio_volume::LaneParameters;
+use oblivio_volume::sequential::SequentialOptions;
 use proptest::prelude::*;
 
 /// A power of two of up to `most` bits, and a bit less or more.

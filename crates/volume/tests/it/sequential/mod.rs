@@ -23,8 +23,9 @@ use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::sequential::SequentialConfig;
 use oblivio_store::Store;
 use oblivio_testkit::Dice;
+use oblivio_volume::LaneParameters;
 pub(crate) use oblivio_volume::MemoryKeeper;
-use oblivio_volume::sequential::{LaneParameters, SequentialOptions, SequentialVolume};
+use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
 use oblivio_volume::{OpenOptions, Result};
 use std::sync::Arc;
 
