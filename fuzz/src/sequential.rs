@@ -149,7 +149,13 @@ fn base(which: u8) -> &'static MemoryStore {
             ..SequentialConfig::new(BLOCK_BYTES, BLOCKS)
         };
         let engine = if which == 0 { engine } else { engine.map_on_disk(1) };
-        let options = SequentialOptions { engine, quantum_writes: 4, log_quanta: 16, fill: false };
+        let options = SequentialOptions {
+            engine,
+            quantum_writes: 4,
+            log_quanta: 16,
+            fill: false,
+            lanes: None,
+        };
         let (kdf, open) = (KdfParams::TEST, OpenOptions::default());
         let made = SequentialVolume::create(
             store.clone(),

@@ -110,6 +110,12 @@ fn lanes(args: &InitArgs, seen_by: SeenBy) -> Result<Option<LaneParameters>> {
                     partition";
         return Err(usage(what, "Leave them out, or add --one-file."));
     }
+    if args.grace.is_some() && args.lanes.is_some_and(|lanes| lanes.count == 0) {
+        return Err(usage(
+            "without lanes there is no grace",
+            "Leave out --grace, or --lanes none.",
+        ));
+    }
     let usual = LaneParameters::default();
     let (count, share) = args.lanes.map_or((usual.count, usual.share), |it| (it.count, it.share));
     let lanes = LaneParameters { count, share, grace: args.grace.unwrap_or(usual.grace) };

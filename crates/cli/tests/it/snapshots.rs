@@ -66,6 +66,7 @@ fn what_makes_no_sense_is_refused() {
         scratch.bad(2, init(&["--one-file", "--lanes", lanes, "d"]));
     }
     scratch.bad(2, init(&["--one-file", "--grace", "1/65", "d"]));
+    scratch.bad(2, init(&["--one-file", "--lanes", "none", "--grace", "1/4", "d"]));
     for lanes in [&["--lanes", "1/8"][..], &["--grace", "1/4"]] {
         assert!(scratch.bad(2, init(&[lanes, &["d"]].concat())).contains("--one-file"));
     }
