@@ -219,7 +219,11 @@ pub fn volume_by(
 /// that fails begins so.
 pub fn tell_damage(volume: &Volume, told: &[DamagedPlace]) {
     for place in volume.damaged().iter().filter(|place| !told.contains(place)) {
-        eprintln!("damaged: {place}. Its second copy was read instead.");
+        let then = match place.has_copy() {
+            true => "Its second copy was read instead",
+            false => "The volume does without it, and writes it anew with what is written next",
+        };
+        eprintln!("damaged: {place}. {then}.");
     }
 }
 

@@ -18,6 +18,13 @@ pub struct DamagedPlace {
     pub why: String,
 }
 
+impl DamagedPlace {
+    /// Whether a second copy is read in its place. Of a lane there is none.
+    pub fn has_copy(&self) -> bool {
+        !self.object.starts_with("lane-")
+    }
+}
+
 impl fmt::Display for DamagedPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { object, bytes, why } = self;

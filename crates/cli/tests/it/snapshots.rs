@@ -1,6 +1,7 @@
 //! Volumes made against snapshots: their questions, output and refusals.
 
 use crate::common::{Scratch, copy_dir, json, noise};
+use crate::fixtures::fixture;
 use std::fs;
 
 const CHEAP: [&str; 5] = ["init", "--kdf-memory", "32K", "--kdf-passes", "1"];
@@ -129,6 +130,28 @@ fn in_one_file_a_lane_is_written_beside_the_volume() {
     scratch.bad(1, ["audit", "--trace", "odd.jsonl"]);
     assert_eq!(scratch.good(["cat", "v", "/one"]), "1".repeat(300_000));
     assert!(scratch.good(["check", "v"]).starts_with("clean"));
+}
+
+#[test]
+fn a_damaged_state_of_a_lane_is_named_and_stops_nothing() {
+    let scratch = Scratch::new();
+    copy_dir(&fixture("sequential-lanes"), &scratch.path("v"));
+    let run = |command: [&str; 2]| {
+        let mut run = scratch.command(command);
+        let done = run.env("OBLIVIO_PASSPHRASE", "secret").output().expect("it runs");
+        (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    assert_eq!(run(["check", "v"]).0, Some(0));
+    // The file ends with the newest one.
+    let state = scratch.path("v").join("lane-1-state");
+    let mut bytes = fs::read(&state).expect("it is there");
+    let newest = bytes.len() - 4096;
+    bytes[newest] ^= 1;
+    fs::write(&state, bytes).expect("written");
+    let (code, said) = run(["info", "v"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("lane-1-state") && said.contains("does without it"), "{said}");
+    assert_eq!(run(["check", "v"]).0, Some(5));
 }
 
 #[test]
