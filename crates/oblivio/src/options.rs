@@ -252,7 +252,7 @@ impl CreateOptions {
     }
 
     /// The lanes that are written beside a volume in one file, used or not; `None` leaves them out.
-    /// The default is one of an eighth: what everybody has says nothing.
+    /// The default is one of an eighth, so that a lane does not show that its owner asked for it.
     #[must_use]
     pub fn lanes(mut self, lanes: Option<LaneParameters>) -> Self {
         self.lanes = lanes;

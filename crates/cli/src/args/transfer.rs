@@ -6,6 +6,7 @@ use crate::human::parse_size;
 use crate::price::{Use, parse_use};
 use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
+use oblivio_volume::LaneParameters;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -63,7 +64,7 @@ pub struct InitArgs {
     /// the part of its size that each has: 1/4, or 1/8,1/8 for two; `none` saves a seventh of the
     /// writes and the space [default: 1/8]
     #[arg(long, value_name = "PARTS", value_parser = parse_lanes)]
-    pub lanes: Option<Lanes>,
+    pub lanes: Option<LaneParameters>,
     /// How much may be written while the lanes are shut, before they lose anything: a part of the
     /// volume's size [default: 1/16]
     #[arg(long, value_name = "PART", value_parser = parse_part)]
@@ -112,30 +113,22 @@ impl InitArgs {
     }
 }
 
-/// The lanes of a new volume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lanes {
-    /// How many.
-    pub count: u8,
-    /// The part that each has: one in this many.
-    pub share: u8,
-}
-
 /// A part, as 1/8: one in how many.
 fn parse_part(text: &str) -> Result<u8, String> {
     let part = text.trim().strip_prefix("1/").and_then(|part| part.parse().ok());
     part.filter(|part| *part > 0).ok_or_else(|| format!("{text:?} is no part, as 1/8"))
 }
 
-/// `none`, or a part for each lane.
-fn parse_lanes(text: &str) -> Result<Lanes, String> {
+/// A part for each lane, with the usual grace; `none` counts none.
+fn parse_lanes(text: &str) -> Result<LaneParameters, String> {
+    let usual = LaneParameters::default();
     if text == "none" {
-        return Ok(Lanes { count: 0, share: 1 });
+        return Ok(LaneParameters { count: 0, ..usual });
     }
     let parts = text.split(',').map(parse_part).collect::<Result<Vec<_>, _>>()?;
     match parts[..] {
         [share, ..] if parts.len() <= 2 && parts.iter().all(|part| *part == share) => {
-            Ok(Lanes { count: parts.len() as u8, share })
+            Ok(LaneParameters { count: parts.len() as u8, share, ..usual })
         }
         _ => Err("one lane, or two of the same part".into()),
     }

@@ -70,11 +70,12 @@ pub fn keep_place(places: &mut Vec<String>, place: &DamagedPlace) {
 impl PartsRead {
     /// What an inspection found, and these places of it.
     pub fn of(volume: &Volume, info: &VolumeInfo, found: &Inspected, places: Vec<String>) -> Self {
+        let healed = volume.damaged().into_iter().filter(DamagedPlace::has_copy);
         Self {
             count: found.count,
             unit: info.verified,
             repairs: info.engine.repairs,
-            healed: volume.damaged().iter().map(ToString::to_string).collect(),
+            healed: healed.map(|place| place.to_string()).collect(),
             damaged: found.damaged,
             places,
         }

@@ -100,8 +100,8 @@ impl Plan {
     }
 }
 
-/// The lanes of a volume in one file: one of an eighth, unless told otherwise. What everybody has
-/// says nothing.
+/// The lanes of the volume. In one file there is one of an eighth by default: a lane then does not
+/// show that its owner asked for it.
 fn lanes(args: &InitArgs, seen_by: SeenBy) -> Result<Option<LaneParameters>> {
     let asked = args.lanes.is_some() || args.grace.is_some();
     let in_one = seen_by == SeenBy::Snapshots && !args.sync_folder && args.is_in_one();
@@ -110,18 +110,17 @@ fn lanes(args: &InitArgs, seen_by: SeenBy) -> Result<Option<LaneParameters>> {
                     partition";
         return Err(usage(what, "Leave them out, or add --one-file."));
     }
-    if args.grace.is_some() && args.lanes.is_some_and(|lanes| lanes.count == 0) {
+    let mut lanes = args.lanes.unwrap_or_default();
+    if lanes.count == 0 && args.grace.is_some() {
         return Err(usage(
             "without lanes there is no grace",
             "Leave out --grace, or --lanes none.",
         ));
     }
-    let usual = LaneParameters::default();
-    let (count, share) = args.lanes.map_or((usual.count, usual.share), |it| (it.count, it.share));
-    let lanes = LaneParameters { count, share, grace: args.grace.unwrap_or(usual.grace) };
-    if !in_one || count == 0 {
+    if !in_one || lanes.count == 0 {
         return Ok(None);
     }
+    lanes.grace = args.grace.unwrap_or(lanes.grace);
     let refused = |error: oblivio_volume::Error| usage(error.to_string(), "Try --lanes 1/8.");
     lanes.check().map_err(refused)?;
     Ok(Some(lanes))

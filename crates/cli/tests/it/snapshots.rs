@@ -99,7 +99,7 @@ fn what_is_written_is_recorded_and_judged() {
     scratch.bad(1, ["audit", "--trace", "odd.jsonl"]);
 }
 
-/// What everybody has says nothing: in one file a volume has a lane, unless it is to have none.
+/// In one file a volume has a lane by default.
 #[test]
 fn in_one_file_a_lane_is_written_beside_the_volume() {
     let scratch = Scratch::new();
@@ -152,6 +152,7 @@ fn a_damaged_state_of_a_lane_is_named_and_stops_nothing() {
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("lane-1-state") && said.contains("does without it"), "{said}");
     assert_eq!(run(["check", "v"]).0, Some(5));
+    assert!(!run(["check", "v"]).1.contains("second copy"), "there is none");
 }
 
 #[test]

@@ -27,8 +27,8 @@ pub struct Bench {
     /// Times to write a disk from beginning to end before the measurement
     #[arg(long, default_value_t = 3)]
     fill: u64,
-    /// The disks, of plain, detwo, detwo-thirds, sequential, sequential-seeks, detwo-map,
-    /// detwo-published, sequential-map and tree
+    /// The disks, of plain, detwo, detwo-thirds, sequential, sequential-seeks, lane, lane-quarter,
+    /// detwo-map, detwo-published, sequential-map and tree
     #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
     /// Only the jobs whose names begin like one of these

@@ -89,7 +89,7 @@ impl MountServer {
         let MountSettings { commit_every, paced, on_request, late, scarce, lost, unlearn } =
             settings;
         let settle = (!paced).then_some(commit_every / SETTLING);
-        let even = fs.usage().is_ok_and(|usage| usage.commits_evenly);
+        let even = fs.usage().map_or(true, |usage| usage.commits_evenly);
         let habits = Habits { commit_every, settle, even, paced, advice: ADVICE };
         MountServer {
             fs,

@@ -92,9 +92,9 @@ impl SequentialOptions {
     pub fn written_per_byte(&self) -> Result<f64> {
         let layout =
             Layout::new(&self.engine).map_err(|error| Error::Invalid(error.to_string()))?;
-        let form = QuantumForm::of(&self.header());
-        let log = form.bytes() as f64 / (form.writes * form.block_bytes) as f64;
         let header = self.header();
+        let form = QuantumForm::of(&header);
+        let log = form.bytes() as f64 / (form.writes * form.block_bytes) as f64;
         let lanes = LaneForm::of(&header)?.map_or(0.0, |form| {
             form.written_per_byte(&header, layout.schedule().writes_per_flush())
         });

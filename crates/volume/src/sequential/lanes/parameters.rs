@@ -32,7 +32,7 @@ pub struct LaneParameters {
     pub grace: u8,
 }
 
-/// What a new volume in one file has: what everybody has says nothing.
+/// What a new volume in one file has by default.
 impl Default for LaneParameters {
     fn default() -> Self {
         Self { count: 1, share: 8, grace: 16 }
