@@ -18,6 +18,11 @@ impl MasterKey {
         Self(secret)
     }
 
+    /// The same key once more.
+    pub fn duplicate(&self) -> Self {
+        Self(Secret::new(|bytes| *bytes = *self.expose()))
+    }
+
     /// Whether both keys are equal.
     pub(crate) fn same_as(&self, other: &Self) -> bool {
         self.0.same_as(&other.0)

@@ -37,13 +37,17 @@ pub const PARITY_PRF: &str = "oblivio v1 2026 parity of a log";
 pub const HEADER_MAC: &str = "oblivio v1 2026 header authentication";
 /// From a stretched passphrase to a slot's key and commitment.
 pub const SLOT_KEY: &str = "oblivio v1 2026 passphrase slot";
+/// From a stretched passphrase to the key of a lane's slot.
+pub const LANE_SLOT: &str = "oblivio v1 2026 passphrase slot of a lane";
+/// From a lane's master key to the key of its stretched passphrases.
+pub const LANE_KEYS: &str = "oblivio v1 2026 passphrases of a lane";
 /// Seeded entropy, for tests and simulation.
 pub const TEST_ENTROPY: &str = "oblivio v1 2026 TEST ONLY entropy";
 /// Keys made from a seed, for tests and the lab.
 pub const TEST_KEY: &str = "oblivio v1 2026 TEST ONLY key";
 
 /// All labels above, for the distinctness test and for auditors.
-pub const ALL: [&str; 19] = [
+pub const ALL: [&str; 21] = [
     BUCKET_ROOT,
     STATE_ROOT,
     COMMIT_ROOT,
@@ -61,6 +65,8 @@ pub const ALL: [&str; 19] = [
     PARITY_PRF,
     HEADER_MAC,
     SLOT_KEY,
+    LANE_SLOT,
+    LANE_KEYS,
     TEST_ENTROPY,
     TEST_KEY,
 ];

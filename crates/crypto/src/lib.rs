@@ -35,6 +35,7 @@ mod group;
 mod hex;
 mod keys;
 pub mod labels;
+mod lane_slots;
 mod mac;
 mod mark;
 mod opener;
@@ -57,6 +58,9 @@ pub use foreign::{reveal_of_rclone, sha256};
 pub use group::Group;
 pub use hex::{hex, unhex};
 pub use keys::MasterKey;
+pub use lane_slots::{
+    LANE_KEYS_BYTES, LANE_SLOTS_BYTES, LaneKey, LanePassphrases, LanePlace, LaneSecrets,
+};
 pub use mac::Mac;
 pub use mark::{GROUP_MARK_BYTES, GroupMark};
 pub use opener::{Opener, OpeningRun};

@@ -57,6 +57,10 @@ pub enum Kind {
     TopEntry = 23,
     /// What is burnt, and opened by nobody.
     Burnt = 24,
+    /// A passphrase's slot in front of a lane's state.
+    LaneSlot = 25,
+    /// The stretched passphrases in a lane's state.
+    LaneKeys = 26,
     /// An entry of the query log of the `paper` construction.
     PaperQuery = 32,
     /// An entry of its result log.

@@ -8,6 +8,7 @@ use crate::header::{Header, HeaderCopies, Parameters, expect_empty};
 use crate::options::OpenOptions;
 use crate::report::EngineReport;
 use crate::scrub::Inspection;
+use crate::sequential::{LaneMaster, LaneWait, OpenLane};
 use crate::trust::Known;
 use crate::{Error, Result};
 use oblivio_crypto::{KdfParams, MasterKey, Passphrase, VolumeId};
@@ -32,12 +33,17 @@ pub struct EngineEntry {
     pub check: fn(&Parameters) -> Result<()>,
     /// The declared capacity, in blocks.
     pub capacity_blocks: fn(&Parameters) -> u64,
+    /// The lanes that a passphrase opens, if volumes may have some.
+    pub lanes: Option<FindLanes>,
     /// Opens a volume; replays a session that did not end well.
     pub open: fn(Opening<'_>) -> Result<Box<dyn EngineVolume>>,
     /// What a new volume costs, and how it is made from what all engines are asked for; `None` if
     /// it is made by the engine's own function only.
     pub making: Option<Making>,
 }
+
+/// Finds the lanes of a volume that a passphrase opens.
+pub type FindLanes = fn(&AnyStore, &Header, &Passphrase) -> Result<Vec<LaneMaster>>;
 
 /// A place for a new volume.
 pub struct Creation<'a> {
@@ -84,6 +90,8 @@ pub struct Opening<'a, S = AnyStore> {
     pub header: &'a Header,
     /// Its master key.
     pub master: &'a MasterKey,
+    /// The keys of its lanes that the passphrase opened.
+    pub lanes: Vec<LaneMaster>,
     /// The caller's choices.
     pub options: OpenOptions,
 }
@@ -91,8 +99,8 @@ pub struct Opening<'a, S = AnyStore> {
 impl<'a, S> Opening<'a, S> {
     /// The same volume on another store.
     pub fn on<T>(self, store: T) -> Opening<'a, T> {
-        let Self { header, master, options, .. } = self;
-        Opening { store, header, master, options }
+        let Self { header, master, lanes, options, .. } = self;
+        Opening { store, header, master, lanes, options }
     }
 }
 
@@ -217,6 +225,22 @@ pub trait EngineVolume: BlockSpace {
         Vec::new()
     }
 
+    /// An open lane, counted from 0. One at a time may use it.
+    fn lane(&mut self, number: u8, wait: LaneWait) -> Option<OpenLane> {
+        let _ = (number, wait);
+        None
+    }
+
+    /// From the next state on, this passphrase opens a lane, and no other does. A lane that is not
+    /// open is made anew: whatever it held is lost.
+    ///
+    /// # Errors
+    /// `Unsupported` if there is no such lane.
+    fn give_lane(&mut self, number: u8, passphrase: &Passphrase) -> Result<()> {
+        let _ = passphrase;
+        Err(Error::Unsupported(format!("the volume has no lane {}", number + 1)))
+    }
+
     /// Called once the header of a new volume is stored.
     ///
     /// # Errors
@@ -255,7 +279,9 @@ pub fn make<V: EngineVolume>(
     expect_empty(&store)?;
     let randomness = &options.environment.randomness;
     let (header, master) = Header::create(engine.number, parameters, passphrase, kdf, randomness)?;
-    let opening = Opening { store: store.clone(), header: &header, master: &master, options };
+    let lanes = Vec::new();
+    let opening =
+        Opening { store: store.clone(), header: &header, master: &master, lanes, options };
     let mut volume = make(opening)?;
     header.save(&store, PutMode::IfAbsent)?;
     volume.made()?;
@@ -277,12 +303,43 @@ pub fn open_as<V>(
     let store = store.into();
     store.lock()?;
     let (copies, ()) = HeaderCopies::read(&store, |_| Ok(()))?;
-    let (header, master) = copies.unlock(passphrase)?;
-    if header.engine() != engine.number {
+    if copies.public().engine() != engine.number {
         return Err(Error::Unsupported("the volume is on another engine".into()));
     }
+    (engine.check)(&copies.public().parameters())?;
+    let Unlocked { header, master, lanes } = unlock(engine, &store, &copies, passphrase)?;
     (engine.check)(&header.parameters())?;
-    open(Opening { store, header: &header, master: &master, options })
+    open(Opening { store, header: &header, master: &master, lanes, options })
+}
+
+/// What a passphrase opened.
+pub(crate) struct Unlocked {
+    pub header: Header,
+    pub master: MasterKey,
+    pub lanes: Vec<LaneMaster>,
+}
+
+/// Tries a passphrase on the header and on the lanes, always on both: the time tells nothing. A
+/// lane has the volume's key.
+///
+/// # Errors
+/// Those of [`HeaderCopies::unlock`].
+pub(crate) fn unlock(
+    engine: &EngineEntry,
+    store: &AnyStore,
+    copies: &HeaderCopies,
+    passphrase: &Passphrase,
+) -> Result<Unlocked> {
+    let unlocked = copies.unlock(passphrase);
+    let lanes = match engine.lanes {
+        Some(find) => find(store, copies.public(), passphrase)?,
+        None => Vec::new(),
+    };
+    let (header, master) = match (unlocked, lanes.first().and_then(LaneMaster::volume)) {
+        (Err(_), Some(master)) => copies.unlock_with(master)?,
+        (unlocked, _) => unlocked?,
+    };
+    Ok(Unlocked { header, master, lanes })
 }
 
 /// Reads a volume's header, both copies; refuses an engine, or a feature of it, that is not known.

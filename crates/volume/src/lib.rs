@@ -67,7 +67,7 @@ pub use options::{
 pub use passphrases::{add_passphrase, change_passphrase, read_header, remove_passphrase};
 pub use registry::{ENGINES, NewVolume, SeenBy};
 pub use scrub::{Inspection, QuietScrub, Reached, Scrubs};
-pub use sequential::LaneParameters;
+pub use sequential::{LaneMaster, LaneParameters, LaneStatus, LaneSync, LaneWait, OpenLane};
 pub use session::is_of_session;
 pub use trust::{
     Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper, NoteSyncer, SessionHint,

@@ -4,12 +4,14 @@ use crate::Result;
 use crate::block::{BlockReader, BlockSpace, Least};
 use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{
-    EngineEntry, EngineVolume, Opening, PublicHeader, VolumeInfo, expect_whole, load,
+    EngineEntry, EngineVolume, Opening, PublicHeader, Unlocked, VolumeInfo, expect_whole, load,
+    unlock,
 };
 use crate::environment::Clock;
 use crate::header::{HeaderCopies, HeaderKeeper};
 use crate::options::OpenOptions;
 use crate::scrub::{Inspection, QuietScrub, Reached, RunningScrub, only_as_a_whole};
+use crate::sequential::{LaneWait, OpenLane};
 use crate::trust::Known;
 use oblivio_crypto::Passphrase;
 use oblivio_engine::{BlockOp, BlockOutcome};
@@ -175,6 +177,19 @@ impl Volume {
         Ok(())
     }
 
+    /// An open lane, counted from 0: [`EngineVolume::lane`].
+    pub fn lane(&mut self, number: u8, wait: LaneWait) -> Option<OpenLane> {
+        self.engine.lane(number, wait)
+    }
+
+    /// As [`EngineVolume::give_lane`].
+    ///
+    /// # Errors
+    /// `Unsupported` if there is no such lane.
+    pub fn give_lane(&mut self, number: u8, passphrase: &Passphrase) -> Result<()> {
+        self.engine.give_lane(number, passphrase)
+    }
+
     /// Makes both copies of the header whole.
     fn heal(&mut self) {
         if let Some(header) = &mut self.header {
@@ -232,9 +247,10 @@ impl ClosedVolume {
     pub fn open(self, passphrase: &Passphrase, options: OpenOptions) -> Result<Volume> {
         let Self { store, copies, engine } = self;
         store.lock()?;
-        let (header, master) = copies.unlock(passphrase)?;
+        let Unlocked { header, master, lanes } = unlock(engine, &store, &copies, passphrase)?;
         (engine.check)(&header.parameters())?;
-        let opening = Opening { store: store.clone(), header: &header, master: &master, options };
+        let opening =
+            Opening { store: store.clone(), header: &header, master: &master, lanes, options };
         let volume = (engine.open)(opening)?;
         let keeper = HeaderKeeper::new((store, volume.repeats()), &copies, header, &master);
         Ok(Volume { header: Some(keeper), ..Volume::of(volume) })

@@ -6,7 +6,7 @@ use super::map_node::SealedAt;
 use super::page_cache::PageCache;
 use super::placement::Placement;
 use super::vault::Vault;
-use super::{AccessTimeMap, Flush, SequentialConfig, Turn};
+use super::{AccessTimeMap, Flush, LaneLayout, SequentialConfig, Turn};
 use crate::{BlockId, EngineError, Result};
 
 /// A SqORAM engine.
@@ -46,10 +46,18 @@ impl Sequential {
     /// # Errors
     /// `Invalid` when the parameters make no sense.
     pub fn new(config: SequentialConfig, keys: SequentialKeys) -> Result<Self> {
-        let layout = Layout::new(&config)?;
+        Ok(Self::on(config, Layout::new(&config)?, keys))
+    }
+
+    /// The engine of a lane, whose blocks were never written.
+    pub fn of_lane(lane: &LaneLayout, keys: SequentialKeys) -> Self {
+        Self::on(*lane.config(), lane.engine_layout(), keys)
+    }
+
+    fn on(config: SequentialConfig, layout: Layout, keys: SequentialKeys) -> Self {
         let placement = Placement::new(layout.schedule().clone());
         let vault = Vault::new(&config, layout, keys.volume, keys.sealer);
-        Ok(Self::assemble(config, placement, vault))
+        Self::assemble(config, placement, vault)
     }
 
     pub(super) fn assemble(

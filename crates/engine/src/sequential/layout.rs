@@ -25,6 +25,40 @@ struct Region {
     stride: u64,
 }
 
+/// A piece of the disk, whichever generation it is of: generations use places by turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// A bucket with its leaf; of the generation at a place in the ring.
+    Bucket {
+        /// The place in the ring.
+        ring: u64,
+        /// Its number within the generation.
+        index: u64,
+    },
+    /// A place for a bucket of the last level, counted from its begin.
+    LastBucket(u64),
+    /// A place for an inner node; of the generation at a place in the ring.
+    Node {
+        /// The place in the ring.
+        ring: u64,
+        /// Its number among the inner nodes.
+        node: u64,
+    },
+}
+
+/// A piece of the disk and an offset in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PieceAt {
+    /// The level that it is of.
+    pub level: Level,
+    /// Which it is.
+    pub piece: Piece,
+    /// The offset in it.
+    pub within: u64,
+    /// Its bytes from there on.
+    pub left: u64,
+}
+
 /// The places of an engine's disk.
 #[derive(Clone, Debug)]
 pub struct Layout {
@@ -49,7 +83,7 @@ impl Layout {
     }
 
     /// `None` when it would be too large.
-    fn within_bounds(config: &SequentialConfig, schedule: Schedule) -> Option<Self> {
+    pub(super) fn within_bounds(config: &SequentialConfig, schedule: Schedule) -> Option<Self> {
         let (block_bytes, node_bytes) = (config.block_bytes as u64, config.sector_bytes as u64);
         // The last level slides by a turn's buckets with each sweep. So a turn never overwrites
         // anything that was current when the turn began.
@@ -122,9 +156,7 @@ impl Layout {
         let bytes = region.blocks_bytes + region.leaf_bytes;
         let within = if level == self.schedule.last() {
             let places = self.last_places;
-            let slid = u128::from(number) * u128::from(self.schedule.queue_buckets());
-            let slid = (slid % u128::from(places)) as u64;
-            (bucket.index + places - slid) % places * bytes
+            (bucket.index + places - self.slid(number)) % places * bytes
         } else {
             number % self.schedule.ring(level) * region.stride + bucket.index * bytes
         };
@@ -158,6 +190,48 @@ impl Layout {
         let nodes = region.offset + ring + buckets * bucket_bytes;
         let offset = nodes + region.shape.inner_place(node) * self.node_bytes;
         Extent { offset, bytes: self.node_bytes }
+    }
+
+    /// What is at an offset, which must be on the disk.
+    pub(super) fn piece_at(&self, offset: u64) -> PieceAt {
+        let level = self.regions.partition_point(|region| region.offset <= offset) - 1;
+        let (region, level) = (&self.regions[level], Level(level as u32));
+        let bucket_bytes = region.blocks_bytes + region.leaf_bytes;
+        let within = offset - region.offset;
+        let places = if level == self.schedule.last() { self.last_places } else { 0 };
+        let (piece, bytes, within) = match within.checked_sub(places * bucket_bytes) {
+            None => (Piece::LastBucket(within / bucket_bytes), bucket_bytes, within),
+            Some(within) => {
+                let (ring, within) = (within / region.stride, within % region.stride);
+                let buckets = if places > 0 { 0 } else { region.shape.leaves() };
+                match within.checked_sub(buckets * bucket_bytes) {
+                    None => {
+                        (Piece::Bucket { ring, index: within / bucket_bytes }, bucket_bytes, within)
+                    }
+                    Some(within) => {
+                        let node = within / self.node_bytes;
+                        (Piece::Node { ring, node }, self.node_bytes, within)
+                    }
+                }
+            }
+        };
+        let within = within % bytes;
+        PieceAt { level, piece, within, left: bytes - within }
+    }
+
+    /// The bucket that is at a place of the last level in a sweep; none in one that leaves the
+    /// place out.
+    pub(super) fn bucket_at(&self, place: u64, sweep: Generation) -> Option<GenerationBucket> {
+        let places = self.last_places;
+        let index = (place + self.slid(sweep.number)) % places;
+        let buckets = self.schedule.generation_buckets(sweep.level);
+        (index < buckets).then_some(GenerationBucket { generation: sweep, index })
+    }
+
+    /// How far the last level slid until a sweep.
+    fn slid(&self, sweep: u64) -> u64 {
+        let slid = u128::from(sweep) * u128::from(self.schedule.queue_buckets());
+        (slid % u128::from(self.last_places)) as u64
     }
 
     /// Everything that a flush writes, in order. An audit compares a recorded trace with this.

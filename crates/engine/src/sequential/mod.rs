@@ -5,8 +5,8 @@
 //! and records them in the `access_time_map`. After every bucket of writes, a `flush` carries out
 //! the plan of [`Placement`], which follows the [`Schedule`] and the `merge_buffer`s. `read` finds
 //! a block by its access time alone. Below, `vault` and `sealing` seal, `block_reads` opens,
-//! `buffer_map` and `map_walk` hold the maps, and [`Layout`] the places. [`LaneLayout`] has those
-//! of an engine that is written beside this one.
+//! `buffer_map` and `map_walk` hold the maps, and [`Layout`] the places. A `lane`
+//! is an engine that is written beside this one.
 //!
 //! # What a volume must do
 //!
@@ -63,7 +63,7 @@ pub use engine::Sequential;
 pub use flush::Flushing;
 pub use ids::{Flush, Generation, GenerationBucket, GenerationSlot, Turn};
 pub use keys::SequentialKeys;
-pub use lane::LaneLayout;
+pub use lane::{LaneDisk, LaneLayout, LanePiece};
 pub use layout::{Layout, LayoutCost, MOST_BYTES};
 pub use map_node::SealedAt;
 pub use map_shape::{MapShape, NodeAt};

@@ -6,14 +6,13 @@
 //! ([`Sequential::begin_rebuild`]). The queue is in the volume's log: [`Sequential::lost_writes`]
 //! names the writes to replay.
 
-use super::buffer_map::BufferMaps;
 use super::engine::Sequential;
 use super::keys::SequentialKeys;
 use super::layout::Layout;
 use super::placement::Placement;
 use super::schedule::Schedule;
 use super::vault::{Vault, maps_of};
-use super::{AccessTimeMap, Flush, SequentialConfig};
+use super::{AccessTimeMap, Flush, LaneLayout, SequentialConfig};
 use crate::wire::{Reader, Writer};
 use crate::{BlockId, EngineError, Level, Result};
 use std::ops::Range;
@@ -75,7 +74,28 @@ impl Sequential {
         state: &[u8],
         times: Option<&[u8]>,
     ) -> Result<Self> {
-        let layout = Layout::new(&config)?;
+        Self::restore_on((config, Layout::new(&config)?), keys, state, times)
+    }
+
+    /// The engine of a lane; as [`Self::restore`].
+    ///
+    /// # Errors
+    /// As [`Self::restore`].
+    pub fn restore_lane(
+        lane: &LaneLayout,
+        keys: SequentialKeys,
+        state: &[u8],
+        times: Option<&[u8]>,
+    ) -> Result<Self> {
+        Self::restore_on((*lane.config(), lane.engine_layout()), keys, state, times)
+    }
+
+    fn restore_on(
+        (config, layout): (SequentialConfig, Layout),
+        keys: SequentialKeys,
+        state: &[u8],
+        times: Option<&[u8]>,
+    ) -> Result<Self> {
         let mut input = Reader(state);
         let version = input.u64()?;
         if ![VERSION, AFTER_DAMAGE].contains(&version) {
@@ -171,21 +191,13 @@ impl Sequential {
 impl Layout {
     /// Bytes of the state of an engine with this layout. They never change.
     pub fn state_bytes(&self) -> usize {
-        let maps = self.schedule().levels().map(|level| maps_of(self, level));
-        engine_state_bytes(self.schedule(), maps)
+        let counters = size_of_val(&parameters(&SequentialConfig::new(1, 1))) + 3 * 8;
+        let taken: usize = sources(self.schedule()).map(|sources| sources * 8).sum();
+        let mut saved = Vec::new();
+        let levels = self.schedule().levels();
+        levels.for_each(|level| maps_of(self, level).save(&mut Writer(&mut saved)));
+        counters + taken + saved.len()
     }
-}
-
-/// Bytes of the state of an engine with this schedule and such maps.
-pub(super) fn engine_state_bytes(
-    schedule: &Schedule,
-    maps: impl Iterator<Item = BufferMaps>,
-) -> usize {
-    let counters = size_of_val(&parameters(&SequentialConfig::new(1, 1))) + 3 * 8;
-    let taken: usize = sources(schedule).map(|sources| sources * 8).sum();
-    let mut saved = Vec::new();
-    maps.for_each(|maps| maps.save(&mut Writer(&mut saved)));
-    counters + taken + saved.len()
 }
 
 /// The number of generations merged into each level below the top.

@@ -22,6 +22,7 @@ mod sequential;
 mod sequential_beside;
 mod sequential_bounds;
 mod sequential_damage;
+mod sequential_lane;
 mod sequential_lost;
 mod sequential_model;
 mod sequential_run;

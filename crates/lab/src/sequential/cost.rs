@@ -224,7 +224,7 @@ fn lanes(report: &mut Report) -> Result<()> {
             false => SequentialOptions::without_seeks(BLOCK, bytes_of),
         };
         for (count, share, grace) in LANES {
-            let lanes = Some(LaneParameters { count, share, grace });
+            let lanes = Some(LaneParameters { count, share, grace, ..LaneParameters::default() });
             let with = SequentialOptions { lanes, ..plain };
             let more = |with: f64, plain: f64| format!("+{:.1} %", 100.0 * (with / plain - 1.0));
             let stored = (with.stored_bytes()?, plain.stored_bytes()?);

@@ -40,6 +40,7 @@ pub static ENGINE: EngineEntry = EngineEntry {
     repairs: false,
     check,
     capacity_blocks: |parameters| (sequential::ENGINE.capacity_blocks)(&of_engine(parameters)),
+    lanes: None,
     open: |opening| Ok(Box::new(ExtentVolume::of(opening.objects())?)),
     making: Some(Making {
         fixed_objects: |_| Ok(None),

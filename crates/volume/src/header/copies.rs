@@ -189,6 +189,15 @@ impl HeaderCopies {
         Ok((chosen.header, chosen.master))
     }
 
+    /// The same with the master key.
+    ///
+    /// # Errors
+    /// Those of [`Self::choose`].
+    pub fn unlock_with(&self, master: &MasterKey) -> Result<(Header, MasterKey)> {
+        let chosen = self.choose(|header| Ok(((), header.open_with(master)?)))?;
+        Ok((chosen.header, chosen.master))
+    }
+
     /// The newest copy that is whole and authentic.
     pub fn newest(&self, mac: &Mac) -> Option<&Header> {
         let whole = self.copies.iter().filter_map(HeaderCopy::whole);

@@ -176,8 +176,13 @@ impl Header {
     /// The same, but of the slots only the one that the passphrase opens must be right.
     fn open(&self, passphrase: &Passphrase) -> Result<MasterKey> {
         let (master, _) = self.slots.unlock(self.volume(), passphrase).map_err(unlock_error)?;
+        self.open_with(&master)
+    }
+
+    /// The same with the master key.
+    fn open_with(&self, master: &MasterKey) -> Result<MasterKey> {
         match self.has_right_fields(&master.header_mac(self.volume())) {
-            true => Ok(master),
+            true => Ok(master.duplicate()),
             false => Err(Error::Tampered("the header's fields were changed".into())),
         }
     }

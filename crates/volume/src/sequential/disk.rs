@@ -1,6 +1,7 @@
 //! The engine's steps on the object that is its disk.
 
 use super::DISK_OBJECT;
+use super::lanes::LanePlaces;
 use super::reads::DiskReads;
 use crate::{Error, Result};
 use oblivio_engine::{Carrier, Extent, Read, WorkPart, Write};
@@ -13,14 +14,21 @@ pub(super) struct Disk<'a> {
     store: &'a dyn Slots,
     reads: &'a DiskReads,
     hands: usize,
+    /// Where it is, of a lane's engine.
+    lane: Option<&'a LanePlaces>,
     /// What goes to the store with the engine's next write.
     beside: Vec<WriteAt<'a>>,
 }
 
 impl<'a> Disk<'a> {
-    /// With this many threads.
-    pub fn new(store: &'a dyn Slots, reads: &'a DiskReads, hands: usize) -> Self {
-        Self { store, reads, hands, beside: Vec::new() }
+    /// The disk of the volume, or of a lane, with this many threads.
+    pub fn new(
+        store: &'a dyn Slots,
+        reads: &'a DiskReads,
+        lane: Option<&'a LanePlaces>,
+        hands: usize,
+    ) -> Self {
+        Self { store, reads, hands, lane, beside: Vec::new() }
     }
 
     /// The same; these writes go to the store in one call with the engine's next one.
@@ -35,7 +43,10 @@ impl Carrier for Disk<'_> {
     fn read(&mut self, mut read: Read<'_>) -> Result<()> {
         let (object, mut reads) = (DISK_OBJECT, Vec::with_capacity(read.extents.len()));
         for (extent, buf) in read.parts() {
-            reads.push(ReadAt { object, offset: extent.offset, buf });
+            match self.lane {
+                Some(lane) => reads.extend(lane.reads(extent, buf)),
+                None => reads.push(ReadAt { object, offset: extent.offset, buf }),
+            }
         }
         self.reads.read(self.store, &mut reads).map(drop)
     }
@@ -47,7 +58,7 @@ impl Carrier for Disk<'_> {
     }
 
     fn expect(&mut self, extents: &[Extent]) {
-        self.store.hint(Hint::Reads(&ranges(extents)));
+        self.store.hint(Hint::Reads(&ranges(self.lane, extents)));
     }
 
     fn hands(&self) -> usize {
@@ -59,9 +70,15 @@ impl Carrier for Disk<'_> {
     }
 }
 
-/// Extents as ranges of the store's object.
-pub(super) fn ranges(extents: &[Extent]) -> Vec<(&'static str, u64, u64)> {
-    extents.iter().map(|Extent { offset, bytes }| (DISK_OBJECT, *offset, *bytes)).collect()
+/// Extents as ranges of the store's object, the volume's or a lane's.
+pub(super) fn ranges(
+    lane: Option<&LanePlaces>,
+    extents: &[Extent],
+) -> Vec<(&'static str, u64, u64)> {
+    match lane {
+        Some(lane) => lane.ranges(extents),
+        None => extents.iter().map(|it| (DISK_OBJECT, it.offset, it.bytes)).collect(),
+    }
 }
 
 /// Does all parts, one for each thread if the system has room for them.

@@ -9,7 +9,7 @@ use super::parity::Parity;
 use super::quantum::{Filling, Quantum, QuantumEntry, QuantumForm};
 use super::reads::DiskReads;
 use super::state_places::{StateForm, StatePlaces};
-use super::times;
+use super::times::{self, TIMES_OBJECT};
 use crate::fuzzing::Key;
 use crate::header::HeaderCopies;
 use crate::trust::ComputerId;
@@ -185,11 +185,11 @@ pub fn edit(
         let bytes = layout.schedule().access_time_bytes() as usize;
         let (of, none) = ((volume, state.epoch), || Error::Tampered("it has no times".into()));
         let identity = state.times.ok_or_else(none)?;
-        let plain = times::read((store, &reads), &mut seal, of, identity, bytes)?;
+        let plain = times::read((store, &reads), &mut seal, (TIMES_OBJECT, of), identity, bytes)?;
         let mut plain = plain.ok_or_else(none)?;
         edit(&mut plain);
         plain.resize(bytes, 0);
-        state.times = Some(times::write(store, &mut seal, of, &plain)?);
+        state.times = Some(times::write(store, &mut seal, (TIMES_OBJECT, of), &plain)?);
         return places.write(store, &state).map(drop);
     }
     let mut sealed = state.to_bytes(places.rows());

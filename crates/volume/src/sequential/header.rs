@@ -15,8 +15,6 @@ const TWO_STATES: u32 = 2;
 const LOG_PARITY: u32 = 4;
 /// A flag: lanes are written beside the volume.
 const LANES: u32 = 8;
-/// The form of lanes that this version knows.
-const LANE_FORM: u8 = 1;
 
 /// The parameters of a sequential volume. All of them are public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +79,7 @@ struct Own {
     time_pages: U32,
     sector_bytes: U32,
     quantum_writes: U32,
-    /// Of the lanes: how many, their share, their grace, their form. Zeros without lanes.
+    /// Of the lanes: how many, their share, their grace, the cost of a guess. Zeros without lanes.
     lanes: [u8; 4],
     log_quanta: U64,
 }
@@ -101,7 +99,7 @@ pub(super) fn parameters_of(layout: &SequentialHeader) -> Result<Parameters> {
         time_pages: U32::new(engine.time_pages as u32),
         sector_bytes: U32::new(engine.sector_bytes as u32),
         quantum_writes: U32::new(*quantum_writes as u32),
-        lanes: lanes.map_or([0; 4], |it| [it.count, it.share, it.grace, LANE_FORM]),
+        lanes: lanes.map_or([0; 4], |it| [it.count, it.share, it.grace, it.guess]),
         log_quanta: U64::new(*log_quanta),
     };
     let block_bytes = engine.block_bytes as u32;
@@ -117,11 +115,8 @@ pub(super) fn parameters_of(layout: &SequentialHeader) -> Result<Parameters> {
 pub(super) fn check(parameters: &Parameters) -> Result<()> {
     let own: Own = transmute!(parameters.own);
     let known = WHOLE_TABLE | TWO_STATES | LOG_PARITY | LANES;
-    let lanes_known = match parameters.flags & LANES {
-        0 => own.lanes == [0; 4],
-        _ => own.lanes[3] == LANE_FORM,
-    };
-    if parameters.flags & !known != 0 || !lanes_known {
+    let unknown_lanes = parameters.flags & LANES == 0 && own.lanes != [0; 4];
+    if parameters.flags & !known != 0 || unknown_lanes {
         return Err(Parameters::unknown());
     }
     layout(parameters).check().map_err(|error| Error::Unsupported(error.to_string()))
@@ -135,8 +130,8 @@ pub(super) fn layout(parameters: &Parameters) -> SequentialHeader {
     if own.time_pages.get() > 0 {
         caches = caches.map_on_disk(own.time_pages.get().into());
     }
-    let [count, share, grace, _] = own.lanes;
-    let lanes = LaneParameters { count, share, grace };
+    let [count, share, grace, guess] = own.lanes;
+    let lanes = LaneParameters { count, share, grace, guess };
     SequentialHeader {
         engine: SequentialConfig {
             bucket_blocks: own.bucket_blocks.get().into(),

@@ -8,7 +8,7 @@
 mod reading;
 
 use super::PAGE;
-use super::lanes::LaneLogs;
+use super::lanes::{LaneLogs, SharedLane};
 use super::parity::Parity;
 use super::quantum::{Filling, QuantumEntry, QuantumForm};
 use super::reads::DiskReads;
@@ -201,7 +201,15 @@ impl RingLog {
         }
         self.next = LogPosition { number: self.next.number + 1, before };
         self.sealed.extend_from_slice(&quantum);
-        self.lanes.as_mut().map_or(Ok(()), LaneLogs::close)
+        let number = self.next.number - 1;
+        self.lanes.as_mut().map_or(Ok(()), |lanes| lanes.close(number))
+    }
+
+    /// From now on this lane is open.
+    pub fn open_lane(&mut self, lane: SharedLane) {
+        if let Some(lanes) = &mut self.lanes {
+            lanes.open(lane);
+        }
     }
 
     /// Passes all sealed quanta to the store, after what heals those before them.
@@ -232,12 +240,16 @@ impl RingLog {
         }
         self.written();
         self.durable = self.next.number;
+        self.lanes.iter().for_each(LaneLogs::synced);
         Ok(())
     }
 
     /// Notes that another call made everything passed to the store durable.
     pub fn synced(&mut self) {
         self.set_durable(self.next.number - self.sealed.len() as u64 / self.form.bytes() as u64);
+        if self.sealed.is_empty() {
+            self.lanes.iter().for_each(LaneLogs::synced);
+        }
     }
 
     /// The objects of all logs.

@@ -35,6 +35,7 @@ mod lanes;
 mod log;
 mod open;
 mod options;
+mod own_lanes;
 mod parity;
 mod quantum;
 mod reads;
@@ -50,7 +51,7 @@ mod volume;
 
 pub use info::SequentialInfo;
 pub(crate) use info::say_hidden_writes;
-pub use lanes::LaneParameters;
+pub use lanes::{LaneMaster, LaneParameters, LaneStatus, LaneSync, LaneWait, OpenLane};
 pub(crate) use log::LOG_OBJECT;
 pub use options::SequentialOptions;
 pub(crate) use options::objects_of;

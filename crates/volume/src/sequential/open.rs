@@ -6,7 +6,7 @@ use super::options::{expect_objects, objects};
 use super::quantum::QuantumEntry;
 use super::state::{STATE_OBJECT, State};
 use super::state_places::FoundState;
-use super::times;
+use super::times::{self, TIMES_OBJECT};
 use super::volume::{ENGINE, SequentialVolume};
 use crate::engine::{Opening, open_as};
 use crate::options::OpenOptions;
@@ -30,7 +30,8 @@ impl SequentialVolume {
     /// Opens a volume whose header is read and unlocked.
     pub(crate) fn of(opening: Opening<'_, Arc<dyn Slots>>) -> Result<Self> {
         expect_objects(&*opening.store, &layout(&opening.header.parameters()))?;
-        let master = opening.master;
+        let (master, mut opening) = (opening.master, opening);
+        let keys = std::mem::take(&mut opening.lanes);
         let mut volume = Self::assemble(opening)?;
         volume.make_durable()?;
         let reads = volume.shared.reads.clone();
@@ -52,7 +53,12 @@ impl SequentialVolume {
         let table = state.computers.as_ref().map(|computers| computers.table.clone());
         let judged = volume.trust.judge_commit(state.epoch, identity, table);
         judged.map_err(|error| beside_damage(error, newer_may_be_damaged, STATE_OBJECT))?;
-        let end = volume.expect_log(&state)?;
+        let (end, writer) = volume.expect_log(&state)?;
+        // A lane may have to read much. This computer's record comes later, so that its time tells
+        // nothing of that.
+        volume.open_lanes(keys, end.number)?;
+        let newest = writer.map(|computer| Act { computer, number: end.number });
+        volume.trust.begin(end.into(), newest)?;
         volume.session.found_end = end.number;
         let has_times = volume.restore(&state, master)?;
         volume.session.clean = has_times && end.number == state.end;
@@ -75,9 +81,8 @@ impl SequentialVolume {
         Ok(self.shared.store.sync(&names)?)
     }
 
-    /// Finds the end of the log, checks it against what this computer knows, and begins the
-    /// session.
-    fn expect_log(&mut self, state: &State) -> Result<LogPosition> {
+    /// Finds the end of the log and who wrote that, and checks it against what this computer knows.
+    fn expect_log(&mut self, state: &State) -> Result<(LogPosition, Option<ComputerId>)> {
         let from = state.log;
         let mut check = self.trust.log_check();
         let mut reader = LogReader::new(from);
@@ -99,9 +104,7 @@ impl SequentialVolume {
         self.log.excuse(reader.durable().max(state.end).max(check.durable()));
         self.log.set_durable(end.number);
         check.finish(from.number, end.number)?;
-        let newest = writer.map(|computer| Act { computer, number: end.number });
-        self.trust.begin(end.into(), newest)?;
-        Ok(end)
+        Ok((end, writer))
     }
 
     /// Restores the engine to the state. Whether its access times were there.
@@ -110,7 +113,7 @@ impl SequentialVolume {
         let times = match state.times {
             Some(identity) if config.time_pages == 0 => {
                 let bytes = self.engine().layout().schedule().access_time_bytes() as usize;
-                let of = (self.volume, state.epoch);
+                let of = (TIMES_OBJECT, (self.volume, state.epoch));
                 let (sealer, reads) = (&mut self.times_sealer, &self.shared.reads);
                 let from = (&*self.shared.store, reads);
                 reads.of_copies(&*self.shared.store, || {

@@ -95,9 +95,7 @@ impl SequentialOptions {
         let header = self.header();
         let form = QuantumForm::of(&header);
         let log = form.bytes() as f64 / (form.writes * form.block_bytes) as f64;
-        let lanes = LaneForm::of(&header)?.map_or(0.0, |form| {
-            form.written_per_byte(&header, layout.schedule().writes_per_flush())
-        });
+        let lanes = LaneForm::of(&header)?.map_or(0.0, |form| form.written_per_byte(&header));
         Ok(layout.cost().written + log + lanes)
     }
 
@@ -138,7 +136,8 @@ impl From<&NewOptions> for SequentialOptions {
             (false, true) => Self::new(block_bytes, capacity),
             (false, false) => Self::without_seeks(block_bytes, capacity),
         };
-        Self { fill: new.fill, lanes: new.lanes, ..usual }
+        let lanes = new.lanes.map(|lanes| lanes.guessed_at(new.kdf));
+        Self { fill: new.fill, lanes, ..usual }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::lanes::disks;
 use super::state::{Computers, State};
-use super::times;
+use super::times::{self, TIMES_OBJECT};
 use super::volume::SequentialVolume;
 use crate::Result;
 use crate::trust::Keep;
@@ -130,13 +130,13 @@ fn write_whole_state(volume: &mut SequentialVolume) -> Result<()> {
     let times = volume.engine().access_times().map(|times| times.to_bytes());
     let times = match times {
         Some(bytes) => {
-            let of = (volume.volume, epoch);
+            let of = (TIMES_OBJECT, (volume.volume, epoch));
             Some(times::write(&*volume.shared.store, &mut volume.times_sealer, of, &bytes)?)
         }
         None => None,
     };
     if let Some(lanes) = &mut volume.lanes {
-        lanes.write_times(&*volume.shared.store)?;
+        lanes.write_times(&*volume.shared.store, epoch)?;
     }
     volume.write_state(times)?;
     volume.session.clean = true;

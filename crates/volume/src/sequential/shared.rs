@@ -6,12 +6,13 @@
 
 use super::ahead::Ahead;
 use super::disk::{Disk, hands, ranges};
+use super::lanes::LanePlaces;
 use super::reads::DiskReads;
 use crate::block::{BlockReader, TakeBlock};
 use crate::latch::Latch;
 use crate::{Error, Result};
 use oblivio_engine::sequential::{DamagedExtent, ReadBatch, Sequential, SequentialConfig};
-use oblivio_engine::{BlockId, Job, advance, carry_out};
+use oblivio_engine::{BlockId, Carrier, Job, advance, carry_out};
 use oblivio_store::{Hint, Slots, WriteAt};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,6 +32,8 @@ const PATIENCE: usize = 100;
 pub(super) struct Shared {
     pub store: Arc<dyn Slots>,
     pub reads: DiskReads,
+    /// Where the engine's disk is, if it is a lane's.
+    pub lane: Option<LanePlaces>,
     blocks: u64,
     block_bytes: usize,
     /// Whether the engine's map is on the disk.
@@ -45,7 +48,12 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub fn new(store: Arc<dyn Slots>, reads: DiskReads, engine: Sequential) -> Self {
+    pub fn new(
+        store: Arc<dyn Slots>,
+        reads: DiskReads,
+        engine: Sequential,
+        lane: Option<LanePlaces>,
+    ) -> Self {
         let SequentialConfig { blocks, block_bytes, time_pages, .. } = *engine.config();
         let (latch, buffers) = (Latch::default(), Mutex::default());
         let saves_memory = time_pages > 0;
@@ -54,6 +62,7 @@ impl Shared {
         Self {
             store,
             reads,
+            lane,
             blocks,
             block_bytes,
             saves_memory,
@@ -72,7 +81,21 @@ impl Shared {
 
     /// The engine's disk, for jobs on one thread.
     pub fn disk(&self) -> Disk<'_> {
-        Disk::new(&*self.store, &self.reads, 1)
+        Disk::new(&*self.store, &self.reads, self.lane.as_ref(), 1)
+    }
+
+    /// The same, for a flush on all threads.
+    pub fn flush_disk(&self) -> Disk<'_> {
+        Disk::new(&*self.store, &self.reads, self.lane.as_ref(), self.hands)
+    }
+
+    /// Carries out one step of a job; false if there was nothing left to do.
+    pub fn advance<C: Carrier<Error = Error>>(
+        &self,
+        job: &mut impl Job<Engine = Sequential>,
+        carrier: &mut C,
+    ) -> Result<bool> {
+        advance(job, &self.engine, carrier)
     }
 
     /// Carries out a flush on all threads, and these writes with its own. The engine is free
@@ -82,7 +105,7 @@ impl Shared {
         job: &mut impl Job<Engine = Sequential>,
         beside: Vec<WriteAt<'_>>,
     ) -> Result<()> {
-        let mut disk = Disk::new(&*self.store, &self.reads, self.hands).with(beside);
+        let mut disk = self.flush_disk().with(beside);
         while advance(job, &self.engine, &mut disk)? {}
         Ok(())
     }
@@ -90,6 +113,11 @@ impl Shared {
     /// Refuses everything after a failure.
     pub fn expect_open(&self) -> Result<()> {
         self.latch.expect_open()
+    }
+
+    /// Closes all handles.
+    pub fn close(&self, error: &Error) {
+        self.latch.close(error);
     }
 
     /// Passes a result on; a failure closes all handles.
@@ -167,7 +195,7 @@ impl Shared {
                     break;
                 }
             }
-            places.extend(ranges(batch.places()));
+            places.extend(ranges(self.lane.as_ref(), batch.places()));
             left.start = end;
         }
         // Adjacent places are fetched together, across parts.

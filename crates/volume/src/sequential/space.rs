@@ -12,55 +12,93 @@ use std::sync::Arc;
 /// Operations served together: their blocks may be in memory twice.
 const TOGETHER: usize = 256;
 
-impl SequentialVolume {
-    /// Reads the blocks that these operations need.
-    fn read_for(&mut self, ops: &[BlockOp]) -> Result<HashMap<BlockId, BlockOutcome>> {
-        let mut seen = HashMap::new();
-        for op in ops {
-            let needed = !matches!(op.action, Action::Write(_) | Action::Remove);
-            seen.entry(op.id).or_insert(needed);
-        }
-        let mut wanted: Vec<BlockId> =
-            seen.into_iter().filter_map(|(id, needed)| needed.then_some(id)).collect();
-        // By address, so that adjacent blocks are read in one piece.
-        wanted.sort_unstable();
-        let outcomes = self.read_blocks(&wanted)?;
-        Ok(wanted.into_iter().zip(outcomes).collect())
-    }
+/// Where operations on blocks are carried out.
+pub(super) trait Serves {
+    /// Bytes of a block.
+    fn block_len(&self) -> usize;
 
-    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
-        let block_bytes = self.block_bytes();
-        let mut blocks = self.read_for(&ops)?;
-        let last = last_uses(&ops);
-        let mut outcomes = Vec::with_capacity(ops.len());
-        for (at, BlockOp { id, action }) in ops.into_iter().enumerate() {
-            let again = last[&id] != at;
-            if action == Action::Read {
-                let outcome = match again {
-                    true => blocks.get(&id).cloned(),
-                    false => blocks.remove(&id),
-                };
-                outcomes.push(outcome.unwrap_or(Ok(None)));
-                continue;
-            }
-            let content = changed(blocks.remove(&id).unwrap_or(Ok(None)), action, block_bytes);
-            if again {
-                blocks.insert(id, content.clone());
-            }
-            outcomes.push(match content {
-                Ok(content) => {
-                    self.write_block(id, content)?;
-                    Ok(None)
-                }
-                Err(Lost) => {
-                    // It stays lost, and the store sees a write as ever.
-                    self.write_nothing()?;
-                    Err(Lost)
-                }
-            });
-        }
-        Ok(outcomes)
+    /// Reads blocks. A lost one fails by itself.
+    fn read(&mut self, blocks: &[BlockId]) -> Result<Vec<BlockOutcome>>;
+
+    /// Writes a block, or makes it absent.
+    fn write(&mut self, block: BlockId, content: Option<Vec<u8>>) -> Result<()>;
+
+    /// Does what an observer cannot tell from a write.
+    fn write_nothing(&mut self) -> Result<()>;
+}
+
+impl Serves for SequentialVolume {
+    fn block_len(&self) -> usize {
+        self.header.engine.block_bytes
     }
+    fn read(&mut self, blocks: &[BlockId]) -> Result<Vec<BlockOutcome>> {
+        self.read_blocks(blocks)
+    }
+    fn write(&mut self, block: BlockId, content: Option<Vec<u8>>) -> Result<()> {
+        self.write_block(block, content)
+    }
+    fn write_nothing(&mut self) -> Result<()> {
+        self.write_empty()
+    }
+}
+
+/// Carries out operations in order.
+pub(super) fn serve(space: &mut impl Serves, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
+    let mut answers = Vec::with_capacity(ops.len());
+    let mut ops = ops.into_iter().peekable();
+    while ops.peek().is_some() {
+        answers.extend(serve_together(space, ops.by_ref().take(TOGETHER).collect())?);
+    }
+    Ok(answers)
+}
+
+/// Reads the blocks that these operations need.
+fn read_for(space: &mut impl Serves, ops: &[BlockOp]) -> Result<HashMap<BlockId, BlockOutcome>> {
+    let mut seen = HashMap::new();
+    for op in ops {
+        let needed = !matches!(op.action, Action::Write(_) | Action::Remove);
+        seen.entry(op.id).or_insert(needed);
+    }
+    let mut wanted: Vec<BlockId> =
+        seen.into_iter().filter_map(|(id, needed)| needed.then_some(id)).collect();
+    // By address, so that adjacent blocks are read in one piece.
+    wanted.sort_unstable();
+    let outcomes = space.read(&wanted)?;
+    Ok(wanted.into_iter().zip(outcomes).collect())
+}
+
+fn serve_together(space: &mut impl Serves, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
+    let block_bytes = space.block_len();
+    let mut blocks = read_for(space, &ops)?;
+    let last = last_uses(&ops);
+    let mut outcomes = Vec::with_capacity(ops.len());
+    for (at, BlockOp { id, action }) in ops.into_iter().enumerate() {
+        let again = last[&id] != at;
+        if action == Action::Read {
+            let outcome = match again {
+                true => blocks.get(&id).cloned(),
+                false => blocks.remove(&id),
+            };
+            outcomes.push(outcome.unwrap_or(Ok(None)));
+            continue;
+        }
+        let content = changed(blocks.remove(&id).unwrap_or(Ok(None)), action, block_bytes);
+        if again {
+            blocks.insert(id, content.clone());
+        }
+        outcomes.push(match content {
+            Ok(content) => {
+                space.write(id, content)?;
+                Ok(None)
+            }
+            Err(Lost) => {
+                // It stays lost, and the store sees a write as ever.
+                space.write_nothing()?;
+                Err(Lost)
+            }
+        });
+    }
+    Ok(outcomes)
 }
 
 /// Each block's last use in a list.
@@ -90,7 +128,7 @@ impl BlockSpace for SequentialVolume {
     fn give_up(&mut self) {}
 
     fn block_bytes(&self) -> usize {
-        self.header.engine.block_bytes
+        self.block_len()
     }
 
     fn capacity_blocks(&self) -> u64 {
@@ -111,14 +149,7 @@ impl BlockSpace for SequentialVolume {
 
     fn access_each(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockOutcome>> {
         refuse_misfits(&ops, self.capacity_blocks(), self.block_bytes())?;
-        self.guarded(|volume| {
-            let mut answers = Vec::with_capacity(ops.len());
-            let mut ops = ops.into_iter().peekable();
-            while ops.peek().is_some() {
-                answers.extend(volume.serve(ops.by_ref().take(TOGETHER).collect())?);
-            }
-            Ok(answers)
-        })
+        self.guarded(|volume| serve(volume, ops))
     }
 
     /// A lane makes a commit a little longer, used or not; whether it is used must not show.

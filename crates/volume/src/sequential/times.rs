@@ -24,14 +24,14 @@ fn place(volume: VolumeId, epoch: u64, part: usize) -> Place {
     Place { volume, kind: Kind::Times, index: part as u64, version: epoch }
 }
 
-/// Writes them durably; gives their identity.
+/// Writes them durably to an object; gives their identity.
 ///
 /// # Errors
 /// Those of the store and of the sealer.
 pub fn write(
     store: &dyn Slots,
     sealer: &mut Sealer,
-    (volume, epoch): (VolumeId, u64),
+    (object, (volume, epoch)): (&str, (VolumeId, u64)),
     times: &[u8],
 ) -> Result<[u8; 32]> {
     let (mut tags, mut offset) = (Vec::new(), 0);
@@ -41,29 +41,29 @@ pub fn write(
         sealed.resize(part.len() + SEAL_OVERHEAD, 0);
         let tag = sealer.seal(&place(volume, epoch, at), &mut sealed);
         tags.extend_from_slice(&tag.map_err(|error| Error::Closed(error.to_string()))?.0);
-        store.write(&[WriteAt::new(TIMES_OBJECT, offset, &sealed)])?;
+        store.write(&[WriteAt::new(object, offset, &sealed)])?;
         offset += sealed.len() as u64;
     }
-    store.sync(&[TIMES_OBJECT])?;
+    store.sync(&[object])?;
     Ok(digest(&tags))
 }
 
-/// Reads `bytes` bytes of times; `None` if they are not those that the state names. They must then
-/// be rebuilt.
+/// Reads `bytes` bytes of times from an object; `None` if they are not those that the state names.
+/// They must then be rebuilt.
 ///
 /// # Errors
 /// Those of the store: an outage is no damage.
 pub fn read(
     (store, reads): (&dyn Slots, &DiskReads),
     sealer: &mut Sealer,
-    (volume, epoch): (VolumeId, u64),
+    (object, (volume, epoch)): (&str, (VolumeId, u64)),
     identity: [u8; 32],
     bytes: usize,
 ) -> Result<Option<Vec<u8>>> {
     let (mut times, mut tags, mut offset) = (Vec::with_capacity(bytes), Vec::new(), 0);
     for at in 0..bytes.div_ceil(PART) {
         let mut sealed = vec![0; PART.min(bytes - times.len()) + SEAL_OVERHEAD];
-        let part = ReadAt { object: TIMES_OBJECT, offset, buf: &mut sealed };
+        let part = ReadAt { object, offset, buf: &mut sealed };
         if reads.read_copy(store, part)?.is_some() {
             return Ok(None);
         }

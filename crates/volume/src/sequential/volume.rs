@@ -3,7 +3,9 @@
 use super::DISK_OBJECT;
 use super::header::{SequentialHeader, check, layout};
 use super::info::{LaneInfo, SequentialInfo};
-use super::lanes::{LaneForm, LaneLogs, Lanes, disks};
+use super::lanes::{
+    LaneForm, LaneLogs, LaneSpace, LaneSync, LaneWait, Lanes, OpenLane, disks, unlock,
+};
 use super::log::{LOG_OBJECT, LogPosition, RingLog};
 use super::options::SequentialOptions;
 use super::parity::Parity;
@@ -19,7 +21,7 @@ use crate::options::OpenOptions;
 use crate::scrub::Inspection;
 use crate::trust::{Act, ComputerId, Known, Trust};
 use crate::{Error, Result};
-use oblivio_crypto::{Sealer, VolumeId};
+use oblivio_crypto::{Passphrase, Sealer, VolumeId};
 use oblivio_engine::sequential::{Sequential, SequentialKeys};
 use oblivio_engine::{BlockId, BlockOutcome};
 use oblivio_store::{Hint, Slots};
@@ -44,6 +46,7 @@ pub static ENGINE: EngineEntry = EngineEntry {
     repairs: true,
     check,
     capacity_blocks: |parameters| layout(parameters).engine.blocks,
+    lanes: Some(unlock),
     open: |opening| Ok(Box::new(SequentialVolume::of(opening.slots()?)?)),
     making: Some(Making {
         fixed_objects: |new| SequentialOptions::from(new).objects().map(Some),
@@ -117,7 +120,7 @@ pub struct SequentialVolume {
 impl SequentialVolume {
     /// The parts of an empty volume.
     pub(super) fn assemble(opening: Opening<'_, Arc<dyn Slots>>) -> Result<Self> {
-        let Opening { store, header, master, mut options } = opening;
+        let Opening { store, header, master, mut options, .. } = opening;
         if options.pad || options.pace.is_some() {
             let why = "padding and pacing hide reads; nobody sees those of this volume";
             return Err(Error::Invalid(why.into()));
@@ -142,10 +145,10 @@ impl SequentialVolume {
         trust.limit_rows(states.rows());
         Ok(Self {
             log: RingLog::new(volume, (log, parity), reads.clone(), form, lane_logs),
-            lanes: lanes.map(|form| Lanes::of(form, randomness)),
+            lanes: lanes.map(|form| Lanes::of(form, master.duplicate(), randomness)),
             states,
             times_sealer: sealer(master.times_root(volume)),
-            shared: Arc::new(Shared::new(store, reads, engine)),
+            shared: Arc::new(Shared::new(store, reads, engine, None)),
             volume,
             stored_header: header.clone(),
             header: layout,
@@ -192,7 +195,7 @@ impl SequentialVolume {
     }
 
     /// Counts a write of nothing, in the log too: it looks like any other.
-    pub(super) fn write_nothing(&mut self) -> Result<()> {
+    pub(super) fn write_empty(&mut self) -> Result<()> {
         self.begin_writing()?;
         let number = self.engine().writes();
         self.log.add(&*self.shared.store, number, QuantumEntry::Padding(1))?;
@@ -233,10 +236,11 @@ impl SequentialVolume {
             (engine.flushes(), engine.begin_flush()?)
         };
         let beside = match &mut self.lanes {
-            Some(lanes) => lanes.flush(&*self.shared.store, &self.shared.reads, number)?,
+            Some(lanes) => lanes.begin_flush(&*self.shared.store, &self.shared.reads, number)?,
             None => Vec::new(),
         };
-        self.shared.carry_out(&mut flushing, beside)
+        self.shared.carry_out(&mut flushing, beside)?;
+        self.lanes.as_ref().map_or(Ok(()), Lanes::end_flush)
     }
 
     /// Makes durable what the state names, and then the state itself.
@@ -351,11 +355,8 @@ impl SequentialVolume {
         let lanes = self.lanes.as_ref().map(|lanes| &lanes.form).map(|form| LaneInfo {
             count: form.parameters.count,
             bytes: form.layout.schedule().blocks() * self.header.engine.block_bytes as u64,
-            grace_bytes: form.layout.grace()
-                * layout.schedule().writes_per_flush()
-                * self.header.engine.block_bytes as u64,
-            written_per_byte: form
-                .written_per_byte(&self.header, layout.schedule().writes_per_flush()),
+            grace_bytes: form.layout.grace() * form.flush_bytes,
+            written_per_byte: form.written_per_byte(&self.header),
         });
         SequentialInfo {
             lanes,
@@ -391,6 +392,17 @@ impl EngineVolume for SequentialVolume {
 
     fn repair(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         self.guarded(|volume| volume.renew(progress))
+    }
+
+    fn lane(&mut self, number: u8, wait: LaneWait) -> Option<OpenLane> {
+        let lane = self.lanes.as_ref()?.lane(number)?;
+        let space = Box::new(LaneSpace::of(lane, wait));
+        Some(OpenLane { space, sync: LaneSync::of(lane) })
+    }
+
+    fn give_lane(&mut self, number: u8, passphrase: &Passphrase) -> Result<()> {
+        self.shared.expect_open()?;
+        self.give(number, passphrase)
     }
 
     fn damaged(&self) -> Vec<DamagedPlace> {

@@ -56,7 +56,7 @@ impl TreeLedger {
         engine: TreeOram,
         trust: Trust,
     ) -> Self {
-        let Opening { store, header, master, options } = opening;
+        let Opening { store, header, master, options, .. } = opening;
         let volume = header.volume();
         let environment = options.environment.clone();
         let randomness = &environment.randomness;

@@ -42,6 +42,7 @@ pub static ENGINE: EngineEntry = EngineEntry {
     repairs: true,
     check,
     capacity_blocks: |parameters| config(parameters).capacity,
+    lanes: None,
     open: |opening| Ok(Box::new(TreeVolume::of(opening.over()?)?)),
     making: Some(Making {
         fixed_objects: |_| Ok(None),

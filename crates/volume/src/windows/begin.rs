@@ -40,7 +40,7 @@ pub(super) fn session_of(
     trust: &Trust,
     new: bool,
 ) -> session::SessionOpening {
-    let WindowOpening { store, header, master, options } = opening;
+    let WindowOpening { store, header, master, options, .. } = opening;
     let volume = header.volume();
     let randomness = Box::new(options.environment.randomness.clone());
     let before = trust.session_before();

@@ -65,7 +65,7 @@ impl WindowLedger {
     ) -> Result<(Self, Left)> {
         let on_wait = opening.options.on_wait.take();
         let opening = &*opening;
-        let WindowOpening { store, header, master, options } = opening;
+        let WindowOpening { store, header, master, options, .. } = opening;
         let volume = header.volume();
         let parameters = header.parameters();
         let config = config(&parameters);

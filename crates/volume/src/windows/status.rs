@@ -40,7 +40,8 @@ pub fn status(
 ) -> Result<Option<SessionStatus>> {
     let (header, master) = load(&*store, &[&ENGINE])?.0.unlock(passphrase)?;
     let mut trust = Trust::take(header.volume(), &mut options)?;
-    let opening = Opening { store, header: &header, master: &master, options };
+    let lanes = Vec::new();
+    let opening = Opening { store, header: &header, master: &master, lanes, options };
     let mut session = session_of(&opening, &trust, false);
     let Some((holder, history)) = session.peek()? else { return Ok(None) };
     base_of(&history, &mut trust, false)?;

@@ -31,6 +31,7 @@ pub static ENGINE: EngineEntry = EngineEntry {
     repairs: true,
     check,
     capacity_blocks: |parameters| config(parameters).capacity,
+    lanes: None,
     open: |opening| Ok(Box::new(WindowVolume::of(opening.objects(), false)?)),
     making: Some(Making {
         fixed_objects: |_| Ok(None),
@@ -69,8 +70,13 @@ impl WindowVolume {
         let parameters = parameters_of(&create)?;
         let (header, master) =
             Header::create(ENGINE.number, &parameters, passphrase, kdf, &randomness)?;
-        let opening =
-            Opening { store: Arc::clone(&store), header: &header, master: &master, options: open };
+        let opening = Opening {
+            store: Arc::clone(&store),
+            header: &header,
+            master: &master,
+            lanes: Vec::new(),
+            options: open,
+        };
         let mut volume = Self::of(opening, true)?;
         volume.checkpoint(true)?;
         volume.flush()?;

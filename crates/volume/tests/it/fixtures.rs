@@ -422,7 +422,8 @@ fn long_new_fixtures() {
         make_disk(create(folder(&sequential), small(blocks)), clean);
     }
 
-    let lanes = Some(LaneParameters { count: 1, share: 8, grace: 16 });
+    let lanes =
+        Some(LaneParameters { guess: LaneParameters::NEVER_OPEN, ..LaneParameters::default() });
     make_disk(
         create(folder("sequential-lanes"), SequentialOptions { lanes, ..small(blocks) }),
         true,

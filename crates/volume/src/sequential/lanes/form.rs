@@ -8,19 +8,18 @@ use crate::sequential::quantum::QuantumForm;
 use crate::sequential::times;
 use crate::{Error, Result};
 use oblivio_crypto::{SEAL_OVERHEAD, TAG_BYTES};
-use oblivio_engine::sequential::{LaneLayout, MOST_BYTES};
+use oblivio_engine::sequential::{LaneLayout, MOST_BYTES, Schedule};
 
+/// The room for passphrases in front of a state: a salt; four slots, each with a master key, a
+/// number, two more keys and a tag.
+const SLOTS: usize = 32 + 4 * (32 + 8 + 2 * 32 + 16);
 /// States beyond those of the grace's turns: each session that writes leaves one.
 const SESSIONS: u64 = 256;
 /// Turns of quanta beyond the grace's: two that a state may need, and eight as the outer log has.
 const LOG_TURNS: u64 = 10;
-/// The room for passphrases in front of a state: a salt; four slots, each with a salt, a master
-/// key, a number, two more keys and a tag.
-const SLOTS: usize = 32 + 4 * (32 + 32 + 8 + 2 * 32 + 16);
-/// The room for what a state says beside its engine's: counts and tags, the root.
+/// The room for what a state says beside its engine and its disk: counts and tags, the keys of its
+/// passphrases, the root.
 const FIXED: usize = 1024 + size_of::<StoredRoot>() + TAG_BYTES;
-/// The room for the flushes that the lane missed: 64 pairs of a number and a count.
-const GAPS: usize = 64 * 16;
 
 /// The form of each lane of a volume.
 #[derive(Clone, Debug)]
@@ -35,6 +34,10 @@ pub struct LaneForm {
     pub quanta: u64,
     /// Places for states.
     pub states: u64,
+    /// Bytes of the state of its engine.
+    pub engine_bytes: usize,
+    /// Bytes that are written to the volume between two of its flushes.
+    pub flush_bytes: u64,
 }
 
 impl LaneForm {
@@ -55,7 +58,12 @@ impl LaneForm {
         let (states, quanta) = (turns + 2 + SESSIONS, turn.checked_mul(turns + LOG_TURNS));
         let fits =
             |count: u64, bytes: u64| count.checked_mul(bytes).is_some_and(|it| it <= MOST_BYTES);
-        let form = Self { parameters, layout, quantum, quanta: quanta.unwrap_or(u64::MAX), states };
+        let quanta = quanta.unwrap_or(u64::MAX);
+        let engine_bytes = layout.engine_layout().state_bytes();
+        let outer = Schedule::new(&header.engine);
+        let outer = outer.map_err(|error| Error::Invalid(error.to_string()))?;
+        let flush_bytes = outer.writes_per_flush() * header.engine.block_bytes as u64;
+        let form = Self { parameters, layout, quantum, quanta, states, engine_bytes, flush_bytes };
         match fits(form.quanta, quantum.bytes() as u64) && fits(states, form.state_bytes()) {
             true => Ok(Some(form)),
             false => Err(Error::Invalid("the log of a lane has at most 2^62 bytes".into())),
@@ -64,7 +72,7 @@ impl LaneForm {
 
     /// Bytes of a place for a state.
     pub fn state_bytes(&self) -> u64 {
-        let sealed = FIXED + self.layout.state_bytes() + GAPS + SEAL_OVERHEAD;
+        let sealed = FIXED + self.engine_bytes + self.layout.disk_state_bytes() + SEAL_OVERHEAD;
         ((SLOTS + sealed) as u64).next_multiple_of(PAGE)
     }
 
@@ -87,9 +95,9 @@ impl LaneForm {
     }
 
     /// Bytes written to all lanes for each byte written to the volume.
-    pub fn written_per_byte(&self, header: &SequentialHeader, flush_writes: u64) -> f64 {
+    pub fn written_per_byte(&self, header: &SequentialHeader) -> f64 {
         let block = header.engine.block_bytes as f64;
-        let disk = self.layout.flush_bytes() as f64 / (flush_writes as f64 * block);
+        let disk = self.layout.flush_bytes() as f64 / self.flush_bytes as f64;
         let log = self.quantum.bytes() as f64 / (header.quantum_writes as f64 * block);
         f64::from(self.parameters.count) * (disk + log)
     }

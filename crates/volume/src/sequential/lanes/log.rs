@@ -1,5 +1,6 @@
 //! The logs of lanes: a quantum beside each of the volume's, written and made durable with it.
 
+use super::SharedLane;
 use super::closed;
 use super::form::LaneForm;
 use super::parameters::LaneObjects;
@@ -18,6 +19,8 @@ pub struct LaneLogs {
     quanta: u64,
     /// Of each lane the quanta that are not yet in the store.
     waiting: Vec<Vec<u8>>,
+    /// Those that are open.
+    open: Vec<Option<SharedLane>>,
 }
 
 impl LaneLogs {
@@ -26,7 +29,14 @@ impl LaneLogs {
         let objects = form.parameters.objects();
         let (bytes, quanta) = (form.quantum.bytes(), form.quanta);
         let waiting = vec![Vec::new(); objects.len()];
-        Self { objects, burner: Burner::new(randomness), bytes, quanta, waiting }
+        let open = objects.iter().map(|_| None).collect();
+        Self { objects, burner: Burner::new(randomness), bytes, quanta, waiting, open }
+    }
+
+    /// From now on this lane is open.
+    pub fn open(&mut self, lane: SharedLane) {
+        let at = usize::from(lane.number);
+        self.open[at] = Some(lane);
     }
 
     /// The objects.
@@ -34,17 +44,30 @@ impl LaneLogs {
         self.objects.iter().map(|lane| lane.log)
     }
 
-    /// Closes the quantum of each lane beside the one of the volume that was closed.
+    /// Closes the quantum of each lane beside quantum `number` of the volume, which was closed.
     ///
     /// # Errors
-    /// Those of the burner.
-    pub fn close(&mut self) -> Result<()> {
-        for waiting in &mut self.waiting {
+    /// Those of the burner, and of the store.
+    pub fn close(&mut self, number: u64) -> Result<()> {
+        for (lane, waiting) in self.open.iter().zip(&mut self.waiting) {
+            let open = match lane {
+                Some(lane) => lane.close_quantum(number)?,
+                None => None,
+            };
+            if let Some(quantum) = open {
+                waiting.extend_from_slice(&quantum);
+                continue;
+            }
             let from = waiting.len();
             waiting.resize(from + self.bytes, 0);
             self.burner.burn(&mut waiting[from..], self.bytes).map_err(closed)?;
         }
         Ok(())
+    }
+
+    /// All quanta so far are durable.
+    pub fn synced(&self) {
+        self.open.iter().flatten().for_each(|lane| lane.synced());
     }
 
     /// The quanta that wait, at their places; the volume's next one is number `next`.

@@ -9,18 +9,33 @@
 //! shares no sealer, counter or cache with the volume.
 
 mod form;
+mod lane;
+mod lane_flush;
 mod log;
+mod open;
 mod parameters;
+mod places;
+mod riding;
+mod space;
+mod state;
+mod unlock;
 
 pub(super) use form::LaneForm;
+pub(super) use lane::SharedLane;
 pub(super) use log::LaneLogs;
+pub(super) use open::Beside;
 pub use parameters::LaneParameters;
+pub(super) use places::LanePlaces;
+pub(super) use space::LaneSpace;
+pub use space::{LaneStatus, LaneSync, LaneWait, OpenLane};
+pub use unlock::LaneMaster;
+pub(super) use unlock::unlock;
 
 use super::DISK_OBJECT;
 use super::reads::DiskReads;
 use crate::damage::DamagedPlace;
 use crate::{Error, Result};
-use oblivio_crypto::{Burner, CryptoError, Randomness, digest};
+use oblivio_crypto::{Burner, CryptoError, MasterKey, Randomness, digest};
 use oblivio_engine::Extent;
 use oblivio_engine::sequential::Flush;
 use oblivio_store::{ReadAt, Slots, WriteAt};
@@ -29,27 +44,56 @@ use parameters::LaneObjects;
 /// Bytes of access times burnt together.
 const PART: usize = 1 << 20;
 
-/// The lanes of an open volume; none of them has a key.
+/// The lanes of an open volume. Those without a key are burnt.
 pub(super) struct Lanes {
     pub form: LaneForm,
+    /// The volume's own key: a lane's passphrase opens both.
+    pub master: MasterKey,
+    open: Vec<Option<SharedLane>>,
     burner: Burner,
-    /// What a flush reads and writes of all lanes: the previous one's buffer.
-    buffer: Vec<u8>,
+    /// What a flush reads of a lane in vain, and what it writes of all: the previous one's buffers.
+    read: Vec<u8>,
+    written: Vec<u8>,
 }
 
 impl Lanes {
-    /// Lanes of this form.
-    pub fn of(form: LaneForm, randomness: &Randomness) -> Self {
-        Self { form, burner: Burner::new(randomness), buffer: Vec::new() }
+    /// Lanes of this form, all of them shut.
+    pub fn of(form: LaneForm, master: MasterKey, randomness: &Randomness) -> Self {
+        let open = form.parameters.objects().iter().map(|_| None).collect();
+        let (burner, read, written) = (Burner::new(randomness), Vec::new(), Vec::new());
+        Self { form, master, open, burner, read, written }
     }
 
     fn objects(&self) -> &'static [LaneObjects] {
         self.form.parameters.objects()
     }
 
-    /// The part of each lane in a flush of the volume, which writes it with its own: it reads as
-    /// much as a lane of full levels does, opens that in vain, and burns what is written.
-    pub fn flush(
+    /// From now on this lane is open.
+    pub fn open(&mut self, lane: SharedLane) {
+        let at = usize::from(lane.number);
+        self.open[at] = Some(lane);
+    }
+
+    /// An open lane, counted from 0.
+    pub fn lane(&self, number: u8) -> Option<&SharedLane> {
+        self.open.get(usize::from(number))?.as_ref().filter(|lane| lane.is_open())
+    }
+
+    /// Fresh keys of a lane.
+    pub fn fresh(&self, number: u8, randomness: &Randomness) -> Result<LaneMaster> {
+        let mut before = vec![self.master.duplicate()];
+        for earlier in 0..number {
+            let lane = self.lane(earlier).ok_or_else(|| {
+                Error::Invalid("open the first lane to make the second one".into())
+            })?;
+            before.push(lane.inner().keys.master.master.duplicate());
+        }
+        Ok(LaneMaster::generate(number, before, randomness))
+    }
+
+    /// The part of each lane in a flush of the volume, which writes it with its own. A lane reads
+    /// and opens as much as one of full levels does, whether it is open or burnt.
+    pub fn begin_flush(
         &mut self,
         store: &dyn Slots,
         reads: &DiskReads,
@@ -58,36 +102,65 @@ impl Lanes {
         let layout = &self.form.layout;
         let (wanted, places) = (layout.reads(flush), layout.writes(flush));
         let bytes = |extents: &[Extent]| extents.iter().map(|it| it.bytes as usize).sum();
-        let (read, written): (usize, usize) = (bytes(&wanted), bytes(&places));
-        let (lanes, each) = (self.objects(), read.max(written));
-        self.buffer.resize(lanes.len() * each, 0);
-        let mut parts = Vec::new();
-        for (lane, buffer) in lanes.iter().zip(self.buffer.chunks_mut(each)) {
-            let places = cut(&wanted, buffer);
-            parts.extend(places.map(|(offset, buf)| ReadAt { object: lane.disk, offset, buf }));
-        }
-        reads.read(store, &mut parts)?;
-        let piece = self.form.quantum.block_bytes;
-        for buffer in self.buffer.chunks_mut(each) {
-            self.burner.open_in_vain(&mut buffer[..read], piece).map_err(closed)?;
-            self.burner.burn(&mut buffer[..written], piece).map_err(closed)?;
+        let (each, piece): (usize, usize) = (bytes(&places), self.form.quantum.block_bytes);
+        let objects = self.form.parameters.objects();
+        self.written.resize(objects.len() * each, 0);
+        for (at, out) in self.written.chunks_mut(each).enumerate() {
+            let open = match &self.open[at] {
+                Some(lane) => lane.begin_flush(flush, out)?,
+                None => None,
+            };
+            let whole = 0..each;
+            let (left, read) = open.unwrap_or_else(|| (vec![whole], 0));
+            // What an open lane had in memory it reads in vain.
+            let mut rest = (bytes(&wanted) as u64).saturating_sub(read);
+            let in_vain = wanted.iter().take_while(|extent| {
+                let more = rest > 0;
+                rest = rest.saturating_sub(extent.bytes);
+                more
+            });
+            let in_vain: Vec<Extent> = in_vain.copied().collect();
+            self.read.resize(bytes(&in_vain), 0);
+            let parts = cut(&in_vain, &mut self.read);
+            let object = objects[at].disk;
+            let mut parts: Vec<_> =
+                parts.map(|(offset, buf)| ReadAt { object, offset, buf }).collect();
+            reads.read(store, &mut parts)?;
+            self.burner.open_in_vain(&mut self.read, piece).map_err(closed)?;
+            for part in left {
+                self.burner.burn(&mut out[part], piece).map_err(closed)?;
+            }
         }
         let mut writes = Vec::new();
-        for (lane, buffer) in lanes.iter().zip(self.buffer.chunks_mut(each)) {
-            let places = cut(&places, buffer);
+        for (lane, out) in objects.iter().zip(self.written.chunks_mut(each)) {
+            let places = cut(&places, out);
             writes.extend(places.map(|(offset, data)| WriteAt::new(lane.disk, offset, data)));
         }
         Ok(writes)
     }
 
+    /// The store has the flush.
+    pub fn end_flush(&self) -> Result<()> {
+        self.open.iter().flatten().try_for_each(|lane| lane.end_flush())
+    }
+
     /// The states of the lanes beside state `number` of the volume, durably. Gives their identity,
     /// which the volume's state names.
     pub fn write_states(&mut self, store: &dyn Slots, number: u64) -> Result<[u8; 32]> {
-        let (bytes, objects) = (self.form.state_bytes(), self.objects());
-        let offset = number % self.form.states * bytes;
-        let mut states = vec![0; bytes as usize * objects.len()];
-        self.burner.burn(&mut states, bytes as usize).map_err(closed)?;
-        let places = objects.iter().zip(states.chunks(bytes as usize));
+        let (bytes, objects) = (self.form.state_bytes() as usize, self.objects());
+        let offset = number % self.form.states * bytes as u64;
+        let mut states = vec![0; bytes * objects.len()];
+        for (lane, state) in self.open.iter().zip(states.chunks_mut(bytes)) {
+            let open = match lane {
+                Some(lane) => lane.state(number)?,
+                None => None,
+            };
+            match open {
+                Some(open) => state.copy_from_slice(&open),
+                None => self.burner.burn(state, bytes).map_err(closed)?,
+            }
+        }
+        let places = objects.iter().zip(states.chunks(bytes));
         let writes = places.map(|(lane, data)| WriteAt::new(lane.state, offset, data));
         store.write(&writes.collect::<Vec<_>>())?;
         store.sync(&objects.iter().map(|lane| lane.state).collect::<Vec<_>>())?;
@@ -124,21 +197,35 @@ impl Lanes {
         u64::from(self.form.parameters.count) * self.form.state_bytes()
     }
 
-    /// The access times of the lanes at a clean end, durably.
-    pub fn write_times(&mut self, store: &dyn Slots) -> Result<()> {
-        let form = &self.form;
-        let mut part = vec![0; PART];
-        for lane in form.parameters.objects() {
-            let mut offset = 0;
-            while offset < form.times_bytes() {
-                let bytes = PART.min((form.times_bytes() - offset) as usize);
-                self.burner.burn(&mut part[..bytes], PART).map_err(closed)?;
-                store.write(&[WriteAt::new(lane.times, offset, &part[..bytes])])?;
-                offset += bytes as u64;
+    /// The access times of the lanes at a clean end, durably; state `number` comes next.
+    pub fn write_times(&mut self, store: &dyn Slots, number: u64) -> Result<()> {
+        let objects = self.objects();
+        for (at, lane) in objects.iter().enumerate() {
+            if let Some(open) = &self.open[at]
+                && open.write_times(store, number)?
+            {
+                continue;
             }
-            store.sync(&[lane.times])?;
+            self.burn_times(store, lane.times)?;
         }
         Ok(())
+    }
+
+    fn burn_times(&mut self, store: &dyn Slots, object: &'static str) -> Result<()> {
+        let (mut part, mut offset) = (vec![0; PART], 0);
+        while offset < self.form.times_bytes() {
+            let bytes = PART.min((self.form.times_bytes() - offset) as usize);
+            self.burner.burn(&mut part[..bytes], PART).map_err(closed)?;
+            store.write(&[WriteAt::new(object, offset, &part[..bytes])])?;
+            offset += bytes as u64;
+        }
+        Ok(store.sync(&[object])?)
+    }
+}
+
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        self.open.iter().flatten().for_each(|lane| lane.end());
     }
 }
 

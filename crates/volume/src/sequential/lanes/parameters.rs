@@ -1,6 +1,7 @@
 //! What is public of a volume's lanes: how many there are, how large, and their objects.
 
 use crate::{Error, Result};
+use oblivio_crypto::KdfParams;
 
 /// The objects of a lane.
 pub struct LaneObjects {
@@ -30,16 +31,37 @@ pub struct LaneParameters {
     /// The grace: how much may be written to the volume while the lanes are shut, before they lose
     /// anything: one part in this many of its capacity.
     pub grace: u8,
+    /// The memory that a guess of a lane's passphrase takes: two to the power of this, in KiB.
+    /// [`Self::NEVER_OPEN`] for lanes of older volumes.
+    pub guess: u8,
 }
 
 /// What a new volume in one file has by default.
 impl Default for LaneParameters {
     fn default() -> Self {
-        Self { count: 1, share: 8, grace: 16 }
+        Self { count: 1, share: 8, grace: 16, guess: 16 }
     }
 }
 
 impl LaneParameters {
+    /// Of lanes that no passphrase opens.
+    pub const NEVER_OPEN: u8 = 1;
+
+    /// The same, with guesses that cost about as much as this.
+    #[must_use]
+    pub fn guessed_at(self, kdf: KdfParams) -> Self {
+        let guess = kdf.memory_kib.max(8).next_power_of_two().ilog2() as u8;
+        Self { guess, ..self }
+    }
+
+    /// The cost of a guess; none for lanes that are never open.
+    pub fn guessing(&self) -> Option<KdfParams> {
+        let memory_kib = 1 << self.guess;
+        // Four lanes need eight blocks each.
+        let (passes, lanes) = if memory_kib < 32 { (1, 1) } else { (3, 4) };
+        (self.guess > Self::NEVER_OPEN).then_some(KdfParams { memory_kib, passes, lanes })
+    }
+
     /// Refuses impossible ones.
     ///
     /// # Errors
@@ -50,6 +72,10 @@ impl LaneParameters {
         }
         if !(2..=64).contains(&self.share) || !(1..=64).contains(&self.grace) {
             let why = "a lane has a half to a 64th of the volume, and all of it to a 64th as grace";
+            return Err(Error::Invalid(why.into()));
+        }
+        if self.guess != Self::NEVER_OPEN && !(3..=22).contains(&self.guess) {
+            let why = "a guess of a lane's passphrase takes 8 KiB to 4 GiB";
             return Err(Error::Invalid(why.into()));
         }
         Ok(())

@@ -20,6 +20,7 @@ pub static LINEAR: EngineEntry = EngineEntry {
     repairs: false,
     check: |it| if it.flags == 0 { Ok(()) } else { Err(Parameters::unknown()) },
     capacity_blocks: |parameters| u64::from(parameters.own[0]),
+    lanes: None,
     open: |opening| Ok(Box::new(LinearVolume::open(opening)?)),
     making: None,
 };
@@ -49,7 +50,7 @@ impl LinearVolume {
     }
 
     fn assemble(opening: Opening<'_, Arc<dyn Store>>) -> Self {
-        let Opening { store, header, master, options } = opening;
+        let Opening { store, header, master, options, .. } = opening;
         let (volume, bytes) = (header.volume(), header.parameters().block_bytes as usize);
         let sealer = |root| Sealer::new(root, Box::new(options.environment.randomness.clone()));
         let blocks = (LINEAR.capacity_blocks)(&header.parameters());

@@ -32,7 +32,12 @@ fn any_options() -> impl Strategy<Value = SequentialOptions> {
                 quantum_writes: writes,
                 log_quanta: quanta,
                 fill: false,
-                lanes: lanes.map(|(count, share, grace)| LaneParameters { count, share, grace }),
+                lanes: lanes.map(|(count, share, grace)| LaneParameters {
+                    count,
+                    share,
+                    grace,
+                    guess: 3,
+                }),
             }
         },
     )

@@ -12,6 +12,7 @@ mod damage;
 mod holes;
 mod interrupted;
 mod lanes;
+mod lanes_open;
 mod log_end;
 mod lost;
 mod model;
@@ -59,7 +60,7 @@ pub fn any_options(dice: &mut Dice) -> SequentialOptions {
 /// Lanes of a half, mostly none: they take much space for so small a volume.
 fn any_lanes(dice: &mut Dice) -> Option<LaneParameters> {
     let [count, grace] = [1 + dice.below(2), 1 + dice.below(16)].map(|it| it as u8);
-    (dice.below(6) == 0).then_some(LaneParameters { count, share: 2, grace })
+    (dice.below(6) == 0).then_some(LaneParameters { count, share: 2, grace, guess: 3 })
 }
 
 fn on(computer: &MemoryKeeper) -> OpenOptions {

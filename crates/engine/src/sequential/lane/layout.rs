@@ -1,21 +1,11 @@
-//! A lane: the places of a smaller engine that is written beside an outer one
-//! (docs/decisions/0051-lanes.md).
-//!
-//! A lane has the outer engine's schedule, with smaller buckets. Each flush of the outer engine
-//! writes to each of the lane's levels a bucket, its map leaf, and a page for an inner node. Places
-//! follow from the number of the outer flush alone, so they tell nothing of what the lane holds, or
-//! whether it holds anything.
-//!
-//! A lane counts its own flushes, and misses those during which it is shut. Its rings are longer
-//! than it needs. Until it missed as many flushes as its grace, nothing that it needs is
-//! overwritten. It misses whole turns, so that its turns end with the outer ones.
+//! The places of a lane's disk. They follow from the number of the outer flush.
 
-use super::buffer_map::BufferMaps;
-use super::ids::{Flush, Generation, GenerationBucket};
-use super::map_shape::MapShape;
-use super::schedule::Schedule;
-use super::state::engine_state_bytes;
-use super::{MOST_BYTES, SequentialConfig};
+use super::node_turns::LEAST_FAN_OUT;
+use crate::sequential::SequentialConfig;
+use crate::sequential::ids::{Flush, Generation, GenerationBucket};
+use crate::sequential::layout::{Layout, MOST_BYTES};
+use crate::sequential::map_shape::MapShape;
+use crate::sequential::schedule::Schedule;
 use crate::{EngineError, Extent, Level, Result};
 
 /// One level's part of a lane's disk: a ring of buckets, then a ring of pages.
@@ -36,8 +26,8 @@ struct LaneRegion {
 /// The places of a lane's disk. Flushes are the outer engine's.
 #[derive(Clone, Debug)]
 pub struct LaneLayout {
+    config: SequentialConfig,
     schedule: Schedule,
-    node_bytes: u64,
     grace: u64,
     regions: Vec<LaneRegion>,
     bytes: u64,
@@ -54,13 +44,18 @@ impl LaneLayout {
         if !(1..=config.bucket_blocks).contains(&share) || grace == 0 {
             return Err(EngineError::Invalid("a lane's bucket has at least one block".into()));
         }
+        if config.map_fan_out() < LEAST_FAN_OUT {
+            let why = "an inner node of a lane's maps has at least 3 children";
+            return Err(EngineError::Invalid(why.into()));
+        }
         let bucket_blocks = config.bucket_blocks / share;
         let whole = u128::from(config.blocks) * u128::from(bucket_blocks);
         let blocks = (whole / u128::from(config.bucket_blocks)).max(1) as u64;
         let turn = outer.writes_per_flush() * outer.queue_buckets();
         let grace = config.blocks.div_ceil(grace).div_ceil(turn) * outer.queue_buckets();
         let schedule = outer.with_buckets_of(bucket_blocks, blocks);
-        let layout = Self::within_bounds(config, schedule, grace);
+        let lane = SequentialConfig { blocks, bucket_blocks, time_pages: 0, ..*config };
+        let layout = Self::within_bounds(&lane, schedule, grace);
         layout.ok_or_else(|| EngineError::Invalid("a disk has at most 2^62 bytes".into()))
     }
 
@@ -89,7 +84,7 @@ impl LaneLayout {
             });
             offset = pages.checked_add(ring.checked_mul(leaf_bytes + node_bytes)?)?;
         }
-        let layout = Self { schedule, node_bytes, grace, regions, bytes: offset };
+        let layout = Self { config: *config, schedule, grace, regions, bytes: offset };
         (offset <= MOST_BYTES).then_some(layout)
     }
 
@@ -115,19 +110,29 @@ impl LaneLayout {
 
     /// Bytes that each flush writes, once and for all.
     pub fn flush_bytes(&self) -> u64 {
-        let pages = |it: &LaneRegion| it.leaf_bytes + self.node_bytes;
+        let pages = |it: &LaneRegion| it.leaf_bytes + self.node_bytes();
         self.regions.iter().map(|it| it.blocks_bytes + pages(it)).sum()
     }
 
-    /// Bytes of the state of a lane's engine: that of an engine with its schedule, and in each
-    /// level the inner nodes that wait for their page. They never change.
-    pub fn state_bytes(&self) -> usize {
-        let shapes = || self.schedule.levels().zip(&self.regions);
-        let maps = shapes().map(|(level, region)| {
-            BufferMaps::new(level, region.shape.clone(), self.schedule.ring(level))
-        });
-        let waiting: usize = shapes().map(|(_, region)| region.shape.top()).sum();
-        engine_state_bytes(&self.schedule, maps) + waiting * self.node_bytes as usize
+    /// The parameters of the lane's engine.
+    pub fn config(&self) -> &SequentialConfig {
+        &self.config
+    }
+
+    /// The disk that the lane's engine sees: one without gaps, that nobody else writes.
+    pub fn engine_layout(&self) -> Layout {
+        let layout = Layout::within_bounds(&self.config, self.schedule.clone());
+        layout.expect("it is smaller than the lane's own disk")
+    }
+
+    /// Bytes of an inner node.
+    pub(super) fn node_bytes(&self) -> u64 {
+        self.config.sector_bytes as u64
+    }
+
+    /// The form of the buffer maps of a level.
+    pub(super) fn shape(&self, level: Level) -> &MapShape {
+        &self.region(level).shape
     }
 
     fn region(&self, level: Level) -> &LaneRegion {
@@ -148,13 +153,13 @@ impl LaneLayout {
     /// The page for an inner node that a flush writes in a level.
     pub fn node(&self, level: Level, flush: Flush) -> Extent {
         let leaf = self.leaf(level, flush);
-        Extent { offset: leaf.end(), bytes: self.node_bytes }
+        Extent { offset: leaf.end(), bytes: self.node_bytes() }
     }
 
     /// The leaf and the page behind it.
     fn pages(&self, level: Level, flush: Flush) -> Extent {
         let LaneRegion { pages, ring, leaf_bytes, .. } = *self.region(level);
-        let bytes = leaf_bytes + self.node_bytes;
+        let bytes = leaf_bytes + self.node_bytes();
         Extent { offset: pages + flush.0 % ring * bytes, bytes }
     }
 

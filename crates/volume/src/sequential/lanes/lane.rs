@@ -1,0 +1,364 @@
+//! An open lane: its engine, its log, and what waits for the volume to carry it.
+//!
+//! The volume's thread calls what the volume's acts need: a quantum, a flush, a state. Others write
+//! into the lane and wait until acts of the volume have made it durable. Nothing here fails the
+//! volume: a lane that fails is shut, and burnt from then on.
+
+use super::form::LaneForm;
+use super::lane_flush::LaneFlush;
+use super::places::LanePlaces;
+use super::riding::{Content, Ride, Riding};
+use super::state::LaneState;
+use super::unlock::{LaneMaster, lane_key};
+use crate::sequential::log::LogPosition;
+use crate::sequential::quantum::{Filling, QuantumEntry};
+use crate::sequential::shared::Shared;
+use crate::sequential::times;
+use crate::{Error, Result};
+use oblivio_crypto::{
+    Kind, LANE_SLOTS_BYTES, LanePassphrases, LanePlace, MasterKey, Passphrase, Place, Randomness,
+    Sealer, VolumeId,
+};
+use oblivio_engine::BlockId;
+use oblivio_engine::sequential::{Flush, Flushing, Sequential};
+use oblivio_store::Slots;
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// An open lane.
+pub(in crate::sequential) struct Lane {
+    pub(super) form: LaneForm,
+    pub(super) volume: VolumeId,
+    /// Which one, counted from 0.
+    pub(super) number: u8,
+    pub(super) shared: Shared,
+    /// The flush under way.
+    flushing: Mutex<Option<Flushing>>,
+    inner: Mutex<Inner>,
+    /// Something was made durable, or the lane was shut.
+    changed: Condvar,
+}
+
+/// What the volume's thread and the lane's writers share.
+pub(super) struct Inner {
+    pub riding: Riding,
+    pub keys: LaneSealers,
+    pub passphrases: LanePassphrases,
+    /// The next quantum of its own log.
+    pub next: LogPosition,
+    /// The quanta below this are durable.
+    pub durable: u64,
+    /// Where the logs of the previous turn and of this one begin.
+    pub turns: [LogPosition; 2],
+    /// The root in its log.
+    pub root: Vec<u8>,
+    /// The identity of the access times in their place, for the next state alone.
+    pub times: Option<[u8; 32]>,
+    /// Whether the volume has ended.
+    pub ended: bool,
+}
+
+/// The keys of a lane.
+pub(super) struct LaneSealers {
+    pub master: LaneMaster,
+    pub log: Sealer,
+    pub state: Sealer,
+    pub times: Sealer,
+    pub randomness: Randomness,
+}
+
+impl LaneSealers {
+    pub fn of(master: LaneMaster, volume: VolumeId, randomness: &Randomness) -> Self {
+        let key: &MasterKey = &master.master;
+        let sealer = |root| Sealer::new(root, Box::new(randomness.clone())).hiding();
+        let (log, state) = (sealer(key.intent_root(volume)), sealer(key.state_root(volume)));
+        let times = sealer(key.times_root(volume));
+        Self { master, log, state, times, randomness: randomness.clone() }
+    }
+}
+
+impl Lane {
+    pub(super) fn of(form: &LaneForm, volume: VolumeId, shared: Shared, inner: Inner) -> Self {
+        Self {
+            form: form.clone(),
+            volume,
+            number: inner.keys.master.lane,
+            shared,
+            flushing: Mutex::new(None),
+            inner: Mutex::new(inner),
+            changed: Condvar::new(),
+        }
+    }
+
+    pub(super) fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn places(&self) -> &LanePlaces {
+        self.shared.lane.as_ref().expect("it is a lane's")
+    }
+
+    /// Whether it takes part in the volume's acts.
+    pub fn is_open(&self) -> bool {
+        self.shared.expect_open().is_ok()
+    }
+
+    /// Passes a result on. A failure shuts the lane and gives nothing, but for one of the store,
+    /// which fails the volume as it does where the lane is burnt.
+    fn unless_failed<T>(&self, result: Result<T>) -> Result<Option<T>> {
+        let error = match result {
+            Ok(value) => return Ok(Some(value)),
+            Err(error) => error,
+        };
+        self.shared.close(&error);
+        self.changed.notify_all();
+        match error {
+            Error::Store(_) | Error::Full(_) | Error::Busy => Err(error),
+            _ => Ok(None),
+        }
+    }
+
+    /// The place of quantum `number` of the volume in the lane's log.
+    pub(super) fn quantum_place(volume: VolumeId, number: u64) -> Place {
+        Place { volume, kind: Kind::Journal, index: number, version: 1 }
+    }
+
+    /// The lane's quantum beside quantum `number` of the volume's log. `None` if it failed.
+    pub fn close_quantum(&self, number: u64) -> Result<Option<Vec<u8>>> {
+        if !self.is_open() {
+            return Ok(None);
+        }
+        self.unless_failed(self.quantum(number))
+    }
+
+    fn quantum(&self, number: u64) -> Result<Vec<u8>> {
+        let mut inner = self.inner();
+        let inner = &mut *inner;
+        let mut engine = self.shared.engine();
+        let mut filling = Filling::new(self.form.quantum, engine.writes());
+        while let Some(ride) = inner.riding.next() {
+            match ride {
+                Ride::Root(root) => {
+                    filling.set_root(root);
+                    inner.root.clone_from(root);
+                }
+                Ride::Write(..) if filling.is_full() || engine.flush_due() => break,
+                Ride::Write(block, content) => {
+                    filling.add(match content {
+                        Some(content) => QuantumEntry::Write(*block, content),
+                        None => QuantumEntry::Discard(*block),
+                    });
+                    give(&mut engine, *block, content)?;
+                }
+            }
+            inner.riding.take();
+        }
+        let (mut sealed, _) = filling.finish(inner.next.before, inner.durable);
+        let place = Self::quantum_place(self.volume, number);
+        let before = inner.keys.log.seal(&place, &mut sealed).map_err(super::closed)?;
+        inner.next = LogPosition { number: number + 1, before };
+        Ok(sealed)
+    }
+
+    /// All quanta so far are durable.
+    pub fn synced(&self) {
+        let mut inner = self.inner();
+        inner.durable = inner.next.number;
+        inner.riding.durable = inner.riding.taken;
+        self.changed.notify_all();
+    }
+
+    /// Begins the lane's part of an outer flush: its bytes in `out`. Gives the parts of them that
+    /// are to be burnt, and how many bytes it read. `None` if the lane misses this flush.
+    pub fn begin_flush(
+        &self,
+        outer: Flush,
+        out: &mut [u8],
+    ) -> Result<Option<(Vec<Range<usize>>, u64)>> {
+        if !self.is_open() || !self.places().disk().fits(outer) {
+            return Ok(None);
+        }
+        self.unless_failed(self.flush(outer, out))
+    }
+
+    fn flush(&self, outer: Flush, out: &mut [u8]) -> Result<(Vec<Range<usize>>, u64)> {
+        let mut job = {
+            let mut engine = self.shared.engine();
+            while !engine.flush_due() {
+                engine.pad()?;
+            }
+            engine.begin_flush()?
+        };
+        let mut carrier = LaneFlush::new(&self.shared, self.places(), outer, out);
+        while !carrier.has_written() {
+            if !self.shared.advance(&mut job, &mut carrier)? {
+                return Err(Error::Closed("a lane's flush wrote nothing".into()));
+            }
+        }
+        let found = carrier.done();
+        *self.flushing.lock().unwrap_or_else(PoisonError::into_inner) = Some(job);
+        Ok(found)
+    }
+
+    /// The store has the lane's part of the flush, if it had any.
+    pub fn end_flush(&self) -> Result<()> {
+        let job = self.flushing.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match job {
+            Some(job) => self.unless_failed(self.flushed(job)).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn flushed(&self, mut job: Flushing) -> Result<()> {
+        self.places().disk().end_flush();
+        let mut disk = self.shared.disk();
+        while self.shared.advance(&mut job, &mut disk)? {}
+        let mut inner = self.inner();
+        inner.feed(&mut self.shared.engine())?;
+        let schedule = self.form.layout.schedule();
+        if self.shared.engine().flushes().0.is_multiple_of(schedule.queue_buckets()) {
+            inner.turns = [inner.turns[1], inner.position()];
+        }
+        Ok(())
+    }
+
+    /// The lane's state beside state `number` of the volume. `None` if it failed.
+    pub fn state(&self, number: u64) -> Result<Option<Vec<u8>>> {
+        if !self.is_open() {
+            return Ok(None);
+        }
+        self.unless_failed(self.sealed_state(number))
+    }
+
+    fn sealed_state(&self, number: u64) -> Result<Vec<u8>> {
+        let mut inner = self.inner();
+        let inner = &mut *inner;
+        let at = self.state_place(number);
+        let sealers = &mut inner.keys;
+        let master = &sealers.master;
+        let keys = inner.passphrases.seal(&master.master, &at, &mut sealers.randomness);
+        let state = LaneState {
+            number,
+            log: inner.turns[0],
+            end: inner.next,
+            times: inner.times.take(),
+            keys: keys.map_err(super::closed)?,
+            root: inner.root.clone(),
+            engine: self.shared.engine().state()?,
+            disk: self.places().disk().state(),
+        };
+        let mut bytes = state.to_bytes(&self.form);
+        let before: Vec<&MasterKey> = master.before.iter().collect();
+        let secrets = (&master.master, number, &before[..]);
+        let slots = inner.passphrases.slots(secrets, &at, &mut sealers.randomness);
+        let (front, sealed) = bytes.split_at_mut(LANE_SLOTS_BYTES);
+        front.copy_from_slice(&slots.map_err(super::closed)?);
+        let place = Self::state_seal(self.volume, at.place);
+        sealers.state.seal(&place, sealed).map_err(super::closed)?;
+        Ok(bytes)
+    }
+
+    /// The place of the lane's state beside state `number` of the volume.
+    fn state_place(&self, number: u64) -> LanePlace {
+        LanePlace { volume: self.volume, lane: self.number, place: number % self.form.states }
+    }
+
+    /// What binds a state to its place.
+    pub(super) fn state_seal(volume: VolumeId, place: u64) -> Place {
+        Place { volume, kind: Kind::State, index: place, version: 1 }
+    }
+
+    /// Writes the access times beside state `number`, which comes next. False if it failed.
+    pub fn write_times(&self, store: &dyn Slots, number: u64) -> Result<bool> {
+        let times = self.shared.engine().access_times().map(|times| times.to_bytes());
+        let Some(times) = times.filter(|_| self.is_open()) else { return Ok(false) };
+        let mut inner = self.inner();
+        let object = self.form.parameters.objects()[usize::from(self.number)].times;
+        let to = (object, (self.volume, number));
+        let written = times::write(store, &mut inner.keys.times, to, &times);
+        inner.times = self.unless_failed(written)?;
+        Ok(inner.times.is_some())
+    }
+
+    /// How many writes wait for the volume, their bytes, and how many outer flushes the lane may
+    /// still miss before it loses anything.
+    pub fn left(&self) -> (u64, u64, u64) {
+        let (inner, disk) = (self.inner(), self.places().disk());
+        let (writes, bytes) = (inner.riding.waiting() as u64, inner.riding.bytes() as u64);
+        (writes, bytes, disk.grace_left())
+    }
+
+    /// The volume has ended: nothing that waits becomes durable any more.
+    pub fn end(&self) {
+        self.inner().ended = true;
+        self.changed.notify_all();
+    }
+
+    /// This passphrase alone opens the lane, from the next state on. `None` if no passphrase opens
+    /// lanes of this volume.
+    pub fn give(&self, passphrase: &Passphrase) -> Result<Option<()>> {
+        let key = lane_key(&self.form, passphrase, self.volume)?;
+        Ok(key.map(|key| self.inner().passphrases.replace(key)))
+    }
+
+    /// The content of a block that waits in memory, if it does.
+    pub(super) fn waiting(&self, block: BlockId) -> Option<Content> {
+        self.inner().riding.find(block)
+    }
+
+    /// Waits until `done` holds or this time has passed; whether it holds.
+    ///
+    /// # Errors
+    /// `Closed` if the lane failed or the volume ended.
+    pub(super) fn wait(&self, time: Duration, done: impl Fn(&Riding) -> bool) -> Result<bool> {
+        let waits = |inner: &mut Inner| self.is_open() && !inner.ended && !done(&inner.riding);
+        let guard = self.changed.wait_timeout_while(self.inner(), time, waits);
+        let (inner, _) = guard.unwrap_or_else(PoisonError::into_inner);
+        if done(&inner.riding) {
+            return Ok(true);
+        }
+        if inner.ended {
+            return Err(Error::Closed("the volume of the lane was closed".into()));
+        }
+        self.shared.expect_open().map(|()| false)
+    }
+}
+
+impl Inner {
+    /// Gives the engine what the log has and its bucket has room for.
+    pub fn feed(&mut self, engine: &mut Sequential) -> Result<()> {
+        while let Some(write) = self.riding.next_logged() {
+            while engine.writes() < write.number && !engine.flush_due() {
+                engine.pad()?;
+            }
+            if engine.flush_due() {
+                return Ok(());
+            }
+            if engine.writes() != write.number {
+                return Err(Error::Tampered("a lane's log has a write of another number".into()));
+            }
+            give(engine, write.block, &write.content)?;
+            self.riding.take_logged();
+        }
+        Ok(())
+    }
+
+    /// From where the log has everything that is not in the engine yet.
+    pub fn position(&self) -> LogPosition {
+        match self.riding.next_logged() {
+            Some(write) => write.quantum,
+            None => self.next,
+        }
+    }
+}
+
+fn give(engine: &mut Sequential, block: BlockId, content: &Content) -> Result<()> {
+    match content {
+        Some(content) => Ok(engine.write(block, content.to_vec())?),
+        None => Ok(engine.discard(block)?),
+    }
+}
+
+/// A lane that several have.
+pub(in crate::sequential) type SharedLane = Arc<Lane>;
