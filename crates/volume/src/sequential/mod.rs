@@ -38,6 +38,7 @@ mod options;
 mod parity;
 mod quantum;
 mod reads;
+mod renewal;
 mod rest;
 mod ring;
 mod shared;
