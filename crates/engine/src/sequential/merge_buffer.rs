@@ -6,7 +6,7 @@
 
 use super::ids::{Generation, GenerationBucket, GenerationSlot};
 use crate::BlockId;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
 /// A map leaf's entry for a slot. `T` opens the block.
@@ -216,6 +216,12 @@ impl<T: Copy> MergeBuffer<T> {
     pub fn meets_gap(&self) -> bool {
         let ahead = |source: &Source<T>| source.ahead.iter().any(|ahead| ahead.then.gap);
         self.has_gap() || self.sources.iter().any(ahead)
+    }
+
+    /// The blocks that are read ahead.
+    pub fn ahead(&self) -> BTreeSet<BlockId> {
+        let ahead = self.sources.iter().flat_map(|source| &source.ahead);
+        ahead.map(|ahead| ahead.entry.block).collect()
     }
 
     /// The leaves that must be supplied before `count` blocks can be taken.

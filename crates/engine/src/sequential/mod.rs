@@ -53,7 +53,9 @@ mod rebuild;
 mod schedule;
 mod sealing;
 mod state;
+mod suspects;
 mod time_pages;
+mod unfinished;
 mod vault;
 mod write_queue;
 
@@ -73,5 +75,6 @@ pub use read::ReadBatch;
 pub use rebuild::Rebuild;
 pub use schedule::{BlockHome, Schedule};
 pub use time_pages::Times;
+pub use unfinished::Unfinished;
 pub use vault::DamagedExtent;
 pub use write_queue::WriteQueue;

@@ -32,9 +32,34 @@ impl Pages {
             .map(move |at| BlockId(first + (at % u128::from(count)) as u64))
     }
 
+    /// The first flush from this one on in which a page has its turn.
+    pub fn next_due(&self, page: BlockId, flush: Flush) -> Flush {
+        let cursor = u128::from(flush.0) * u128::from(self.each_flush) % u128::from(self.count);
+        let wait = (page.0 - self.first + self.count - cursor as u64) % self.count;
+        Flush(flush.0 + wait / self.each_flush)
+    }
+
     /// The data blocks whose times are in a page.
     pub fn blocks(&self, page: BlockId) -> std::ops::Range<u64> {
         let from = (page.0 - self.first) * self.times_per_page;
         from..(from + self.times_per_page).min(self.first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_due_when_it_has_its_turn_next() {
+        for (count, each_flush) in [(1, 1), (1, 3), (4, 1), (5, 2), (7, 3), (3, 5)] {
+            let pages = Pages { first: 100, count, each_flush, times_per_page: 16 };
+            for (flush, page) in (0..20).flat_map(|flush| (0..count).map(move |it| (flush, it))) {
+                let page = BlockId(100 + page);
+                let due = |flush: &u64| pages.due(Flush(*flush)).any(|it| it == page);
+                let next = (flush..).find(due).expect("it has its turn");
+                assert_eq!(pages.next_due(page, Flush(flush)), Flush(next), "{pages:?}, {flush}");
+            }
+        }
     }
 }

@@ -14,6 +14,7 @@ use super::schedule::{BlockHome, Schedule};
 use super::time_pages::Times;
 use super::write_queue::WriteQueue;
 use crate::{BlockId, EngineError, Level, Result};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// Buckets to prefetch for each merge, in equal shares of its generations. Each generation's blocks
@@ -194,6 +195,18 @@ impl<T: Copy, P> Placement<T, P> {
             BlockHome::Stored(_) => return Candidates::Stored(home),
         };
         queued.map_or(Candidates::Stored(home), |content| Candidates::Queued(content.as_ref()))
+    }
+
+    /// Whether the newest copy of a block may come to this generation, by what memory and these
+    /// pages of access times know.
+    pub(super) fn may_come_to(
+        &self,
+        generation: Generation,
+        block: BlockId,
+        pages: &BTreeMap<BlockId, Vec<u8>>,
+    ) -> bool {
+        let at = (&self.schedule, self.now());
+        self.times.newest_beside(block, generation, at, pages).is_none_or(Ordering::is_eq)
     }
 
     /// The slot of a block in the last level, as of the newest sweep that passed it.

@@ -10,6 +10,7 @@ use super::ids::{Generation, Turn};
 use super::pages::{Pages, TIME_BYTES};
 use super::schedule::Schedule;
 use crate::BlockId;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// In a page: the time is not known, because the page before it was lost to damage.
@@ -94,21 +95,24 @@ impl Times {
         vec![0xff; bytes]
     }
 
-    /// Whether the newest copy of a block may be in this generation, which is being merged, by what
-    /// memory and these pages know.
-    pub(super) fn may_be_in(
+    /// The generation that the newest copy of a block comes to, beside another one of its level, by
+    /// what memory and these pages know: whether it is older, newer or the same. `None` when nobody
+    /// knows.
+    pub(super) fn newest_beside(
         &self,
         block: BlockId,
         generation: Generation,
         (schedule, now): (&Schedule, Turn),
         pages: &BTreeMap<BlockId, Vec<u8>>,
-    ) -> bool {
+    ) -> Option<Ordering> {
         let known = self.get(block, now);
         let in_page = |page| pages.get(&page).map(|content| self.in_page(content, block, now));
-        match known.map_or_else(in_page, Some) {
-            Some(Accessed::At(time)) => schedule.generation(generation.level, time) == generation,
-            Some(Accessed::Never | Accessed::Settled) => false,
-            Some(Accessed::Unknown) | None => true,
+        match known.map_or_else(in_page, Some)? {
+            Accessed::At(time) => {
+                Some(schedule.generation(generation.level, time).number.cmp(&generation.number))
+            }
+            Accessed::Never | Accessed::Settled => Some(Ordering::Less),
+            Accessed::Unknown => None,
         }
     }
 

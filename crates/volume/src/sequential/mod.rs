@@ -39,6 +39,7 @@ mod own_lanes;
 mod parity;
 mod quantum;
 mod reads;
+mod renewal;
 mod rest;
 mod ring;
 mod shared;

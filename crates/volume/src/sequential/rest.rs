@@ -12,6 +12,7 @@ use std::time::Duration;
 /// States follow each other quickly under load, and a durable note of one syncs a file. In between,
 /// a note that survives the process is enough.
 const NOTE_EVERY: Duration = Duration::from_secs(1);
+
 impl SequentialVolume {
     /// The computers for the next state.
     fn computers(&mut self, epoch: u64) -> Option<Computers> {
@@ -78,18 +79,6 @@ impl SequentialVolume {
             self.session.noted = Some(now);
         }
         self.trust.committed(epoch, digest, self.log.end().into(), keep)
-    }
-
-    /// Makes empty writes until the schedule has written everything anew: what can be read goes on,
-    /// and what is lost is listed as such. How many follows from the schedule. Each turn leaves a
-    /// state, so a crash leaves a volume as any other does.
-    pub(super) fn renew(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
-        let turns = self.engine().layout().schedule().turns_of_renewal();
-        for done in 0..turns {
-            self.pad_turn()?;
-            progress(done + 1, turns);
-        }
-        Ok(())
     }
 
     /// Leaves as little as possible to the next opening. A session that only read writes nothing,

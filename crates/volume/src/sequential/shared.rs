@@ -11,7 +11,9 @@ use super::reads::DiskReads;
 use crate::block::{BlockReader, TakeBlock};
 use crate::latch::Latch;
 use crate::{Error, Result};
-use oblivio_engine::sequential::{DamagedExtent, ReadBatch, Sequential, SequentialConfig};
+use oblivio_engine::sequential::{
+    DamagedExtent, ReadBatch, Sequential, SequentialConfig, Unfinished,
+};
 use oblivio_engine::{BlockId, Carrier, Job, advance, carry_out};
 use oblivio_store::{Hint, Slots, WriteAt};
 use std::ops::Range;
@@ -108,6 +110,14 @@ impl Shared {
         let mut disk = self.flush_disk().with(beside);
         while advance(job, &self.engine, &mut disk)? {}
         Ok(())
+    }
+
+    /// Looks at what the engine is still writing, which no block is read from yet. Only the thread
+    /// that flushes may.
+    pub fn unfinished(&self) -> Result<Unfinished> {
+        let mut unfinished = self.engine().begin_unfinished()?;
+        self.carry_out(&mut unfinished, Vec::new())?;
+        Ok(unfinished)
     }
 
     /// Refuses everything after a failure.

@@ -9,6 +9,7 @@ use crate::Result;
 use crate::damage::{DamagedPlace, Inspected, push};
 use crate::scrub::{Inspection, Reached, SMALL};
 use oblivio_engine::BlockId;
+use oblivio_engine::sequential::DamagedExtent;
 use std::collections::BTreeSet;
 
 impl SequentialVolume {
@@ -31,10 +32,9 @@ impl SequentialVolume {
             let ids: Vec<BlockId> = (done..end).map(BlockId).collect();
             let (there, lost, places) = self.guarded(|volume| volume.shared.inspect(&ids))?;
             lost.iter().for_each(|block| push(&mut inspected.lost, block.0));
-            for (extent, why) in places.into_iter().filter(|(extent, _)| met.insert(*extent)) {
+            for place in places.into_iter().filter(|(extent, _)| met.insert(*extent)) {
                 inspected.damaged += 1;
-                let (object, bytes) = (DISK_OBJECT.into(), extent.offset..extent.end());
-                damaged(DamagedPlace { object, bytes, why: why.into() });
+                damaged(on_disk(place));
             }
             // The others were looked for in the map only.
             inspected.count += there;
@@ -48,6 +48,15 @@ impl SequentialVolume {
                 None => break,
                 Some(_) if goes_on => {}
                 Some(_) => return Ok(inspected),
+            }
+        }
+        if !amid_requests {
+            // No block is read there before it costs something. Requests do not wait for so much.
+            let unfinished = self.guarded(|volume| volume.shared.unfinished())?;
+            let places = unfinished.damage().iter().copied();
+            for place in places.filter(|(extent, _)| met.insert(*extent)) {
+                inspected.damaged += 1;
+                damaged(on_disk(place));
             }
         }
         let (store, newest) = (&*self.shared.store, self.newest.current.0);
@@ -68,4 +77,9 @@ impl SequentialVolume {
         }
         Ok(inspected)
     }
+}
+
+fn on_disk((extent, why): DamagedExtent) -> DamagedPlace {
+    let (object, bytes) = (DISK_OBJECT.into(), extent.offset..extent.end());
+    DamagedPlace { object, bytes, why: why.into() }
 }

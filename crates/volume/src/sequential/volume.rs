@@ -173,7 +173,7 @@ impl SequentialVolume {
     }
 
     /// Reads blocks. A lost one fails by itself.
-    pub(super) fn read_blocks(&mut self, blocks: &[BlockId]) -> Result<Vec<BlockOutcome>> {
+    pub(super) fn read_blocks(&self, blocks: &[BlockId]) -> Result<Vec<BlockOutcome>> {
         let mut outcomes = Vec::with_capacity(blocks.len());
         self.shared.read_blocks(blocks, &mut |_, block| {
             outcomes.push(block.map(|block| block.map(<[u8]>::to_vec)));

@@ -2,24 +2,38 @@
 
 use super::{Placement, Planned};
 use crate::sequential::access_time_map::Accessed;
-use crate::sequential::ids::{GenerationBucket, GenerationSlot};
+use crate::sequential::ids::{Generation, GenerationBucket, GenerationSlot, Turn};
 use crate::sequential::merge_buffer::{Origin, Pick, lost};
+use crate::sequential::schedule::Schedule;
+use crate::sequential::time_pages::Times;
 use crate::{BlockId, Level};
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl<T: Copy, P> Placement<T, P> {
-    /// Pages of access times that the flush needs beside the leaves: those of addresses that are to
-    /// be settled, and may have been in a gap. Without damage there are none.
+    /// Pages of access times that the flush needs beside the leaves: those of addresses that have
+    /// their turn and may have been in a gap. Without damage there are none.
     pub fn pages_wanted(&self) -> BTreeSet<BlockId> {
-        let (last, pages) = (self.schedule.last(), self.times.pages());
-        let gap = self.merges.last().is_some_and(|merge| merge.meets_gap());
-        let Some(bucket) = self.schedule.bucket(last, self.flush).filter(|_| gap) else {
+        let (pages, blocks) = (self.times.pages(), self.schedule.blocks());
+        if pages.count == 0 {
             return BTreeSet::new();
-        };
-        let count = self.schedule.bucket_blocks(last);
-        let end = ((bucket.index + 1) * count).min(self.schedule.blocks());
-        let blocks = (bucket.index * count..end).map(BlockId).filter(|_| pages.count > 0);
-        blocks.map(|block| pages.of(block)).filter(|page| !self.pages.contains_key(page)).collect()
+        }
+        let due = self.schedule.buckets(self.flush).flat_map(|bucket| self.in_gaps(bucket));
+        let due = due.filter(|block| block.0 < blocks).map(|block| pages.of(block));
+        due.filter(|page| !self.pages.contains_key(page)).collect()
+    }
+
+    /// The addresses that may have their turn in a bucket, if its merge meets a gap.
+    fn in_gaps(&self, bucket: GenerationBucket) -> Vec<BlockId> {
+        let level = bucket.generation.level;
+        let merge = (level.0 as usize).checked_sub(1).map(|at| &self.merges[at]);
+        let Some(merge) = merge.filter(|merge| merge.meets_gap()) else { return Vec::new() };
+        let count = self.schedule.bucket_blocks(level);
+        if level == self.schedule.last() {
+            let first = bucket.index * count;
+            return (first..(first + count).min(self.schedule.addresses())).map(BlockId).collect();
+        }
+        merge.ahead().into_iter().take(count as usize).collect()
     }
 
     /// Takes in such a page.
@@ -49,8 +63,8 @@ impl<T: Copy, P> Placement<T, P> {
         let merge = &mut merges[level.0 as usize - 1];
         let mut gaps = merge.has_gap();
         let mut next = || {
-            let pick =
-                merge.take_next(|block, from| times.may_be_in(block, from, (schedule, now), pages));
+            let may_have = |block, from| in_gap(times, block, from, (schedule, now), pages);
+            let pick = merge.take_next(may_have);
             gaps |= merge.has_gap();
             pick
         };
@@ -79,7 +93,7 @@ impl<T: Copy, P> Placement<T, P> {
         let addresses = schedule.addresses();
         let slot = |at: u64| {
             let block = BlockId(bucket.index * count + at);
-            let may_have = |block, from| times.may_be_in(block, from, (schedule, now), pages);
+            let may_have = |block, from| in_gap(times, block, from, (schedule, now), pages);
             if block.0 >= addresses {
                 return None;
             }
@@ -98,4 +112,17 @@ impl<T: Copy, P> Placement<T, P> {
         };
         (0..count).map(slot).collect()
     }
+}
+
+/// Whether a block counts as lost that a gap of this generation may have had. It does if its newest
+/// copy is newer, too: after a restart such a time may be a guess, for another damaged leaf, and
+/// what was here would be forgotten. A newer copy that exists takes the place of the lost one.
+fn in_gap(
+    times: &Times,
+    block: BlockId,
+    from: Generation,
+    at: (&Schedule, Turn),
+    pages: &BTreeMap<BlockId, Vec<u8>>,
+) -> bool {
+    times.newest_beside(block, from, at, pages).is_none_or(Ordering::is_ge)
 }
