@@ -1,5 +1,5 @@
-//! The passphrases of a lane. They stand in front of each of its states, among random bytes: without
-//! one of them, nobody can tell whether there is any.
+//! The passphrases of a lane. They stand in front of each of its states, among random bytes:
+//! without one of them, nobody can tell whether there is any.
 //!
 //! All lanes of a volume share one stretching, salted with the volume's identity. So it takes as
 //! long to try a passphrase on all states of all lanes as on none. A slot has no mark of use: an

@@ -3,11 +3,12 @@
 use crate::error::Result;
 use crate::options::OpenOptions;
 use crate::passphrase::Passphrase;
-use crate::session::{Medium, Session};
+use crate::session::{Carried, Medium, Session};
 use oblivio_app::others::Wanted;
 #[cfg(feature = "share")]
 use oblivio_client::disk::SharedDisk;
 use oblivio_volume::disk::Disk as Inner;
+use oblivio_volume::{LaneStatus, LaneSync};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,6 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// [`close`](Self::close) returns; a crash before leaves old or new bytes in each block.
 #[derive(Debug)]
 pub struct Disk {
+    /// The lanes end before the disk.
+    lanes: Vec<Option<Disk>>,
     session: Session<Locked>,
     size: u64,
 }
@@ -73,14 +76,32 @@ impl Disk {
         OpenOptions::new().open_disk(place, passphrase)
     }
 
-    pub(crate) fn over(disk: Inner, wanted: Arc<Wanted>) -> Self {
+    pub(crate) fn over(disk: Inner, lanes: Vec<Option<Self>>, wanted: Arc<Wanted>) -> Self {
         let size = disk.size();
         let locked = Locked {
             disk: Mutex::new(disk),
             #[cfg(feature = "share")]
             shared: None,
         };
-        Self { session: Session::of(locked).wanted_by(wanted), size }
+        Self { lanes, session: Session::of(locked).wanted_by(wanted), size }
+    }
+
+    /// The disk of a lane.
+    pub(crate) fn lane_over(disk: Inner, sync: LaneSync) -> Self {
+        let mut disk = Self::over(disk, Vec::new(), Arc::default());
+        disk.session = disk.session.carried_by(sync);
+        disk
+    }
+
+    /// The disk of a lane, counted from 1, if the passphrase opened it. What holds for
+    /// [`Volume::lane`](crate::Volume::lane) holds for it.
+    pub fn lane(&self, number: usize) -> Option<&Self> {
+        self.lanes.get(number.checked_sub(1)?)?.as_ref()
+    }
+
+    /// What is to be said of this lane; nothing of a disk that is none.
+    pub fn lane_status(&self) -> Option<LaneStatus> {
+        self.session.lane_status()
     }
 
     /// The same of a volume that computers share.
@@ -88,7 +109,7 @@ impl Disk {
     pub(crate) fn shared(disk: Inner, shared: SharedDisk) -> Self {
         let size = disk.size();
         let locked = Locked { disk: Mutex::new(disk), shared: Some(shared) };
-        Self { session: Session::of(locked), size }
+        Self { lanes: Vec::new(), session: Session::of(locked), size }
     }
 
     /// The same, in which nothing may be changed.
@@ -140,11 +161,13 @@ impl Disk {
         })
     }
 
-    /// Makes everything written so far durable.
+    /// Makes everything written so far durable. What was written into its lanes goes along, as far
+    /// as there is room.
     ///
     /// # Errors
-    /// Those of the store. It may be called again.
+    /// Those of the store. It may be called again. In a lane `Full` after a minute.
     pub fn sync(&self) -> Result<()> {
+        self.lanes.iter().flatten().try_for_each(|lane| lane.session.commit())?;
         self.session.sync()
     }
 
@@ -164,7 +187,11 @@ impl Disk {
     ///
     /// # Errors
     /// Those of the store: what was written since the last [`sync`](Self::sync) may then be lost.
+    /// `Full` if a lane had more to write than this disk carried: that is lost.
     pub fn close(self) -> Result<()> {
-        self.session.close()
+        let lanes = self.lanes.iter().flatten().map(|lane| lane.session.let_go());
+        let lanes = lanes.collect::<Vec<_>>();
+        self.session.close()?;
+        lanes.into_iter().collect::<Result<Vec<_>>>()?.iter().try_for_each(Carried::expect)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::disk::Disk;
 use crate::error::{Error, Result};
+use crate::lanes;
 use crate::options::{CreateOptions, Knowledge, OpenOptions};
 use crate::passphrase::Passphrase;
 #[cfg(feature = "share")]
@@ -42,8 +43,9 @@ impl OpenOptions {
             blocks.finish()?;
             return Err(Error::HoldsDisk);
         }
+        let lanes = lanes::of_files(&mut blocks)?;
         let fs = FileSystem::open(Box::new(blocks))?;
-        if view { Ok(Volume::looked_at(fs)) } else { Volume::over(fs, wanted) }
+        if view { Ok(Volume::looked_at(fs)) } else { Volume::over(fs, lanes, wanted) }
     }
 
     /// Opens the disk that a volume holds.
@@ -67,7 +69,8 @@ impl OpenOptions {
             blocks.finish()?;
             return Err(Error::HoldsFiles);
         }
-        let disk = Disk::over(InnerDisk::open(Box::new(blocks))?, wanted);
+        let lanes = lanes::of_disks(&mut blocks)?;
+        let disk = Disk::over(InnerDisk::open(Box::new(blocks))?, lanes, wanted);
         Ok(if view { disk.looked_at() } else { disk })
     }
 
@@ -132,8 +135,9 @@ impl CreateOptions {
             self.check(&passphrase)?;
             return self.create_shared(&address?, &passphrase);
         }
-        self.make(place, passphrase, |blocks| {
-            Volume::over(FileSystem::format(blocks)?, Arc::default())
+        self.make(place, passphrase, |mut blocks| {
+            let lanes = lanes::of_files(&mut blocks)?;
+            Volume::over(FileSystem::format(Box::new(blocks))?, lanes, Arc::default())
         })
     }
 
@@ -154,8 +158,9 @@ impl CreateOptions {
             self.check(&passphrase)?;
             return self.create_shared_disk(&address?, &passphrase, size);
         }
-        self.make(place, passphrase, |blocks| {
-            Ok(Disk::over(InnerDisk::format(blocks, size)?, Arc::default()))
+        self.make(place, passphrase, |mut blocks| {
+            let lanes = lanes::of_disks(&mut blocks)?;
+            Ok(Disk::over(InnerDisk::format(Box::new(blocks), size)?, lanes, Arc::default()))
         })
     }
 
@@ -163,7 +168,7 @@ impl CreateOptions {
         self,
         place: &Path,
         passphrase: Passphrase,
-        hold: impl FnOnce(Box<dyn BlockSpace>) -> Result<T>,
+        hold: impl FnOnce(Blocks) -> Result<T>,
     ) -> Result<T> {
         self.check(&passphrase)?;
         #[cfg(not(feature = "share"))]
@@ -196,7 +201,7 @@ impl CreateOptions {
 
     /// Tries out what the store at a URL does, then makes the volume there.
     #[cfg(feature = "online")]
-    fn make_online(self, place: &Path, passphrase: &Passphrase) -> Result<Box<dyn BlockSpace>> {
+    fn make_online(self, place: &Path, passphrase: &Passphrase) -> Result<Blocks> {
         use oblivio_app::online::{Begin, Effort, shape, try_out};
         if self.one_file || self.seen_by != SeenBy::Storage {
             return Err(Error::Invalid(
@@ -222,7 +227,7 @@ impl CreateOptions {
     }
 
     #[cfg(not(feature = "online"))]
-    fn make_online(self, place: &Path, _: &Passphrase) -> Result<Box<dyn BlockSpace>> {
+    fn make_online(self, place: &Path, _: &Passphrase) -> Result<Blocks> {
         // It says that this build has none.
         place::open(place)?;
         Err(Error::Invalid("this build has no stores on a network".into()))
@@ -255,12 +260,13 @@ impl CreateOptions {
         place: &Path,
         passphrase: &Passphrase,
         new: NewVolume,
-    ) -> Result<Box<dyn BlockSpace>> {
+    ) -> Result<Blocks> {
         let hides_reads = self.seen_by == SeenBy::Storage;
         // Whatever was here before, the caller means this volume.
         let open = self.open.accept_other_volume().inner(place, hides_reads)?;
         let unheard = &mut |_, _| {};
-        Ok(Box::new(new.create(made.store(), passphrase.secret(), open, unheard)?))
+        let lanes: Vec<_> = self.lane_passphrases.iter().map(|lane| lane.secret()).collect();
+        Ok(new.create_with((passphrase.secret(), &lanes), made.store(), open, unheard)?)
     }
 }
 

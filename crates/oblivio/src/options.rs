@@ -1,9 +1,11 @@
 //! The choices of a caller who opens or makes a volume.
 
+use crate::passphrase::Passphrase;
 use oblivio_crypto::KdfParams;
 use oblivio_volume::LaneParameters;
 use oblivio_volume::{SeenBy, Which};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How a volume is opened. The default protects against rollback, hides what SECURITY.md says, and
@@ -185,6 +187,7 @@ pub struct CreateOptions {
     pub(crate) block_size: Option<usize>,
     pub(crate) one_file: bool,
     pub(crate) lanes: Option<LaneParameters>,
+    pub(crate) lane_passphrases: Vec<Arc<Passphrase>>,
     pub(crate) sync_folder: bool,
     pub(crate) guessing: KdfParams,
     pub(crate) open: OpenOptions,
@@ -198,6 +201,7 @@ impl Default for CreateOptions {
             block_size: None,
             one_file: false,
             lanes: Some(LaneParameters::default()),
+            lane_passphrases: Vec::new(),
             sync_folder: false,
             guessing: KdfParams::default(),
             open: OpenOptions::default(),
@@ -256,6 +260,14 @@ impl CreateOptions {
     #[must_use]
     pub fn lanes(mut self, lanes: Option<LaneParameters>) -> Self {
         self.lanes = lanes;
+        self
+    }
+
+    /// The passphrase of the next lane: of the first one, then of the second. It opens the volume
+    /// and the lane ([`Volume::lane`](crate::Volume::lane)). A lane without one is never open.
+    #[must_use]
+    pub fn lane_passphrase(mut self, passphrase: impl Into<Passphrase>) -> Self {
+        self.lane_passphrases.push(Arc::new(passphrase.into()));
         self
     }
 

@@ -2,12 +2,16 @@
 
 use crate::error::{Error, Result};
 use oblivio_app::others::Wanted;
-use oblivio_volume::Commits;
+use oblivio_volume::{Commits, LaneStatus, LaneSync};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 /// Bytes that are changed before a commit comes by itself: it bounds memory.
 const COMMIT_BYTES: u64 = 64 << 20;
+
+/// How long a sync of a lane waits for its volume.
+const LANE_WAIT: Duration = Duration::from_secs(60);
 
 /// What a session works on.
 pub(crate) trait Medium: Sized {
@@ -24,6 +28,22 @@ pub(crate) trait Medium: Sized {
     fn finish(self) -> oblivio_volume::Result<()>;
 }
 
+/// What a lane took in before its volume ended.
+pub(crate) struct Carried {
+    lane: Option<LaneSync>,
+    accepted: u64,
+}
+
+impl Carried {
+    /// Refuses to say that all went well if the volume did not carry it.
+    pub(crate) fn expect(&self) -> Result<()> {
+        match &self.lane {
+            Some(lane) => Ok(lane.wait(self.accepted, Duration::ZERO)?),
+            None => Ok(()),
+        }
+    }
+}
+
 /// A volume in use.
 pub(crate) struct Session<M: Medium> {
     medium: RwLock<Option<M>>,
@@ -31,6 +51,8 @@ pub(crate) struct Session<M: Medium> {
     read_only: bool,
     /// Who else wants the volume.
     wanted: Arc<Wanted>,
+    /// Of a lane: tells when what a commit took in is durable.
+    lane: Option<LaneSync>,
     /// What no commit has made durable. Held during a change: nobody commits half of one.
     commits: Mutex<Commits>,
 }
@@ -47,6 +69,7 @@ impl<M: Medium> Session<M> {
             medium: RwLock::new(Some(medium)),
             read_only: false,
             wanted: Arc::default(),
+            lane: None,
             commits: Mutex::new(Commits::after_bytes(COMMIT_BYTES)),
         }
     }
@@ -55,6 +78,17 @@ impl<M: Medium> Session<M> {
     pub(crate) fn wanted_by(mut self, wanted: Arc<Wanted>) -> Self {
         self.wanted = wanted;
         self
+    }
+
+    /// The same of a lane, which another volume carries.
+    pub(crate) fn carried_by(mut self, sync: LaneSync) -> Self {
+        self.lane = Some(sync);
+        self
+    }
+
+    /// What is to be said of the lane, if it is one.
+    pub(crate) fn lane_status(&self) -> Option<LaneStatus> {
+        self.lane.as_ref().map(LaneSync::status)
     }
 
     /// Does what is due while nothing else is done; says who else wants the volume.
@@ -101,10 +135,26 @@ impl<M: Medium> Session<M> {
 
     /// Makes everything so far durable.
     pub(crate) fn sync(&self) -> Result<()> {
+        self.commit()?;
+        match &self.lane {
+            Some(lane) => Ok(lane.wait(lane.accepted(), LANE_WAIT)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Commits everything so far. In a lane it waits to be carried.
+    pub(crate) fn commit(&self) -> Result<()> {
         let mut commits = self.commits.lock().unwrap_or_else(PoisonError::into_inner);
         self.run(Medium::commit)?;
         commits.committed();
         Ok(())
+    }
+
+    /// Ends the session of a lane whose volume is about to end.
+    pub(crate) fn let_go(&self) -> Result<Carried> {
+        self.close()?;
+        let accepted = self.lane.as_ref().map_or(0, LaneSync::accepted);
+        Ok(Carried { lane: self.lane.clone(), accepted })
     }
 
     /// Makes everything durable and ends the session.

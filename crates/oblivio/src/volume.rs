@@ -7,12 +7,12 @@ use crate::files::Files;
 use crate::metadata::{Metadata, Usage};
 use crate::options::{CreateOptions, OpenOptions};
 use crate::passphrase::Passphrase;
-use crate::session::Session;
+use crate::session::{Carried, Session};
 use oblivio_app::VolumePath;
 use oblivio_app::others::Wanted;
 use oblivio_app::walk::{self, OpenId, PAGE, in_words_of};
-use oblivio_volume::Error as VolumeError;
 use oblivio_volume::fs::{Attr, FileKind, FileSystem, Ino, NewNode, RenameMode, SetAttr};
+use oblivio_volume::{Error as VolumeError, LaneStatus, LaneSync};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ const PIECE: usize = 1 << 20;
 /// that make the same name one gets [`Error::Exists`]. What is written to a file shows to others
 /// after a sync, or once the [`File`] is dropped.
 #[derive(Debug)]
-pub struct Volume(Arc<Session<Files>>);
+pub struct Volume(Arc<Session<Files>>, Vec<Option<Volume>>);
 
 impl Volume {
     /// Opens a volume with the default [`OpenOptions`].
@@ -54,21 +54,46 @@ impl Volume {
         CreateOptions::new().create(place, passphrase)
     }
 
-    pub(crate) fn over(fs: FileSystem, wanted: Arc<Wanted>) -> Result<Self> {
+    pub(crate) fn over(
+        fs: FileSystem,
+        lanes: Vec<Option<Self>>,
+        wanted: Arc<Wanted>,
+    ) -> Result<Self> {
         fs.set_clock(Box::new(|| now().into()));
-        Ok(Self(Arc::new(Session::of(Box::new(fs) as Files).wanted_by(wanted))))
+        Ok(Self(Arc::new(Session::of(Box::new(fs) as Files).wanted_by(wanted)), lanes))
+    }
+
+    /// The files of a lane.
+    pub(crate) fn lane_over(fs: FileSystem, sync: LaneSync) -> Self {
+        fs.set_clock(Box::new(|| now().into()));
+        Self(Arc::new(Session::of(Box::new(fs) as Files).carried_by(sync)), Vec::new())
+    }
+
+    /// The files of a lane, counted from 1, if the passphrase opened it: a volume of its own,
+    /// beside this one. Nobody without a passphrase of the lane can tell that it is there.
+    ///
+    /// What is written into a lane rides on what is written into this volume, and causes no write
+    /// by itself. So its [`sync`](Self::sync) returns once this volume has been written enough, by
+    /// another thread; after a minute it fails with [`Error::Full`], and what waits is kept.
+    pub fn lane(&self, number: usize) -> Option<&Self> {
+        self.1.get(number.checked_sub(1)?)?.as_ref()
+    }
+
+    /// What is to be said of this lane; nothing of a volume that is none.
+    pub fn lane_status(&self) -> Option<LaneStatus> {
+        self.0.lane_status()
     }
 
     /// Over files of which more is known than here.
     #[cfg(feature = "share")]
     pub(crate) fn shared(files: Files) -> Self {
-        Self(Arc::new(Session::of(files)))
+        Self(Arc::new(Session::of(files)), Vec::new())
     }
 
     /// One in which nothing may be changed.
     pub(crate) fn looked_at(fs: FileSystem) -> Self {
         fs.set_clock(Box::new(|| now().into()));
-        Self(Arc::new(Session::of(Box::new(fs) as Files).read_only()))
+        Self(Arc::new(Session::of(Box::new(fs) as Files).read_only()), Vec::new())
     }
 
     /// The whole content of a file.
@@ -315,11 +340,13 @@ impl Volume {
         self.0.run(|fs| fs.usage())
     }
 
-    /// Makes everything so far durable.
+    /// Makes everything so far durable. What was written into its lanes goes along, as far as there
+    /// is room: [`lane_status`](Self::lane_status) says what waits.
     ///
     /// # Errors
-    /// Those of the store. It may be called again.
+    /// Those of the store. It may be called again. In a lane `Full` after a minute.
     pub fn sync(&self) -> Result<()> {
+        self.1.iter().flatten().try_for_each(|lane| lane.0.commit())?;
         self.0.sync()
     }
 
@@ -340,8 +367,21 @@ impl Volume {
     ///
     /// # Errors
     /// Those of the store: what was changed since the last [`sync`](Self::sync) may then be lost.
+    /// `Full` if a lane had more to write than this volume carried: that is lost. Sync the lane
+    /// before.
     pub fn close(self) -> Result<()> {
-        self.0.close()
+        // What lanes have goes along with the end of the volume, as far as there is room.
+        let lanes = self.1.iter().flatten().map(|lane| lane.0.let_go());
+        let lanes = lanes.collect::<Vec<_>>();
+        self.0.close()?;
+        lanes.into_iter().collect::<Result<Vec<_>>>()?.iter().try_for_each(Carried::expect)
+    }
+}
+
+/// The lanes end before their volume.
+impl Drop for Volume {
+    fn drop(&mut self) {
+        self.1.clear();
     }
 }
 

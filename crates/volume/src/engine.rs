@@ -5,11 +5,12 @@ use crate::block::BlockSpace;
 use crate::creation::{Cost, FixedObjects, NewOptions};
 use crate::damage::{DamagedPlace, Inspected, LostBytes};
 use crate::header::{Header, HeaderCopies, Parameters, expect_empty};
+use crate::lane::{LaneMaster, LaneWait, OpenLane};
 use crate::options::OpenOptions;
 use crate::report::EngineReport;
 use crate::scrub::Inspection;
-use crate::sequential::{LaneMaster, LaneWait, OpenLane};
 use crate::trust::Known;
+use crate::unlock::{FindLanes, Unlocked, unlock};
 use crate::{Error, Result};
 use oblivio_crypto::{KdfParams, MasterKey, Passphrase, VolumeId};
 use oblivio_store::{AnyStore, Held, Objects, PutMode, Slots, Store};
@@ -42,15 +43,14 @@ pub struct EngineEntry {
     pub making: Option<Making>,
 }
 
-/// Finds the lanes of a volume that a passphrase opens.
-pub type FindLanes = fn(&AnyStore, &Header, &Passphrase) -> Result<Vec<LaneMaster>>;
-
 /// A place for a new volume.
 pub struct Creation<'a> {
     /// Its store, which is empty.
     pub store: AnyStore,
     /// Its passphrase.
     pub passphrase: &'a Passphrase,
+    /// Those of its lanes, of the first one first. A lane without one is never open.
+    pub lanes: &'a [&'a Passphrase],
     /// How it is opened then.
     pub open: OpenOptions,
     /// Gets the bytes filled, and all of them.
@@ -307,39 +307,9 @@ pub fn open_as<V>(
         return Err(Error::Unsupported("the volume is on another engine".into()));
     }
     (engine.check)(&copies.public().parameters())?;
-    let Unlocked { header, master, lanes } = unlock(engine, &store, &copies, passphrase)?;
+    let Unlocked { header, master, lanes } = unlock(engine.lanes, &store, &copies, passphrase)?;
     (engine.check)(&header.parameters())?;
     open(Opening { store, header: &header, master: &master, lanes, options })
-}
-
-/// What a passphrase opened.
-pub(crate) struct Unlocked {
-    pub header: Header,
-    pub master: MasterKey,
-    pub lanes: Vec<LaneMaster>,
-}
-
-/// Tries a passphrase on the header and on the lanes, always on both: the time tells nothing. A
-/// lane has the volume's key.
-///
-/// # Errors
-/// Those of [`HeaderCopies::unlock`].
-pub(crate) fn unlock(
-    engine: &EngineEntry,
-    store: &AnyStore,
-    copies: &HeaderCopies,
-    passphrase: &Passphrase,
-) -> Result<Unlocked> {
-    let unlocked = copies.unlock(passphrase);
-    let lanes = match engine.lanes {
-        Some(find) => find(store, copies.public(), passphrase)?,
-        None => Vec::new(),
-    };
-    let (header, master) = match (unlocked, lanes.first().and_then(LaneMaster::volume)) {
-        (Err(_), Some(master)) => copies.unlock_with(master)?,
-        (unlocked, _) => unlocked?,
-    };
-    Ok(Unlocked { header, master, lanes })
 }
 
 /// Reads a volume's header, both copies; refuses an engine, or a feature of it, that is not known.

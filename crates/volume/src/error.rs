@@ -1,6 +1,7 @@
 //! Few errors, each saying what happened and what to do.
 
 use crate::damage::LostBytes;
+use oblivio_crypto::CryptoError;
 use oblivio_engine::EngineError;
 use oblivio_store::StoreError;
 
@@ -85,6 +86,13 @@ pub enum Error {
     /// The store failed.
     #[error(transparent)]
     Store(StoreError),
+}
+
+impl Error {
+    /// The error of a sealer, or of what stretches a passphrase.
+    pub(crate) fn sealing(error: CryptoError) -> Self {
+        Self::Closed(error.to_string())
+    }
 }
 
 /// A result of a volume.

@@ -30,6 +30,7 @@ pub mod fs;
 #[doc(hidden)]
 pub mod fuzzing;
 mod header;
+mod lane;
 mod latch;
 mod options;
 mod passphrases;
@@ -42,6 +43,7 @@ pub mod sequential;
 mod session;
 pub mod tree;
 mod trust;
+mod unlock;
 mod volume;
 pub mod windows;
 
@@ -60,6 +62,7 @@ pub use header::{
     HEADER_BYTES, HEADER_OBJECT, HEADER_OBJECTS, Header, PARAMETER_BYTES, Parameters, has_header,
     is_header,
 };
+pub use lane::{LaneMaster, LaneStatus, LaneSync, LaneWait, OpenLane};
 pub use options::{
     Beside, CacheOptions, CreateOptions, DEFAULT_MEMORY, HolderNotice, LogRule, OnShown, OnWait,
     OnWanted, OpenOptions, Pace, Records, Rule, Shown, ShownKind, TopLogs, Which, WindowRule,
@@ -67,7 +70,7 @@ pub use options::{
 pub use passphrases::{add_passphrase, change_passphrase, read_header, remove_passphrase};
 pub use registry::{ENGINES, NewVolume, SeenBy};
 pub use scrub::{Inspection, QuietScrub, Reached, Scrubs};
-pub use sequential::{LaneMaster, LaneParameters, LaneStatus, LaneSync, LaneWait, OpenLane};
+pub use sequential::LaneParameters;
 pub use session::is_of_session;
 pub use trust::{
     Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper, NoteSyncer, SessionHint,

@@ -197,7 +197,30 @@ impl NewVolume {
         open: OpenOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Volume> {
-        let place = Creation { store: store.into(), passphrase, open, progress };
+        self.create_with((passphrase, &[]), store, open, progress)
+    }
+
+    /// The same, with passphrases of its lanes behind its own, of the first lane first.
+    ///
+    /// # Errors
+    /// As [`Self::create`]; `Unsupported` for more lanes than it has, `Invalid` if a lane has the
+    /// passphrase of another one or of the volume: who knows that would open both.
+    pub fn create_with(
+        self,
+        (passphrase, lanes): (&Passphrase, &[&Passphrase]),
+        store: impl Into<AnyStore>,
+        open: OpenOptions,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Volume> {
+        let all: Vec<&Passphrase> = lanes.iter().copied().chain([passphrase]).collect();
+        let twice = |(at, one): (usize, &&Passphrase)| all[..at].iter().any(|it| it.same_as(one));
+        if all.iter().enumerate().any(twice) {
+            return Err(Error::Invalid("a lane needs a passphrase of its own".into()));
+        }
+        if lanes.len() > self.options.lanes.map_or(0, |lanes| lanes.count.into()) {
+            return Err(Error::Unsupported("the volume has fewer lanes".into()));
+        }
+        let place = Creation { store: store.into(), passphrase, lanes, open, progress };
         (self.making()?.create)(&self.options, place).map(Volume::of)
     }
 

@@ -4,15 +4,15 @@ use crate::Result;
 use crate::block::{BlockReader, BlockSpace, Least};
 use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{
-    EngineEntry, EngineVolume, Opening, PublicHeader, Unlocked, VolumeInfo, expect_whole, load,
-    unlock,
+    EngineEntry, EngineVolume, Opening, PublicHeader, VolumeInfo, expect_whole, load,
 };
 use crate::environment::Clock;
 use crate::header::{HeaderCopies, HeaderKeeper};
+use crate::lane::{LaneWait, OpenLane};
 use crate::options::OpenOptions;
 use crate::scrub::{Inspection, QuietScrub, Reached, RunningScrub, only_as_a_whole};
-use crate::sequential::{LaneWait, OpenLane};
 use crate::trust::Known;
+use crate::unlock::{Unlocked, unlock};
 use oblivio_crypto::Passphrase;
 use oblivio_engine::{BlockOp, BlockOutcome};
 use oblivio_store::AnyStore;
@@ -247,7 +247,7 @@ impl ClosedVolume {
     pub fn open(self, passphrase: &Passphrase, options: OpenOptions) -> Result<Volume> {
         let Self { store, copies, engine } = self;
         store.lock()?;
-        let Unlocked { header, master, lanes } = unlock(engine, &store, &copies, passphrase)?;
+        let Unlocked { header, master, lanes } = unlock(engine.lanes, &store, &copies, passphrase)?;
         (engine.check)(&header.parameters())?;
         let opening =
             Opening { store: store.clone(), header: &header, master: &master, lanes, options };

@@ -6,7 +6,7 @@ use super::map_node::SealedAt;
 use super::page_cache::PageCache;
 use super::placement::Placement;
 use super::vault::Vault;
-use super::{AccessTimeMap, Flush, LaneLayout, SequentialConfig, Turn};
+use super::{AccessTimeMap, Flush, SequentialConfig, Turn};
 use crate::{BlockId, EngineError, Result};
 
 /// A SqORAM engine.
@@ -49,12 +49,8 @@ impl Sequential {
         Ok(Self::on(config, Layout::new(&config)?, keys))
     }
 
-    /// The engine of a lane, whose blocks were never written.
-    pub fn of_lane(lane: &LaneLayout, keys: SequentialKeys) -> Self {
-        Self::on(*lane.config(), lane.engine_layout(), keys)
-    }
-
-    fn on(config: SequentialConfig, layout: Layout, keys: SequentialKeys) -> Self {
+    /// The same on this disk.
+    pub(super) fn on(config: SequentialConfig, layout: Layout, keys: SequentialKeys) -> Self {
         let placement = Placement::new(layout.schedule().clone());
         let vault = Vault::new(&config, layout, keys.volume, keys.sealer);
         Self::assemble(config, placement, vault)

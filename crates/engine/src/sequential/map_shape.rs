@@ -59,6 +59,16 @@ impl MapShape {
         self.counts[1..node.height].iter().sum::<u64>() + node.index
     }
 
+    /// The inner node at such a place.
+    pub fn node_at(&self, place: u64) -> NodeAt {
+        let (mut height, mut index) = (1, place);
+        while height < self.top() && index >= self.counts[height] {
+            index -= self.counts[height];
+            height += 1;
+        }
+        NodeAt { height, index }
+    }
+
     /// The number of children of a complete inner node.
     pub fn children(&self, node: NodeAt) -> u64 {
         let from = node.index * self.fan_out;
@@ -108,6 +118,9 @@ mod tests {
                 assert!(closed.contains(&shape.root()));
                 assert_eq!(closed.len() as u64, leaves + shape.inner_nodes());
                 let inner = closed.iter().filter(|node| node.height > 0);
+                for &node in inner.clone() {
+                    assert_eq!(shape.node_at(shape.inner_place(node)), node);
+                }
                 let places: BTreeSet<u64> = inner.map(|&node| shape.inner_place(node)).collect();
                 assert_eq!(places, (0..shape.inner_nodes()).collect());
             }

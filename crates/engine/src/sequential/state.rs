@@ -12,7 +12,7 @@ use super::layout::Layout;
 use super::placement::Placement;
 use super::schedule::Schedule;
 use super::vault::{Vault, maps_of};
-use super::{AccessTimeMap, Flush, LaneLayout, SequentialConfig};
+use super::{AccessTimeMap, Flush, SequentialConfig};
 use crate::wire::{Reader, Writer};
 use crate::{BlockId, EngineError, Level, Result};
 use std::ops::Range;
@@ -74,70 +74,7 @@ impl Sequential {
         state: &[u8],
         times: Option<&[u8]>,
     ) -> Result<Self> {
-        Self::restore_on((config, Layout::new(&config)?), keys, state, times)
-    }
-
-    /// The engine of a lane; as [`Self::restore`].
-    ///
-    /// # Errors
-    /// As [`Self::restore`].
-    pub fn restore_lane(
-        lane: &LaneLayout,
-        keys: SequentialKeys,
-        state: &[u8],
-        times: Option<&[u8]>,
-    ) -> Result<Self> {
-        Self::restore_on((*lane.config(), lane.engine_layout()), keys, state, times)
-    }
-
-    fn restore_on(
-        (config, layout): (SequentialConfig, Layout),
-        keys: SequentialKeys,
-        state: &[u8],
-        times: Option<&[u8]>,
-    ) -> Result<Self> {
-        let mut input = Reader(state);
-        let version = input.u64()?;
-        if ![VERSION, AFTER_DAMAGE].contains(&version) {
-            return Err(EngineError::State("it has an unknown version"));
-        }
-        for parameter in parameters(&config) {
-            if input.u64()? != parameter {
-                return Err(EngineError::State("it is of an engine with other parameters"));
-            }
-        }
-        let (flush, writes) = (Flush(input.u64()?), input.u64()?);
-        let per_flush = layout.schedule().writes_per_flush();
-        if flush.0 > MOST_WRITES / per_flush || writes > per_flush {
-            return Err(EngineError::State("a counter is out of range"));
-        }
-        let taken: Vec<Vec<u64>> = sources(layout.schedule())
-            .map(|sources| (0..sources).map(|_| input.u64()).collect())
-            .collect::<Result<_>>()?;
-        let schedule = layout.schedule().clone();
-        let again = Placement::<(), ()>::lost_writes(flush, writes, &schedule);
-        if times.is_some() && config.time_pages > 0 {
-            return Err(EngineError::Invalid("the access times are in the ORAM".into()));
-        }
-        let times_lost = times.is_none() && flush > Flush(0);
-        let mut map = match schedule.swept(0, flush) {
-            Some(_) if times_lost => {
-                AccessTimeMap::settled(schedule.timed_in_memory(), schedule.oldest())
-            }
-            _ => AccessTimeMap::new(schedule.timed_in_memory(), schedule.oldest()),
-        };
-        times.map_or(Ok(()), |times| map.load(times))?;
-        let mut vault = Vault::new(&config, layout, keys.volume, keys.sealer);
-        for level in schedule.levels() {
-            vault.maps(level).load(&mut input, schedule.bucket(level, flush))?;
-        }
-        let placement = Placement::resume(schedule, flush, map, &taken);
-        if !input.0.is_empty() {
-            return Err(EngineError::State("too long"));
-        }
-        let again = Some(again).filter(|again| !again.is_empty());
-        let met_damage = version == AFTER_DAMAGE;
-        Ok(Self { again, times_lost, met_damage, ..Self::assemble(config, placement, vault) })
+        restored((config, Layout::new(&config)?), keys, state, times)
     }
 
     /// The numbers of the writes that a restart would lose now, or that one has lost: those of this
@@ -186,6 +123,62 @@ impl Sequential {
         }
         Ok(())
     }
+}
+
+/// The engine of a state on this disk ([`Sequential::restore`]).
+pub(super) fn restored(
+    (config, layout): (SequentialConfig, Layout),
+    keys: SequentialKeys,
+    state: &[u8],
+    times: Option<&[u8]>,
+) -> Result<Sequential> {
+    let mut input = Reader(state);
+    let version = input.u64()?;
+    if ![VERSION, AFTER_DAMAGE].contains(&version) {
+        return Err(EngineError::State("it has an unknown version"));
+    }
+    for parameter in parameters(&config) {
+        if input.u64()? != parameter {
+            return Err(EngineError::State("it is of an engine with other parameters"));
+        }
+    }
+    let (flush, writes) = (Flush(input.u64()?), input.u64()?);
+    let per_flush = layout.schedule().writes_per_flush();
+    if flush.0 > MOST_WRITES / per_flush || writes > per_flush {
+        return Err(EngineError::State("a counter is out of range"));
+    }
+    let taken: Vec<Vec<u64>> = sources(layout.schedule())
+        .map(|sources| (0..sources).map(|_| input.u64()).collect())
+        .collect::<Result<_>>()?;
+    let schedule = layout.schedule().clone();
+    let again = Placement::<(), ()>::lost_writes(flush, writes, &schedule);
+    if times.is_some() && config.time_pages > 0 {
+        return Err(EngineError::Invalid("the access times are in the ORAM".into()));
+    }
+    let times_lost = times.is_none() && flush > Flush(0);
+    let mut map = match schedule.swept(0, flush) {
+        Some(_) if times_lost => {
+            AccessTimeMap::settled(schedule.timed_in_memory(), schedule.oldest())
+        }
+        _ => AccessTimeMap::new(schedule.timed_in_memory(), schedule.oldest()),
+    };
+    times.map_or(Ok(()), |times| map.load(times))?;
+    let mut vault = Vault::new(&config, layout, keys.volume, keys.sealer);
+    for level in schedule.levels() {
+        vault.maps(level).load(&mut input, schedule.bucket(level, flush))?;
+    }
+    let placement = Placement::resume(schedule, flush, map, &taken);
+    if !input.0.is_empty() {
+        return Err(EngineError::State("too long"));
+    }
+    let again = Some(again).filter(|again| !again.is_empty());
+    let met_damage = version == AFTER_DAMAGE;
+    Ok(Sequential {
+        again,
+        times_lost,
+        met_damage,
+        ..Sequential::assemble(config, placement, vault)
+    })
 }
 
 impl Layout {

@@ -6,7 +6,7 @@
 
 use crate::sequential_run::{SEED, Write, config};
 use oblivio_engine::sequential::{
-    Flush, LaneDisk, LaneLayout, LanePiece, Sequential, SequentialKeys,
+    Flush, LaneDisk, LaneLayout, LanePiece, Sequential, SequentialConfig, SequentialKeys,
 };
 use oblivio_engine::{BlockId, Carrier, EngineError, Read, Result, carry_out};
 use oblivio_testkit::Dice;
@@ -86,9 +86,11 @@ impl Run {
         let (bucket, queue) = (2 + dice.below(9), 1 + dice.below(3));
         let ratio = [40, 100, 250][dice.below(3) as usize];
         let config = config(10 + dice.below(300), bucket, queue, 2 + dice.below(4), ratio);
+        // So that maps have several levels, and each node a page.
+        let config = SequentialConfig { sector_bytes: [256, 512][dice.index(2)], ..config };
         let (share, grace) = (1 + dice.below(bucket), 1 + dice.below(20));
         let lane = LaneLayout::new(&config, share, grace).expect("sound parameters");
-        let engine = Sequential::of_lane(&lane, SequentialKeys::from_seed(SEED, 0));
+        let engine = lane.engine(SequentialKeys::from_seed(SEED, 0));
         let (disk, stored) = (LaneDisk::new(lane.clone()), vec![0xee; lane.bytes() as usize]);
         let (log, newest) = (Vec::new(), BTreeMap::new());
         let outer = dice.below(50);
@@ -154,7 +156,7 @@ impl Run {
         let Some(State { engine, disk, .. }) = &self.state else { return };
         self.sessions += 1;
         let keys = SequentialKeys::from_seed(SEED, self.sessions);
-        self.engine = Sequential::restore_lane(&self.lane, keys, engine, None).expect("its state");
+        self.engine = self.lane.restore(keys, engine, None).expect("its state");
         let flushes = self.engine.flushes();
         self.disk = LaneDisk::restore(self.lane.clone(), flushes, disk).expect("its state");
         if self.engine.times_are_lost() {

@@ -3,6 +3,7 @@
 
 mod examples;
 mod facade;
+mod lanes;
 mod readme;
 #[cfg(feature = "share")]
 mod shared;

@@ -45,7 +45,7 @@ pub static ENGINE: EngineEntry = EngineEntry {
     making: Some(Making {
         fixed_objects: |_| Ok(None),
         cost: |new, _| ExtentOptions::from(new).sequential.cost(),
-        create: |new, Creation { store, passphrase, open, progress }| {
+        create: |new, Creation { store, passphrase, open, progress, .. }| {
             let made = ExtentVolume::create(
                 store.objects(),
                 passphrase,
@@ -96,7 +96,7 @@ impl ExtentVolume {
             let line = EpochLine::take(&opening, shape(&parameters)?)?;
             let store = Arc::new(line.store()?);
             let over = opening.on(Arc::clone(&store) as Arc<dyn Slots>);
-            let inner = SequentialVolume::made(over, &create.sequential, progress)?;
+            let inner = SequentialVolume::made(over, &create.sequential, &[], progress)?;
             let mut volume = Self::over(inner, (store, line), clock, false);
             volume.wrote = true;
             volume.end_epoch()?;

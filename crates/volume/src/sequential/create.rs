@@ -27,14 +27,16 @@ impl SequentialVolume {
     ) -> Result<Self> {
         let parameters = create.parameters()?;
         make(&ENGINE, store, passphrase, (&parameters, kdf), open, |opening| {
-            Self::made(opening.slots()?, &create, progress)
+            Self::made(opening.slots()?, &create, &[], progress)
         })
     }
 
-    /// Makes an empty volume in its store; the header is the caller's business.
+    /// Makes an empty volume in its store, with passphrases of its lanes; the header is the
+    /// caller's business.
     pub(crate) fn made(
         opening: Opening<'_, Arc<dyn Slots>>,
         create: &SequentialOptions,
+        lanes: &[&Passphrase],
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self> {
         let store = Arc::clone(&opening.store);
@@ -50,6 +52,10 @@ impl SequentialVolume {
         volume.make_durable()?;
         volume.trust.begin(LogMark::default(), None)?;
         volume.session.writer = Some(volume.trust.last_act().computer);
+        // The first state has their slots.
+        for (number, passphrase) in (0..).zip(lanes) {
+            volume.give(number, passphrase)?;
+        }
         volume.write_state(None)?;
         Ok(volume)
     }

@@ -9,14 +9,14 @@ mod reading;
 
 use super::PAGE;
 use super::lanes::{LaneLogs, SharedLane};
+pub use super::log_position::LogPosition;
 use super::parity::Parity;
 use super::quantum::{Filling, QuantumEntry, QuantumForm};
 use super::reads::DiskReads;
 use super::ring::in_ring;
 use crate::damage::DamagedPlace;
-use crate::trust::LogMark;
 use crate::{Error, Result};
-use oblivio_crypto::{Kind, Place, Sealer, Tag, VolumeId};
+use oblivio_crypto::{Kind, Place, Sealer, VolumeId};
 use oblivio_store::{Slots, WriteAt};
 pub use reading::{LogReader, OpenedQuantum, not_synced};
 use std::collections::BTreeMap;
@@ -25,21 +25,6 @@ use std::collections::BTreeMap;
 pub const LOG_OBJECT: &str = "log";
 /// Bytes of sealed quanta at which they go to the store.
 const TOGETHER: usize = 256 << 10;
-
-/// A place from which the log can be read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LogPosition {
-    /// The number of a quantum.
-    pub number: u64,
-    /// The tag of the quantum before it.
-    pub before: Tag,
-}
-
-impl From<LogPosition> for LogMark {
-    fn from(mark: LogPosition) -> Self {
-        Self { end: mark.number, tag: mark.before }
-    }
-}
 
 /// The log of one session.
 pub struct RingLog {

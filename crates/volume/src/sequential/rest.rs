@@ -1,7 +1,7 @@
 //! The states of a volume: each with everything that it names, and what a session leaves at its
 //! end.
 
-use super::lanes::disks;
+use super::lanes::{Lanes, disks};
 use super::state::{Computers, State};
 use super::times::{self, TIMES_OBJECT};
 use super::volume::SequentialVolume;
@@ -61,6 +61,7 @@ impl SequentialVolume {
         };
         self.newest.current = (state.epoch, self.states.write(&*self.shared.store, &state)?);
         (self.newest.state_end, self.newest.lanes) = (state.end, state.lanes);
+        self.lanes.iter().for_each(Lanes::named);
         self.note_state()
     }
 

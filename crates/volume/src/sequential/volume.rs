@@ -3,9 +3,7 @@
 use super::DISK_OBJECT;
 use super::header::{SequentialHeader, check, layout};
 use super::info::{LaneInfo, SequentialInfo};
-use super::lanes::{
-    LaneForm, LaneLogs, LaneSpace, LaneSync, LaneWait, Lanes, OpenLane, disks, unlock,
-};
+use super::lanes::{LaneForm, LaneLogs, LaneSpace, Lanes, disks, unlock};
 use super::log::{LOG_OBJECT, LogPosition, RingLog};
 use super::options::SequentialOptions;
 use super::parity::Parity;
@@ -15,8 +13,9 @@ use super::shared::Shared;
 use super::state_places::{STATE_OBJECTS, StateForm, StatePlaces};
 use crate::around::Repeats;
 use crate::damage::{DamagedPlace, Inspected};
-use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo};
+use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo, make};
 use crate::header::Header;
+use crate::lane::{LaneSync, LaneWait, OpenLane};
 use crate::options::OpenOptions;
 use crate::scrub::Inspection;
 use crate::trust::{Act, ComputerId, Known, Trust};
@@ -51,15 +50,12 @@ pub static ENGINE: EngineEntry = EngineEntry {
     making: Some(Making {
         fixed_objects: |new| SequentialOptions::from(new).objects().map(Some),
         cost: |new, _| SequentialOptions::from(new).cost(),
-        create: |new, Creation { store, passphrase, open, progress }| {
-            let made = SequentialVolume::create(
-                store.over()?,
-                passphrase,
-                new.kdf,
-                new.into(),
-                open,
-                progress,
-            )?;
+        create: |new, Creation { store, passphrase, lanes, open, progress }| {
+            let options = SequentialOptions::from(new);
+            let (parameters, store) = (options.parameters()?, store.over()?);
+            let made = make(&ENGINE, store, passphrase, (&parameters, new.kdf), open, |opening| {
+                SequentialVolume::made(opening.slots()?, &options, lanes, progress)
+            })?;
             Ok(Box::new(made))
         },
     }),
@@ -397,7 +393,7 @@ impl EngineVolume for SequentialVolume {
     fn lane(&mut self, number: u8, wait: LaneWait) -> Option<OpenLane> {
         let lane = self.lanes.as_ref()?.lane(number)?;
         let space = Box::new(LaneSpace::of(lane, wait));
-        Some(OpenLane { space, sync: LaneSync::of(lane) })
+        Some(OpenLane { space, sync: LaneSync::of(Arc::clone(lane) as _) })
     }
 
     fn give_lane(&mut self, number: u8, passphrase: &Passphrase) -> Result<()> {

@@ -6,14 +6,17 @@
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::sequential::SequentialConfig;
+use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::partition::{Existing, PartitionPlace};
 use oblivio_store::{LocalStore, PartitionStore, Store};
-use oblivio_volume::LaneParameters;
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
 use oblivio_volume::windows::{WindowOptions, WindowVolume};
-use oblivio_volume::{BlockSpace, CreateOptions, HEADER_BYTES, HEADER_OBJECT, OpenOptions, Volume};
+use oblivio_volume::{
+    BlockSpace, CreateOptions, HEADER_BYTES, HEADER_OBJECT, LaneParameters, LaneWait, OpenLane,
+    OpenOptions, Volume,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,11 +55,15 @@ fn passphrase() -> Passphrase {
 }
 
 fn open(path: &Path) -> Volume {
+    open_by(path, &passphrase())
+}
+
+fn open_by(path: &Path, passphrase: &Passphrase) -> Volume {
     let store: Arc<dyn Store> = match path.is_file() {
         true => Arc::new(PartitionStore::open(path).expect("a file")),
         false => Arc::new(LocalStore::open(path).expect("a folder")),
     };
-    Volume::open(store, &passphrase(), OpenOptions::default()).expect("it opens")
+    Volume::open(store, passphrase, OpenOptions::default()).expect("it opens")
 }
 
 /// Bytes that distinguish every place.
@@ -195,6 +202,14 @@ fn a_sequential_volume_with_a_lane() {
     let (_dir, path) = copied("sequential-lanes");
     let volume = open(&path);
     assert_eq!(volume.damaged(), [], "the lane's state is the one that the volume names");
+    drop(volume);
+    let mut volume = open_by(&path, &hidden());
+    let OpenLane { mut space, .. } = volume.lane(0, LaneWait::default()).expect("it is open");
+    let read = |id| BlockOp { id: BlockId(id), action: Action::Read };
+    let answers = space.access((0..HIDDEN).map(read).collect()).expect("they were carried");
+    for (id, block) in answers.into_iter().enumerate() {
+        assert_eq!(block.expect("it was written")[..64], [id as u8; 64]);
+    }
 }
 
 /// An older volume has parity in its log with its next write: then any one page of it may be
@@ -380,6 +395,14 @@ fn make_disk(volume: Volume, clean: bool) {
     }
 }
 
+/// What opens the lane of the fixture that has one.
+fn hidden() -> Passphrase {
+    Passphrase::new("battery staple")
+}
+
+/// Blocks in that lane.
+const HIDDEN: u64 = 3;
+
 #[test]
 #[ignore = "long: makes new fixtures"]
 fn long_new_fixtures() {
@@ -422,12 +445,14 @@ fn long_new_fixtures() {
         make_disk(create(folder(&sequential), small(blocks)), clean);
     }
 
-    let lanes =
-        Some(LaneParameters { guess: LaneParameters::NEVER_OPEN, ..LaneParameters::default() });
-    make_disk(
-        create(folder("sequential-lanes"), SequentialOptions { lanes, ..small(blocks) }),
-        true,
-    );
+    let lanes = Some(LaneParameters { guess: 3, ..LaneParameters::default() });
+    let beside = SequentialOptions { lanes, ..small(blocks) };
+    let mut volume = create(folder("sequential-lanes"), beside);
+    volume.give_lane(0, &hidden()).expect("it has a lane");
+    let OpenLane { mut space, .. } = volume.lane(0, LaneWait::default()).expect("it is open");
+    let write = |id| BlockOp { id: BlockId(id), action: Action::Write(vec![id as u8; 64]) };
+    space.access((0..HIDDEN).map(write).collect()).expect("they wait");
+    make_disk(volume, true);
 
     // So large that metadata takes second copies.
     let tree = CreateOptions { block_bytes: BLOCK, capacity_bytes: 8 << 20, kdf: KdfParams::TEST };

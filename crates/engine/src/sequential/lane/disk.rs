@@ -9,7 +9,7 @@
 
 use super::LaneLayout;
 use super::gaps::Gaps;
-use super::node_turns::{NodeTurn, most_waiting, node_turns};
+use super::node_turns::{most_waiting, node_turn};
 use crate::sequential::ids::{Flush, Generation, GenerationBucket};
 use crate::sequential::layout::{Layout, Piece, PieceAt};
 use crate::wire::{Reader, Writer};
@@ -47,8 +47,6 @@ struct WaitingNode {
 pub struct LaneDisk {
     lane: LaneLayout,
     seen: Layout,
-    /// The turns of each level's inner nodes.
-    turns: Vec<Vec<NodeTurn>>,
     gaps: Gaps,
     /// The lane's own flushes that are stored.
     flushes: Flush,
@@ -58,9 +56,8 @@ pub struct LaneDisk {
 impl LaneDisk {
     /// The disk of a lane that was never open.
     pub fn new(lane: LaneLayout) -> Self {
-        let turns = lane.schedule().levels().map(|level| node_turns(&lane, level)).collect();
         let (seen, gaps, waiting) = (lane.engine_layout(), Gaps::default(), VecDeque::new());
-        Self { lane, seen, turns, gaps, flushes: Flush(0), waiting }
+        Self { lane, seen, gaps, flushes: Flush(0), waiting }
     }
 
     /// The places of the lane.
@@ -164,7 +161,8 @@ impl LaneDisk {
     /// A part of an inner node.
     fn node(&self, at: PieceAt, (ring, node): (u64, u64), part: Range<u64>) -> LanePiece {
         let bytes = part.end - part.start;
-        let turn = self.turns[at.level.0 as usize][node as usize];
+        let shape = self.lane.shape(at.level);
+        let turn = node_turn(shape, shape.node_at(node));
         let Some(generation) = self.newest(at.level, ring, turn.complete) else {
             return LanePiece::Nothing(bytes);
         };
@@ -209,10 +207,9 @@ impl LaneDisk {
                 Some(bucket) => {
                     let data = parts.next().map_or(&[][..], |part| part.data);
                     out[at..at + blocks + leaf].copy_from_slice(data);
-                    let turns = &self.turns[level.0 as usize];
                     let shape = self.lane.shape(level);
                     for (closed, part) in shape.closed_by(bucket.index).zip(&mut parts) {
-                        let index = turns[shape.inner_place(closed) as usize].written;
+                        let index = node_turn(shape, closed).written;
                         let flush = schedule.flush_of(GenerationBucket { index, ..bucket }).0;
                         let (offset, bytes) = (part.extent.offset, part.data.to_vec());
                         self.waiting.push_back(WaitingNode { level, flush, offset, bytes });
@@ -279,7 +276,8 @@ impl LaneDisk {
 impl LaneLayout {
     /// Bytes of what a state says of the lane's disk. They never change.
     pub fn disk_state_bytes(&self) -> usize {
-        let nodes: usize = self.schedule().levels().map(|level| most_waiting(self, level)).sum();
+        let levels = self.schedule().levels();
+        let nodes: usize = levels.map(|level| most_waiting(self.shape(level))).sum();
         Gaps::bytes(room(self)) + 8 + nodes * (3 * 8 + self.node_bytes() as usize)
     }
 }

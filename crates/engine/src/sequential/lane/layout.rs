@@ -1,11 +1,14 @@
 //! The places of a lane's disk. They follow from the number of the outer flush.
 
-use super::node_turns::LEAST_FAN_OUT;
+use super::node_turns::has_pages;
 use crate::sequential::SequentialConfig;
+use crate::sequential::engine::Sequential;
 use crate::sequential::ids::{Flush, Generation, GenerationBucket};
+use crate::sequential::keys::SequentialKeys;
 use crate::sequential::layout::{Layout, MOST_BYTES};
 use crate::sequential::map_shape::MapShape;
 use crate::sequential::schedule::Schedule;
+use crate::sequential::state::restored;
 use crate::{EngineError, Extent, Level, Result};
 
 /// One level's part of a lane's disk: a ring of buckets, then a ring of pages.
@@ -44,10 +47,6 @@ impl LaneLayout {
         if !(1..=config.bucket_blocks).contains(&share) || grace == 0 {
             return Err(EngineError::Invalid("a lane's bucket has at least one block".into()));
         }
-        if config.map_fan_out() < LEAST_FAN_OUT {
-            let why = "an inner node of a lane's maps has at least 3 children";
-            return Err(EngineError::Invalid(why.into()));
-        }
         let bucket_blocks = config.bucket_blocks / share;
         let whole = u128::from(config.blocks) * u128::from(bucket_blocks);
         let blocks = (whole / u128::from(config.bucket_blocks)).max(1) as u64;
@@ -56,10 +55,14 @@ impl LaneLayout {
         let schedule = outer.with_buckets_of(bucket_blocks, blocks);
         let lane = SequentialConfig { blocks, bucket_blocks, time_pages: 0, ..*config };
         let layout = Self::within_bounds(&lane, schedule, grace);
-        layout.ok_or_else(|| EngineError::Invalid("a disk has at most 2^62 bytes".into()))
+        layout.ok_or_else(|| {
+            let why =
+                "a lane has at most 2^62 bytes, and maps no higher than half of their fan-out";
+            EngineError::Invalid(why.into())
+        })
     }
 
-    /// `None` when it would be too large.
+    /// `None` when it would be too large, or its maps too high.
     fn within_bounds(config: &SequentialConfig, schedule: Schedule, grace: u64) -> Option<Self> {
         let (block_bytes, node_bytes) = (config.block_bytes as u64, config.sector_bytes as u64);
         let (mut regions, mut offset) = (Vec::new(), 0u64);
@@ -74,6 +77,9 @@ impl LaneLayout {
             let (blocks_bytes, leaf_bytes) = (blocks * block_bytes, config.leaf_bytes(blocks));
             let pages = offset.checked_add(ring.checked_mul(blocks_bytes)?)?;
             let shape = MapShape::new(schedule.generation_buckets(level), config.map_fan_out());
+            if !has_pages(&shape) {
+                return None;
+            }
             regions.push(LaneRegion {
                 buckets: offset,
                 pages,
@@ -123,6 +129,24 @@ impl LaneLayout {
     pub fn engine_layout(&self) -> Layout {
         let layout = Layout::within_bounds(&self.config, self.schedule.clone());
         layout.expect("it is smaller than the lane's own disk")
+    }
+
+    /// Its engine, whose blocks were never written.
+    pub fn engine(&self, keys: SequentialKeys) -> Sequential {
+        Sequential::on(self.config, self.engine_layout(), keys)
+    }
+
+    /// Its engine, as [`Sequential::restore`] does it.
+    ///
+    /// # Errors
+    /// As [`Sequential::restore`].
+    pub fn restore(
+        &self,
+        keys: SequentialKeys,
+        state: &[u8],
+        times: Option<&[u8]>,
+    ) -> Result<Sequential> {
+        restored((self.config, self.engine_layout()), keys, state, times)
     }
 
     /// Bytes of an inner node.
@@ -207,7 +231,7 @@ mod tests {
             queue_buckets: 1 + dice.below(3),
             fan_out: 2 + dice.below(4),
             last_ratio: [40, 100, 250][dice.below(3) as usize],
-            sector_bytes: 128,
+            sector_bytes: 256,
             ..SequentialConfig::new(64, 10 + dice.below(400))
         }
     }

@@ -1,20 +1,18 @@
 //! When the inner nodes of a lane's maps are written.
 //!
 //! A bucket may complete several nodes at once, or none. Each flush has one page for a node in each
-//! level. So nodes wait for their page, the first to be complete first. Which flush that is follows
-//! from the form of the map alone.
+//! level. So nodes wait for a page of their own, which follows from their place in the map.
+//!
+//! A node at height k that is full is complete with a bucket before a multiple of F^k, for nodes of
+//! F children. Its page comes k - 1 flushes later: those at height 1 have the flushes before
+//! multiples of F, and those at height k the ones k - 2 behind them. The nodes that are not full
+//! are all complete with the last bucket. Theirs come behind these, in the begin of the generation
+//! that follows. So F must be twice the height of the map.
 
-use super::LaneLayout;
-use crate::Level;
 use crate::sequential::map_shape::{MapShape, NodeAt};
-use std::collections::VecDeque;
-
-/// The least children of an inner node in a lane. With two, a map may have more inner nodes than
-/// leaves, and then a flush would need more than one page.
-pub(super) const LEAST_FAN_OUT: u64 = 3;
 
 /// The turn of an inner node, in buckets from the begin of its generation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NodeTurn {
     /// The bucket that completes it.
     pub complete: u64,
@@ -22,36 +20,24 @@ pub(super) struct NodeTurn {
     pub written: u64,
 }
 
-/// The turns of the inner nodes of a level's maps, by place.
-pub(super) fn node_turns(lane: &LaneLayout, level: Level) -> Vec<NodeTurn> {
-    turns(lane.shape(level), lane.schedule().flushes_of(level)).0
+/// Whether each node of such a map has a page of its own.
+pub(super) fn has_pages(shape: &MapShape) -> bool {
+    most_waiting(shape) as u64 <= shape.fan_out()
 }
 
-/// The most nodes of a level that wait after a flush.
-pub(super) fn most_waiting(lane: &LaneLayout, level: Level) -> usize {
-    turns(lane.shape(level), lane.schedule().flushes_of(level)).1
+/// The most nodes that wait for their page.
+pub(super) fn most_waiting(shape: &MapShape) -> usize {
+    2 * shape.top()
 }
 
-/// Those of maps of this form, of which one begins after every `period` flushes; and how many nodes
-/// wait at most after a flush.
-fn turns(shape: &MapShape, period: u64) -> (Vec<NodeTurn>, usize) {
-    let mut turns = vec![NodeTurn::default(); shape.inner_nodes() as usize];
-    let (mut waiting, mut most) = (VecDeque::<(u64, NodeAt)>::new(), 0);
-    // The nodes that a generation leaves to the next one are the same from the second on. The
-    // first has as many or fewer, so that it may leave pages out.
-    for flush in 0..3 * period {
-        let (generation, index) = (flush / period, flush % period);
-        if index < shape.leaves() {
-            waiting.extend(shape.closed_by(index).map(|node| (generation, node)));
-        }
-        let Some((of, node)) = waiting.pop_front() else { continue };
-        most = most.max(waiting.len());
-        if of == 1 {
-            let turn = NodeTurn { complete: shape.last_leaf(node), written: flush - period };
-            turns[shape.inner_place(node) as usize] = turn;
-        }
-    }
-    (turns, most)
+/// The turn of a node.
+pub(super) fn node_turn(shape: &MapShape, node: NodeAt) -> NodeTurn {
+    let (complete, height) = (shape.last_leaf(node), node.height as u64);
+    let is_full = (0..height).try_fold(complete + 1, |leaves, _| {
+        leaves.is_multiple_of(shape.fan_out()).then_some(leaves / shape.fan_out())
+    });
+    let behind = if is_full.is_some() { 0 } else { shape.top() as u64 };
+    NodeTurn { complete, written: complete + behind + height - 1 }
 }
 
 #[cfg(test)]
@@ -61,26 +47,34 @@ mod tests {
 
     #[test]
     fn each_node_has_a_page_of_its_own_soon_after_it_is_complete() {
-        let mut late = 0;
-        for fan_out in LEAST_FAN_OUT..7 {
-            for leaves in (1..70).chain([124, 125, 126, 243, 256, 257]) {
+        let (mut late, mut deepest) = (0, 0);
+        for fan_out in 2..9 {
+            for leaves in (1..260).chain([728, 729, 730, 1295, 1296, 1297, 4095, 4096, 4097]) {
+                let shape = MapShape::new(leaves, fan_out);
+                if !has_pages(&shape) {
+                    continue;
+                }
+                deepest = deepest.max(shape.top());
                 for period in [leaves, leaves + 1, leaves + 7] {
-                    let shape = MapShape::new(leaves, fan_out);
-                    let (turns, most) = turns(&shape, period);
-                    assert_eq!(turns.len() as u64, shape.inner_nodes());
                     // Three generations, one after the other.
-                    let pages: Vec<u64> = (0..3)
-                        .flat_map(|at| turns.iter().map(move |turn| at * period + turn.written))
-                        .collect();
-                    assert_eq!(pages.iter().collect::<BTreeSet<_>>().len(), pages.len());
-                    for turn in &turns {
-                        let waits = turn.written - turn.complete;
-                        assert!(waits as usize <= most, "{fan_out} {leaves} {period} {turn:?}");
-                        late = late.max(waits);
+                    let (mut pages, mut waiting) = (BTreeSet::new(), Vec::new());
+                    for generation in 0..3 {
+                        let nodes = (0..leaves).flat_map(|leaf| shape.closed_by(leaf));
+                        for turn in nodes.map(|node| node_turn(&shape, node)) {
+                            assert!(turn.written >= turn.complete);
+                            late = late.max(turn.written - turn.complete);
+                            let begin = generation * period;
+                            assert!(pages.insert(begin + turn.written), "{shape:?} {period}");
+                            waiting.push((begin + turn.complete, begin + turn.written));
+                        }
+                    }
+                    for at in 0..3 * period {
+                        let waits = waiting.iter().filter(|it| it.0 <= at && at < it.1).count();
+                        assert!(waits <= most_waiting(&shape), "{shape:?} {period}");
                     }
                 }
             }
         }
-        assert!(late > 1, "some nodes wait");
+        assert!(late > 2 && deepest > 2, "{late} {deepest}");
     }
 }

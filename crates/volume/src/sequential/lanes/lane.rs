@@ -9,8 +9,9 @@ use super::lane_flush::LaneFlush;
 use super::places::LanePlaces;
 use super::riding::{Content, Ride, Riding};
 use super::state::LaneState;
-use super::unlock::{LaneMaster, lane_key};
-use crate::sequential::log::LogPosition;
+use super::unlock::lane_key;
+use crate::lane::LaneMaster;
+use crate::sequential::log_position::LogPosition;
 use crate::sequential::quantum::{Filling, QuantumEntry};
 use crate::sequential::shared::Shared;
 use crate::sequential::times;
@@ -49,12 +50,16 @@ pub(super) struct Inner {
     pub next: LogPosition,
     /// The quanta below this are durable.
     pub durable: u64,
+    /// How many of what rode are in them.
+    pub synced: u64,
     /// Where the logs of the previous turn and of this one begin.
     pub turns: [LogPosition; 2],
     /// The root in its log.
     pub root: Vec<u8>,
     /// The identity of the access times in their place, for the next state alone.
     pub times: Option<[u8; 32]>,
+    /// Whether a durable state has slots for its passphrases: before, nobody could open it again.
+    pub named: bool,
     /// Whether the volume has ended.
     pub ended: bool,
 }
@@ -156,7 +161,7 @@ impl Lane {
         }
         let (mut sealed, _) = filling.finish(inner.next.before, inner.durable);
         let place = Self::quantum_place(self.volume, number);
-        let before = inner.keys.log.seal(&place, &mut sealed).map_err(super::closed)?;
+        let before = inner.keys.log.seal(&place, &mut sealed).map_err(Error::sealing)?;
         inner.next = LogPosition { number: number + 1, before };
         Ok(sealed)
     }
@@ -164,9 +169,23 @@ impl Lane {
     /// All quanta so far are durable.
     pub fn synced(&self) {
         let mut inner = self.inner();
-        inner.durable = inner.next.number;
-        inner.riding.durable = inner.riding.taken;
-        self.changed.notify_all();
+        (inner.durable, inner.synced) = (inner.next.number, inner.riding.taken);
+        self.tell(&mut inner);
+    }
+
+    /// The lane's state is durable, and that of the volume beside it.
+    pub fn named(&self) {
+        let mut inner = self.inner();
+        inner.named = true;
+        self.tell(&mut inner);
+    }
+
+    /// Tells those who wait what is durable.
+    fn tell(&self, inner: &mut Inner) {
+        if inner.named {
+            inner.riding.durable = inner.synced;
+            self.changed.notify_all();
+        }
     }
 
     /// Begins the lane's part of an outer flush: its bytes in `out`. Gives the parts of them that
@@ -243,7 +262,7 @@ impl Lane {
             log: inner.turns[0],
             end: inner.next,
             times: inner.times.take(),
-            keys: keys.map_err(super::closed)?,
+            keys: keys.map_err(Error::sealing)?,
             root: inner.root.clone(),
             engine: self.shared.engine().state()?,
             disk: self.places().disk().state(),
@@ -253,9 +272,9 @@ impl Lane {
         let secrets = (&master.master, number, &before[..]);
         let slots = inner.passphrases.slots(secrets, &at, &mut sealers.randomness);
         let (front, sealed) = bytes.split_at_mut(LANE_SLOTS_BYTES);
-        front.copy_from_slice(&slots.map_err(super::closed)?);
+        front.copy_from_slice(&slots.map_err(Error::sealing)?);
         let place = Self::state_seal(self.volume, at.place);
-        sealers.state.seal(&place, sealed).map_err(super::closed)?;
+        sealers.state.seal(&place, sealed).map_err(Error::sealing)?;
         Ok(bytes)
     }
 
@@ -295,11 +314,11 @@ impl Lane {
         self.changed.notify_all();
     }
 
-    /// This passphrase alone opens the lane, from the next state on. `None` if no passphrase opens
-    /// lanes of this volume.
-    pub fn give(&self, passphrase: &Passphrase) -> Result<Option<()>> {
+    /// This passphrase alone opens the lane, from the next state on.
+    pub fn give(&self, passphrase: &Passphrase) -> Result<()> {
         let key = lane_key(&self.form, passphrase, self.volume)?;
-        Ok(key.map(|key| self.inner().passphrases.replace(key)))
+        self.inner().passphrases.replace(key);
+        Ok(())
     }
 
     /// The content of a block that waits in memory, if it does.
@@ -310,8 +329,12 @@ impl Lane {
     /// Waits until `done` holds or this time has passed; whether it holds.
     ///
     /// # Errors
-    /// `Closed` if the lane failed or the volume ended.
-    pub(super) fn wait(&self, time: Duration, done: impl Fn(&Riding) -> bool) -> Result<bool> {
+    /// `Closed` if the lane failed, `Full` if the volume ended before.
+    pub(super) fn wait_until(
+        &self,
+        time: Duration,
+        done: impl Fn(&Riding) -> bool,
+    ) -> Result<bool> {
         let waits = |inner: &mut Inner| self.is_open() && !inner.ended && !done(&inner.riding);
         let guard = self.changed.wait_timeout_while(self.inner(), time, waits);
         let (inner, _) = guard.unwrap_or_else(PoisonError::into_inner);
@@ -319,7 +342,11 @@ impl Lane {
             return Ok(true);
         }
         if inner.ended {
-            return Err(Error::Closed("the volume of the lane was closed".into()));
+            let waiting = inner.riding.waiting();
+            return Err(Error::Full(format!(
+                "{waiting} writes of the lane did not go along before the volume was closed: they \
+                 are lost"
+            )));
         }
         self.shared.expect_open().map(|()| false)
     }

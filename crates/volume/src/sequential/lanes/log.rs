@@ -1,11 +1,10 @@
 //! The logs of lanes: a quantum beside each of the volume's, written and made durable with it.
 
-use super::SharedLane;
-use super::closed;
 use super::form::LaneForm;
+use super::lane::SharedLane;
 use super::parameters::LaneObjects;
-use crate::Result;
 use crate::sequential::ring::in_ring;
+use crate::{Error, Result};
 use oblivio_crypto::{Burner, Randomness};
 use oblivio_store::WriteAt;
 
@@ -60,7 +59,7 @@ impl LaneLogs {
             }
             let from = waiting.len();
             waiting.resize(from + self.bytes, 0);
-            self.burner.burn(&mut waiting[from..], self.bytes).map_err(closed)?;
+            self.burner.burn(&mut waiting[from..], self.bytes).map_err(Error::sealing)?;
         }
         Ok(())
     }

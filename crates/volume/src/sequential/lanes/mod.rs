@@ -27,15 +27,14 @@ pub(super) use open::Beside;
 pub use parameters::LaneParameters;
 pub(super) use places::LanePlaces;
 pub(super) use space::LaneSpace;
-pub use space::{LaneStatus, LaneSync, LaneWait, OpenLane};
-pub use unlock::LaneMaster;
 pub(super) use unlock::unlock;
 
 use super::DISK_OBJECT;
 use super::reads::DiskReads;
 use crate::damage::DamagedPlace;
+use crate::lane::LaneMaster;
 use crate::{Error, Result};
-use oblivio_crypto::{Burner, CryptoError, MasterKey, Randomness, digest};
+use oblivio_crypto::{Burner, MasterKey, Randomness, digest};
 use oblivio_engine::Extent;
 use oblivio_engine::sequential::Flush;
 use oblivio_store::{ReadAt, Slots, WriteAt};
@@ -126,9 +125,9 @@ impl Lanes {
             let mut parts: Vec<_> =
                 parts.map(|(offset, buf)| ReadAt { object, offset, buf }).collect();
             reads.read(store, &mut parts)?;
-            self.burner.open_in_vain(&mut self.read, piece).map_err(closed)?;
+            self.burner.open_in_vain(&mut self.read, piece).map_err(Error::sealing)?;
             for part in left {
-                self.burner.burn(&mut out[part], piece).map_err(closed)?;
+                self.burner.burn(&mut out[part], piece).map_err(Error::sealing)?;
             }
         }
         let mut writes = Vec::new();
@@ -144,6 +143,11 @@ impl Lanes {
         self.open.iter().flatten().try_for_each(|lane| lane.end_flush())
     }
 
+    /// The volume's state is durable, with those of the lanes beside it.
+    pub fn named(&self) {
+        self.open.iter().flatten().filter(|lane| lane.is_open()).for_each(|lane| lane.named());
+    }
+
     /// The states of the lanes beside state `number` of the volume, durably. Gives their identity,
     /// which the volume's state names.
     pub fn write_states(&mut self, store: &dyn Slots, number: u64) -> Result<[u8; 32]> {
@@ -157,7 +161,7 @@ impl Lanes {
             };
             match open {
                 Some(open) => state.copy_from_slice(&open),
-                None => self.burner.burn(state, bytes).map_err(closed)?,
+                None => self.burner.burn(state, bytes).map_err(Error::sealing)?,
             }
         }
         let places = objects.iter().zip(states.chunks(bytes));
@@ -215,7 +219,7 @@ impl Lanes {
         let (mut part, mut offset) = (vec![0; PART], 0);
         while offset < self.form.times_bytes() {
             let bytes = PART.min((self.form.times_bytes() - offset) as usize);
-            self.burner.burn(&mut part[..bytes], PART).map_err(closed)?;
+            self.burner.burn(&mut part[..bytes], PART).map_err(Error::sealing)?;
             store.write(&[WriteAt::new(object, offset, &part[..bytes])])?;
             offset += bytes as u64;
         }
@@ -245,8 +249,4 @@ fn cut<'p, 'b>(
         buffer = rest;
         (place.offset, part)
     })
-}
-
-fn closed(error: CryptoError) -> Error {
-    Error::Closed(error.to_string())
 }

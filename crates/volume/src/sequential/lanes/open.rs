@@ -8,17 +8,18 @@ use super::lane::{Inner, Lane, LaneSealers, SharedLane};
 use super::places::LanePlaces;
 use super::riding::{Content, LoggedWrite, Riding};
 use super::state::LaneState;
-use super::unlock::{LaneMaster, lane_key};
+use super::unlock::lane_key;
 use crate::damage::DamagedPlace;
-use crate::sequential::log::LogPosition;
+use crate::lane::LaneMaster;
+use crate::sequential::log_position::LogPosition;
 use crate::sequential::quantum::{Quantum, QuantumEntry};
 use crate::sequential::reads::DiskReads;
 use crate::sequential::shared::Shared;
 use crate::sequential::times;
 use crate::{Error, Result};
 use oblivio_crypto::{
-    LANE_SLOTS_BYTES, LaneKey, LanePassphrases, LanePlace, Passphrase, Randomness, SEAL_HEADER,
-    Sealer, TAG_BYTES, VolumeId, tag_of,
+    LANE_SLOTS_BYTES, LanePassphrases, LanePlace, Passphrase, Randomness, SEAL_HEADER, Sealer,
+    TAG_BYTES, VolumeId, tag_of,
 };
 use oblivio_engine::sequential::{LaneDisk, Sequential, SequentialKeys};
 use oblivio_engine::{BlockId, carry_out};
@@ -54,14 +55,10 @@ impl Beside<'_> {
     }
 
     /// An empty lane, which this passphrase opens from the next state on. Whatever the lane held is
-    /// lost then. `None` if lanes of this volume are never open.
-    pub fn made(&self, master: LaneMaster, passphrase: &Passphrase) -> Result<Option<SharedLane>> {
+    /// lost then.
+    pub fn made(&self, master: LaneMaster, passphrase: &Passphrase) -> Result<SharedLane> {
         let key = lane_key(self.form, passphrase, self.volume)?;
-        Ok(key.map(|key| self.empty(master, key)))
-    }
-
-    fn empty(&self, master: LaneMaster, key: LaneKey) -> SharedLane {
-        let engine = Sequential::of_lane(&self.form.layout, self.keys(&master));
+        let engine = self.form.layout.engine(self.keys(&master));
         let shared = self.shared(master.lane, engine, LaneDisk::new(self.form.layout.clone()));
         let next = LogPosition { number: self.end, ..LogPosition::default() };
         let inner = Inner {
@@ -70,12 +67,14 @@ impl Beside<'_> {
             passphrases: LanePassphrases::one(key),
             next,
             durable: next.number,
+            synced: 0,
             turns: [next; 2],
             root: Vec::new(),
             times: None,
+            named: false,
             ended: false,
         };
-        Arc::new(Lane::of(self.form, self.volume, shared, inner))
+        Ok(Arc::new(Lane::of(self.form, self.volume, shared, inner)))
     }
 
     /// Opens a lane with its keys, and says what of it is damaged.
@@ -88,10 +87,10 @@ impl Beside<'_> {
         let lane = keys.master.lane;
         let at = LanePlace { volume: self.volume, lane, place: state.number % self.form.states };
         let passphrases = LanePassphrases::open(&keys.master.master, &at, &state.keys);
-        let passphrases = passphrases.map_err(super::closed)?;
+        let passphrases = passphrases.map_err(Error::sealing)?;
         let times = self.times(lane, &mut keys.times, &state)?;
         let (layout, own) = (&self.form.layout, self.keys(&keys.master));
-        let engine = Sequential::restore_lane(layout, own, &state.engine, times.as_deref())?;
+        let engine = layout.restore(own, &state.engine, times.as_deref())?;
         let disk = LaneDisk::restore(layout.clone(), engine.flushes(), &state.disk)?;
         let shared = self.shared(lane, engine, disk);
         {
@@ -108,9 +107,11 @@ impl Beside<'_> {
             passphrases,
             next: log.next,
             durable: log.next.number,
+            synced: 0,
             turns: [state.log; 2],
             root: log.root,
             times: None,
+            named: true,
             ended: false,
         };
         {

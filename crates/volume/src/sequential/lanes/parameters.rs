@@ -32,7 +32,6 @@ pub struct LaneParameters {
     /// anything: one part in this many of its capacity.
     pub grace: u8,
     /// The memory that a guess of a lane's passphrase takes: two to the power of this, in KiB.
-    /// [`Self::NEVER_OPEN`] for lanes of older volumes.
     pub guess: u8,
 }
 
@@ -44,9 +43,6 @@ impl Default for LaneParameters {
 }
 
 impl LaneParameters {
-    /// Of lanes that no passphrase opens.
-    pub const NEVER_OPEN: u8 = 1;
-
     /// The same, with guesses that cost about as much as this.
     #[must_use]
     pub fn guessed_at(self, kdf: KdfParams) -> Self {
@@ -54,12 +50,12 @@ impl LaneParameters {
         Self { guess, ..self }
     }
 
-    /// The cost of a guess; none for lanes that are never open.
-    pub fn guessing(&self) -> Option<KdfParams> {
-        let memory_kib = 1 << self.guess;
-        // Four lanes need eight blocks each.
+    /// The cost of a guess.
+    pub fn guessing(&self) -> KdfParams {
+        let memory_kib = 1 << self.guess.min(22);
+        // Four threads need eight blocks each.
         let (passes, lanes) = if memory_kib < 32 { (1, 1) } else { (3, 4) };
-        (self.guess > Self::NEVER_OPEN).then_some(KdfParams { memory_kib, passes, lanes })
+        KdfParams { memory_kib, passes, lanes }
     }
 
     /// Refuses impossible ones.
@@ -74,7 +70,7 @@ impl LaneParameters {
             let why = "a lane has a half to a 64th of the volume, and all of it to a 64th as grace";
             return Err(Error::Invalid(why.into()));
         }
-        if self.guess != Self::NEVER_OPEN && !(3..=22).contains(&self.guess) {
+        if !(3..=22).contains(&self.guess) {
             let why = "a guess of a lane's passphrase takes 8 KiB to 4 GiB";
             return Err(Error::Invalid(why.into()));
         }

@@ -3,7 +3,7 @@
 //! Nothing here causes a write. A quantum of the volume's log takes along as many as the lane's
 //! quantum has room for, and a flush as many as the lane's bucket.
 
-use crate::sequential::log::LogPosition;
+use crate::sequential::log_position::LogPosition;
 use oblivio_engine::BlockId;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -4,35 +4,13 @@
 use super::lane::{Lane, SharedLane};
 use super::riding::{Content, Ride};
 use crate::block::{BlockReader, BlockSpace, ROOT_BYTES, TakeBlock, refuse_misfits};
-use crate::sequential::space::{Serves, serve};
+use crate::lane::{CarriesLane, LaneStatus, LaneWait};
+use crate::sequential::serving::{Serves, serve};
 use crate::{Error, Result};
 use oblivio_engine::{BlockId, BlockOp, BlockOutcome, Lost};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How much may wait for acts of the volume.
-#[derive(Clone, Copy, Debug)]
-pub struct LaneWait {
-    /// Bytes of writes that may wait.
-    pub memory_bytes: usize,
-    /// How long a writer waits who finds no room for more.
-    pub time: Duration,
-}
-
-/// An open lane: what is in it, and when that is durable.
-pub struct OpenLane {
-    /// Its blocks.
-    pub space: Box<dyn BlockSpace>,
-    /// Tells when they are durable.
-    pub sync: LaneSync,
-}
-
-impl Default for LaneWait {
-    fn default() -> Self {
-        Self { time: Duration::from_secs(60), memory_bytes: 64 << 20 }
-    }
-}
 
 /// An open lane, for the one who uses it.
 pub struct LaneSpace {
@@ -51,7 +29,7 @@ impl LaneSpace {
     /// Waits until less than the allowed memory is taken.
     fn wait_for_room(&self) -> Result<()> {
         let most = self.wait.memory_bytes;
-        match self.lane.wait(self.wait.time, |riding| riding.bytes() < most)? {
+        match self.lane.wait_until(self.wait.time, |riding| riding.bytes() < most)? {
             true => Ok(()),
             false => Err(waits(self.lane.inner().riding.waiting())),
         }
@@ -65,54 +43,20 @@ fn waits(waiting: usize) -> Error {
     ))
 }
 
-/// What only the passphrase of a lane tells of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LaneStatus {
-    /// Its capacity in bytes.
-    pub bytes: u64,
-    /// Writes that wait in memory until the volume is written.
-    pub waiting: u64,
-    /// Their bytes.
-    pub waiting_bytes: u64,
-    /// About how much must be written to the volume until all of them are durable.
-    pub carried_by_bytes: u64,
-    /// What may be written to the volume while the lane is shut, before it loses anything.
-    pub grace_left_bytes: u64,
-    /// The same of a lane that was always open.
-    pub grace_bytes: u64,
-}
-
-/// Tells when what was written into a lane is durable. Clones are the same.
-#[derive(Clone)]
-pub struct LaneSync(SharedLane);
-
-impl LaneSync {
-    /// Of a lane.
-    pub(in crate::sequential) fn of(lane: &SharedLane) -> Self {
-        Self(Arc::clone(lane))
+impl CarriesLane for Lane {
+    fn accepted(&self) -> u64 {
+        self.inner().riding.accepted
     }
 
-    /// How much the lane took in so far: for [`Self::wait`].
-    pub fn accepted(&self) -> u64 {
-        self.0.inner().riding.accepted
-    }
-
-    /// Waits until all that was taken in before is durable. That takes acts of the volume; nothing
-    /// here causes one.
-    ///
-    /// # Errors
-    /// `Full` if that time passes before: what waits is kept. `Closed` if the lane failed or the
-    /// volume was closed.
-    pub fn wait(&self, accepted: u64, time: Duration) -> Result<()> {
-        match self.0.wait(time, |riding| riding.durable >= accepted)? {
+    fn wait(&self, accepted: u64, time: Duration) -> Result<()> {
+        match self.wait_until(time, |riding| riding.durable >= accepted)? {
             true => Ok(()),
-            false => Err(waits(self.0.inner().riding.waiting())),
+            false => Err(waits(self.inner().riding.waiting())),
         }
     }
 
-    /// What is to be said of the lane.
-    pub fn status(&self) -> LaneStatus {
-        let (form, (waiting, waiting_bytes, grace)) = (&self.0.form, self.0.left());
+    fn status(&self) -> LaneStatus {
+        let (form, (waiting, waiting_bytes, grace)) = (&self.form, self.left());
         let (block, flush) = (form.quantum.block_bytes as u64, form.flush_bytes);
         let own = form.layout.schedule().writes_per_flush();
         LaneStatus {

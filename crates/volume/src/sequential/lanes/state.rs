@@ -3,7 +3,7 @@
 
 use super::form::LaneForm;
 use crate::block::StoredRoot;
-use crate::sequential::log::LogPosition;
+use crate::sequential::log_position::LogPosition;
 use crate::{Error, Result};
 use oblivio_crypto::{LANE_KEYS_BYTES, LANE_SLOTS_BYTES, SEAL_HEADER, TAG_BYTES, Tag};
 use zerocopy::little_endian::U64;

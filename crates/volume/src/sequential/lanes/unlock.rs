@@ -4,35 +4,14 @@
 //! it opens. So the time tells nothing.
 
 use super::form::LaneForm;
-use crate::Result;
 use crate::header::Header;
+use crate::lane::LaneMaster;
 use crate::sequential::header::layout;
+use crate::{Error, Result};
 use oblivio_crypto::{
-    LANE_SLOTS_BYTES, LaneKey, LanePlace, LaneSecrets, MasterKey, Passphrase, Randomness, VolumeId,
+    LANE_SLOTS_BYTES, LaneKey, LanePlace, LaneSecrets, MasterKey, Passphrase, VolumeId,
 };
 use oblivio_store::{AnyStore, ReadAt};
-
-/// The keys of a lane that a passphrase opened.
-pub struct LaneMaster {
-    /// Which one, counted from 0.
-    pub(crate) lane: u8,
-    /// Its master key.
-    pub(crate) master: MasterKey,
-    /// Those of the volume and of the lanes before it.
-    pub(crate) before: Vec<MasterKey>,
-}
-
-impl LaneMaster {
-    /// Fresh keys of a lane beside a volume with this key.
-    pub(super) fn generate(lane: u8, before: Vec<MasterKey>, randomness: &Randomness) -> Self {
-        Self { lane, master: MasterKey::generate(&mut randomness.clone()), before }
-    }
-
-    /// The volume's own key.
-    pub(crate) fn volume(&self) -> Option<&MasterKey> {
-        self.before.first()
-    }
-}
 
 /// The lanes of a volume that a passphrase opens. None where their states cannot be read: the
 /// volume goes on without them.
@@ -45,9 +24,8 @@ pub fn unlock(
     passphrase: &Passphrase,
 ) -> Result<Vec<LaneMaster>> {
     let Some(form) = LaneForm::of(&layout(&header.parameters()))? else { return Ok(Vec::new()) };
-    let Some(kdf) = form.parameters.guessing() else { return Ok(Vec::new()) };
     let volume = header.volume();
-    let key = LaneKey::stretch(kdf, passphrase, volume).map_err(super::closed)?;
+    let key = lane_key(&form, passphrase, volume)?;
     let (mut found, objects) = (Vec::new(), form.parameters.objects());
     for (lane, of) in (0..).zip(objects) {
         let newest = newest_of(store, (of.state, &form), |slots, place| {
@@ -80,25 +58,26 @@ fn newest_of(
     (object, form): (&str, &LaneForm),
     open: impl Fn(&[u8; LANE_SLOTS_BYTES], u64) -> Option<LaneSecrets>,
 ) -> Option<LaneSecrets> {
-    let mut fronts = vec![[0; LANE_SLOTS_BYTES]; usize::try_from(form.states).ok()?];
-    let at = |place: usize| place as u64 * form.state_bytes();
-    let read = |(place, buf): (usize, &mut [u8; LANE_SLOTS_BYTES])| {
-        let mut read = [ReadAt { object, offset: at(place), buf }];
-        store.objects().read(&mut read).is_ok()
-    };
-    if !fronts.iter_mut().enumerate().all(read) {
-        return None;
+    let mut newest = None::<LaneSecrets>;
+    for place in 0..form.states {
+        let mut slots = [0; LANE_SLOTS_BYTES];
+        let (offset, buf) = (place * form.state_bytes(), &mut slots[..]);
+        // A place that cannot be read costs its state alone.
+        let read = store.objects().read(&mut [ReadAt { object, offset, buf }]);
+        let opened = read.ok().and_then(|()| open(&slots, place));
+        newest = match (newest, opened) {
+            (Some(newest), Some(opened)) if newest.number > opened.number => Some(newest),
+            (newest, opened) => opened.or(newest),
+        };
     }
-    let opened = (0..).zip(&fronts).filter_map(|(place, slots)| open(slots, place));
-    opened.max_by_key(|secrets| secrets.number)
+    newest
 }
 
-/// Stretches a passphrase for a lane of this form; none if such lanes are never open.
+/// Stretches a passphrase for a lane of this form.
 pub(super) fn lane_key(
     form: &LaneForm,
     passphrase: &Passphrase,
     volume: VolumeId,
-) -> Result<Option<LaneKey>> {
-    let Some(kdf) = form.parameters.guessing() else { return Ok(None) };
-    LaneKey::stretch(kdf, passphrase, volume).map(Some).map_err(super::closed)
+) -> Result<LaneKey> {
+    LaneKey::stretch(form.parameters.guessing(), passphrase, volume).map_err(Error::sealing)
 }

@@ -25,7 +25,7 @@ const LANES: [[&str; 4]; 2] = [
 fn any_with_lanes(dice: &mut Dice) -> SequentialOptions {
     loop {
         let mut options = any_options(dice);
-        if options.engine.bucket_blocks > 1 {
+        if options.engine.bucket_blocks > 1 && options.engine.sector_bytes > 128 {
             let [count, grace] = [1 + dice.below(2), 1 + dice.below(16)].map(|it| it as u8);
             options.lanes = Some(LaneParameters { count, share: 2, grace, guess: 3 });
             return options;

@@ -27,6 +27,7 @@ fn with_lane(dice: &mut Dice) -> SequentialOptions {
     let engine = SequentialConfig {
         blocks: 60 + dice.below(100),
         bucket_blocks: options.engine.bucket_blocks + 2,
+        sector_bytes: options.engine.sector_bytes.max(256),
         ..options.engine
     };
     let grace = 1 + dice.below(2) as u8;

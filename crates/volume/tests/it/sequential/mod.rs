@@ -53,7 +53,8 @@ pub fn any_options(dice: &mut Dice) -> SequentialOptions {
     let fill = dice.below(2) == 0;
     // From dice of their own: what else a seed stands for stays as it was.
     let lanes = any_lanes(&mut Dice::new(blocks * log_quanta + quantum_writes));
-    let lanes = lanes.filter(|_| bucket_blocks > 1);
+    // A lane's maps need some room in their nodes.
+    let lanes = lanes.filter(|_| bucket_blocks > 1 && engine.sector_bytes > 128);
     SequentialOptions { engine, quantum_writes, log_quanta, fill, lanes }
 }
 

@@ -1,0 +1,105 @@
+//! Lanes: a volume of their own beside another one, which only their passphrase opens.
+
+use super::facade::Room;
+use oblivio::{CreateOptions, Disk, Error, Result, SeenBy, Volume};
+use std::thread;
+
+impl Room {
+    /// A volume in one file, with a lane of a quarter.
+    fn beside(&self) -> CreateOptions {
+        let lanes = oblivio::LaneParameters { share: 4, ..Default::default() };
+        let new = self.create().seen_by(SeenBy::Snapshots).one_file().size(16 << 20);
+        new.lanes(Some(lanes)).lane_passphrase("hidden")
+    }
+
+    fn by(&self, passphrase: &str) -> Result<Volume> {
+        self.open().open(self.place(), passphrase)
+    }
+}
+
+/// Writes into the volume until a sync of its lane returns.
+fn carried(volume: &Volume) {
+    let lane = volume.lane(1).expect("it is open");
+    thread::scope(|scope| {
+        let synced = scope.spawn(|| lane.sync());
+        for round in 0.. {
+            volume.write("/carrier", &[round as u8; 100_000]).expect("there is room");
+            volume.sync().expect("it is stored");
+            if synced.is_finished() {
+                break;
+            }
+        }
+        synced.join().expect("no panic").expect("it was carried");
+    });
+}
+
+#[test]
+fn a_lane_is_there_for_its_passphrase_alone() -> Result<()> {
+    let room = Room::new();
+    let volume = room.beside().create(room.place(), "secret")?;
+    volume.write("/shown", b"anybody may see this")?;
+    let lane = volume.lane(1).expect("it was given a passphrase");
+    lane.create_dir("/letters")?;
+    lane.write("/letters/alice", b"See you on Sunday.")?;
+    carried(&volume);
+    assert_eq!(lane.lane_status().expect("it is a lane").waiting, 0);
+    assert!(volume.lane_status().is_none() && volume.lane(2).is_none() && lane.lane(1).is_none());
+    volume.close()?;
+
+    let volume = room.by("secret")?;
+    assert!(volume.lane(1).is_none());
+    assert_eq!(volume.read("/shown")?, b"anybody may see this");
+    assert!(!volume.exists("/letters")?);
+    volume.write("/shown", b"changed without the lane")?;
+    volume.close()?;
+
+    let volume = room.by("hidden")?;
+    assert_eq!(volume.read("/shown")?, b"changed without the lane");
+    let lane = volume.lane(1).expect("its passphrase was given");
+    assert_eq!(lane.read("/letters/alice")?, b"See you on Sunday.");
+    let status = lane.lane_status().expect("it is a lane");
+    assert!(status.bytes > 3 << 20 && status.grace_left_bytes <= status.grace_bytes);
+    volume.close()?;
+    assert!(matches!(room.by("neither"), Err(Error::WrongPassphrase)));
+    Ok(())
+}
+
+#[test]
+fn what_a_lane_has_not_carried_is_not_said_to_be_safe() -> Result<()> {
+    let room = Room::new();
+    let volume = room.beside().create(room.place(), "secret")?;
+    volume.lane(1).expect("it is open").write("/much", &[7; 1 << 20])?;
+    volume.write("/little", b"one")?;
+    assert!(matches!(volume.close(), Err(Error::Full(_))));
+    let volume = room.by("hidden")?;
+    assert_eq!(volume.read("/little")?, b"one");
+    volume.close()
+}
+
+#[test]
+fn a_disk_may_have_a_lane_with_a_disk() -> Result<()> {
+    let room = Room::new();
+    let disk = room.beside().create_disk(room.place(), "secret", 8 << 20)?;
+    let lane = disk.lane(1).expect("it was given a passphrase");
+    lane.write_at(12_345, b"hidden sectors")?;
+    for at in 0..400 {
+        disk.write_at(at * 4096 % (8 << 20), &[at as u8; 4096])?;
+        disk.sync()?;
+    }
+    assert_eq!(lane.lane_status().expect("it is a lane").waiting, 0);
+    disk.close()?;
+    let disk: Disk = room.open().open_disk(room.place(), "hidden")?;
+    assert_eq!(disk.lane(1).expect("it is open").read_at(12_345, 14)?, b"hidden sectors");
+    assert_eq!(disk.read_at(399 * 4096, 1)?, [399_u64 as u8]);
+    disk.close()
+}
+
+#[test]
+fn a_lane_needs_a_passphrase_of_its_own() {
+    let room = Room::new();
+    let same = room.beside().create(room.place(), "hidden");
+    assert!(matches!(same, Err(Error::Invalid(_))), "{same:?}");
+    let two = room.beside().lane_passphrase("more").create(room.place(), "secret");
+    assert!(two.is_err(), "it has one lane");
+    assert!(!room.place().exists(), "nothing is left of what was refused");
+}
