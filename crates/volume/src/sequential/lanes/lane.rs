@@ -234,12 +234,12 @@ impl Lane {
         let mut disk = self.shared.disk();
         while self.shared.advance(&mut job, &mut disk)? {}
         let mut inner = self.inner();
-        inner.feed(&mut self.shared.engine())?;
         let schedule = self.form.layout.schedule();
         if self.shared.engine().flushes().0.is_multiple_of(schedule.queue_buckets()) {
+            // Before the new turn gets any write.
             inner.turns = [inner.turns[1], inner.position()];
         }
-        Ok(())
+        inner.feed(&mut self.shared.engine())
     }
 
     /// The lane's state beside state `number` of the volume. `None` if it failed.
