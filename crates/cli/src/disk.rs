@@ -9,7 +9,7 @@ use crate::recorder::Recorder;
 use crate::signals;
 use crate::unobserved;
 use anyhow::{Context, Result};
-use oblivio_serve::nbd::DiskOptions;
+use oblivio_serve::nbd::{DiskOptions, LaneExport};
 use oblivio_serve::watch::WatchedUse;
 use oblivio_store::AnyStore;
 use oblivio_volume::disk::Disk;
@@ -20,6 +20,8 @@ use std::time::Duration;
 /// A disk ready to be served.
 pub struct OpenedDisk {
     pub disk: Disk,
+    /// Those of its lanes that the passphrase opened.
+    pub lanes: Vec<Option<LaneExport>>,
     pub options: DiskOptions,
     pub signals: Signals,
     pub recorder: Option<Recorder>,
@@ -54,10 +56,12 @@ pub fn open(args: &ServeArgs, store: AnyStore) -> Result<OpenedDisk> {
     let layers = open::layers(Recorder::under(store, recorder.as_ref()), &args.volume);
     let (store, pulse) = (layers.store.clone(), Arc::clone(&layers.pulse));
     let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true);
-    let (volume, publisher) = opened?;
+    let (mut volume, publisher) = opened?;
     let signals = signals::catch()?;
     publisher.describe(&volume.info()?, WatchedUse::Disk);
-    let disk = Disk::open(Box::new(volume)).with_context(|| args.volume.display().to_string())?;
+    let shown = || args.volume.display().to_string();
+    let lanes = LaneExport::of(&mut volume).with_context(shown)?;
+    let disk = Disk::open(Box::new(volume)).with_context(shown)?;
     layers.serve();
     let options = DiskOptions {
         read_only: args.read_only,
@@ -67,7 +71,7 @@ pub fn open(args: &ServeArgs, store: AnyStore) -> Result<OpenedDisk> {
         on_request: Some(Arc::new(move |event| publisher.ordinary(event))),
         pulse,
     };
-    Ok(OpenedDisk { disk, options, signals, recorder })
+    Ok(OpenedDisk { disk, lanes, options, signals, recorder })
 }
 
 /// Prints `line`, which says where the disk is served.

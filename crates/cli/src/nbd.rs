@@ -8,7 +8,9 @@ use crate::others;
 use crate::recorder::Recorder;
 use crate::signals;
 use anyhow::Result;
-use oblivio_serve::nbd::{self, DiskOptions, ListenGuard, ListenPlace, Listener, TlsConfig};
+use oblivio_serve::nbd::{
+    self, DiskOptions, LaneExport, ListenGuard, ListenPlace, Listener, TlsConfig,
+};
 use oblivio_volume::disk::Disk;
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
@@ -18,8 +20,8 @@ pub fn run(args: &NbdArgs) -> Result<()> {
     let (serve, front) = (&args.serve, Front::of(args)?);
     let Some(store) = disk::begin(serve)? else { return Ok(()) };
     let front = front.with_tls()?;
-    let OpenedDisk { disk, options, signals, recorder } = disk::open(serve, store)?;
-    let ended = front.serve(disk, options, signals)?;
+    let OpenedDisk { disk, lanes, options, signals, recorder } = disk::open(serve, store)?;
+    let ended = front.serve((disk, lanes), options, signals)?;
     Recorder::finish_after(recorder, ended.map_err(Into::into).and_then(|()| others::handed_over()))
 }
 
@@ -57,7 +59,7 @@ impl<'a> Front<'a> {
     /// It cannot begin.
     pub fn serve(
         self,
-        disk: Disk,
+        (disk, lanes): (Disk, Vec<Option<LaneExport>>),
         options: DiskOptions,
         signals: Signals,
     ) -> Result<oblivio_serve::Result<()>> {
@@ -70,7 +72,7 @@ impl<'a> Front<'a> {
             ListenPlace::Socket(path) => path.display().to_string(),
             ListenPlace::Address(address) => listener.address().unwrap_or(*address).to_string(),
         };
-        let serving = nbd::serve(disk, listener, options)?;
+        let serving = nbd::serve(disk, lanes, listener, options)?;
         let serve = &self.args.serve;
         let volume = serve.volume.display();
         disk::announce(serve, &format!("Serving {volume}, a disk of {size}, on {shown}."))?;

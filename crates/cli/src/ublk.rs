@@ -14,7 +14,8 @@ pub fn run(args: &UblkArgs) -> Result<()> {
     ublk::check_driver()?;
     let serve = &args.serve;
     let Some(store) = disk::begin(serve)? else { return Ok(()) };
-    let OpenedDisk { disk, options, signals, recorder } = disk::open(serve, store)?;
+    // A lane is no device of the kernel, which would log its name.
+    let OpenedDisk { disk, options, signals, recorder, .. } = disk::open(serve, store)?;
     let size = human::size(disk.size());
     let serving = ublk::serve(disk, args.block_size, options)?;
     let (volume, path) = (serve.volume.display(), serving.path());

@@ -2,11 +2,27 @@
 //! process is in the background.
 
 use crate::plain::plain;
+use std::cell::Cell;
 use std::io::Write;
 use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static BACKGROUND: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// Whether this thread works for a lane: nothing that stays may tell of one.
+    static HUSHED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// From now on this thread reports nothing.
+pub fn hush() {
+    HUSHED.set(true);
+}
+
+/// Whether this thread reports nothing.
+pub fn is_hushed() -> bool {
+    HUSHED.get()
+}
 
 /// From now on nobody reads standard error.
 pub fn to_background() {
@@ -15,6 +31,9 @@ pub fn to_background() {
 
 /// Reports an event that no request caused.
 pub fn note(line: &str) {
+    if is_hushed() {
+        return;
+    }
     let line = plain(line);
     if !BACKGROUND.load(Ordering::Relaxed) {
         // The reader may have gone; that must not end the server.

@@ -73,7 +73,7 @@ fn fixed(plan: &Plan, stored: u64, written_per_byte: f64) -> Result<()> {
         "  lanes      {lanes} with {each}, written whenever the volume is, used or not: the place"
     ))?;
     human::say(
-        "             for a hidden volume. This version only keeps the place. An eighth costs a",
+        "             for a hidden volume, which only its own passphrase opens. An eighth costs a",
     )?;
     human::say(format!(
         "             seventh of the above. {grace} may be written while it is shut, before it"

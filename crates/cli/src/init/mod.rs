@@ -47,9 +47,11 @@ pub fn run(args: &InitArgs) -> Result<()> {
     if !cost::say_bill(args, &plan)? {
         return human::say("Nothing was made.");
     }
-    let passphrase = passphrase::first(&args.open.passphrase)?;
+    // Everybody is asked who makes a disk with lanes: a question tells nothing.
+    let lanes = plan.lanes.filter(|_| plan.disk).map_or(0, |lanes| lanes.count);
+    let passphrases = passphrase::first_with_lanes(&args.open.passphrase, lanes)?;
     let made = place::make(args, &plan)?;
-    if let Err(error) = make(args, made.store(), &plan, &passphrase) {
+    if let Err(error) = make(args, made.store(), &plan, &passphrases) {
         made.undo();
         return Err(error);
     }
@@ -74,7 +76,12 @@ fn say(args: &InitArgs, plan: &Plan) -> Result<()> {
     human::say(format!("Store something: oblivio put -r {shown} FOLDER /"))
 }
 
-fn make(args: &InitArgs, store: AnyStore, plan: &Plan, passphrase: &Passphrase) -> Result<()> {
+fn make(
+    args: &InitArgs,
+    store: AnyStore,
+    plan: &Plan,
+    (passphrase, lanes): &(Passphrase, Vec<Passphrase>),
+) -> Result<()> {
     // Whatever was here before, the user means this volume.
     let open = OpenArgs { accept_other_volume: true, ..args.open.clone() };
     let options = open::options(&args.volume, &open, None)?;
@@ -84,7 +91,8 @@ fn make(args: &InitArgs, store: AnyStore, plan: &Plan, passphrase: &Passphrase) 
     };
     let mut before = 0;
     let hear = &mut |done, _| progress.add(done - std::mem::replace(&mut before, done));
-    let volume = plan.new.create(store, passphrase, options, hear)?;
+    let lanes: Vec<&Passphrase> = lanes.iter().collect();
+    let volume = plan.new.create_with((passphrase, &lanes), store, options, hear)?;
     drop(progress);
     match plan.disk {
         true => drop(Disk::format(Box::new(volume), plan.size)?),

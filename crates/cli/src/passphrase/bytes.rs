@@ -25,8 +25,13 @@ pub(super) fn open_fd(fd: u32) -> io::Result<File> {
     File::open(PathBuf::from(format!("/dev/fd/{fd}")))
 }
 
-/// The first line without its end, read byte by byte: a buffer would keep a copy.
-pub(super) fn first_line(mut read: impl FnMut(&mut [u8]) -> io::Result<usize>) -> Result<Bytes> {
+/// The first line, which must not be empty: [`next_line`].
+pub(super) fn first_line(read: impl FnMut(&mut [u8]) -> io::Result<usize>) -> Result<Bytes> {
+    not_empty(next_line(read)?)
+}
+
+/// The next line without its end, read byte by byte: a buffer would keep a copy.
+pub(super) fn next_line(mut read: impl FnMut(&mut [u8]) -> io::Result<usize>) -> Result<Bytes> {
     // With full capacity from the start the line never moves and leaves no copy behind.
     let mut line = Zeroizing::new(Vec::with_capacity(MAX_LEN + 1));
     let mut byte = Zeroizing::new([0]);
@@ -40,12 +45,12 @@ pub(super) fn first_line(mut read: impl FnMut(&mut [u8]) -> io::Result<usize>) -
         }
     }
     if line.len() > MAX_LEN {
-        return Err(usage("the first line is too long for a passphrase", "Is it the right file?"));
+        return Err(usage("the line is too long for a passphrase", "Is it the right file?"));
     }
     while line.last() == Some(&b'\r') {
         line.pop();
     }
-    not_empty(normal(line))
+    Ok(normal(line))
 }
 
 pub(super) fn not_empty(bytes: Bytes) -> Result<Bytes> {

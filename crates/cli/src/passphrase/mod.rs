@@ -13,7 +13,7 @@ pub use handover::{Handed, forget, leave_environment};
 use crate::args::{NewPassphraseArgs, PassphraseArgs};
 use crate::exit::{Code, fault, usage};
 use anyhow::{Context, Result};
-use bytes::{Bytes, first_line, normal, not_empty, open_fd, passphrase};
+use bytes::{Bytes, first_line, next_line, normal, not_empty, open_fd, passphrase};
 use handover::{Given, taken};
 use oblivio_crypto::Passphrase;
 use std::fs::File;
@@ -49,6 +49,35 @@ pub fn first(args: &PassphraseArgs) -> Result<Passphrase> {
         Some(bytes) => not_empty(bytes).map(passphrase),
         None => twice("Passphrase for the new volume: "),
     }
+}
+
+/// The same, and those of its lanes: typed behind it, or further lines of standard input. A lane
+/// may have none; a later one then has none either.
+pub fn first_with_lanes(args: &PassphraseArgs, lanes: u8) -> Result<(Passphrase, Vec<Passphrase>)> {
+    holds_secrets();
+    let given = given(args.passphrase_fd, args.passphrase_file.as_deref(), Given::Known)?;
+    let typed = given.is_none();
+    let own = match given {
+        Some(bytes) => not_empty(bytes).map(passphrase)?,
+        None => twice("Passphrase for the new volume: ")?,
+    };
+    let mut found = Vec::new();
+    for lane in 1..=lanes {
+        let bytes = match args.passphrase_fd {
+            _ if typed => typed_line(&format!("Passphrase of lane {lane}, or nothing: "))?,
+            Some(0) => next_line(read_stdin)?,
+            _ => break,
+        };
+        if bytes.is_empty() {
+            break;
+        }
+        let lane = passphrase(bytes);
+        if typed {
+            expect_again(&lane)?;
+        }
+        found.push(lane);
+    }
+    Ok((own, found))
 }
 
 /// The passphrase to add, or to change to.
@@ -104,19 +133,27 @@ fn warn_if_open_to_all(file: &File, path: &Path) -> io::Result<()> {
 fn from_fd(fd: u32) -> Result<Bytes> {
     // Reads nothing behind the line: `put -` needs the rest.
     if fd == 0 {
-        let read = |byte: &mut [u8]| Ok(rustix::io::read(rustix::stdio::stdin(), byte)?);
-        return first_line(read).context("the passphrase on descriptor 0");
+        return first_line(read_stdin).context("the passphrase on descriptor 0");
     }
     let what = || format!("the passphrase on descriptor {fd}");
     let mut file = open_fd(fd).with_context(what)?;
     first_line(|byte| file.read(byte)).with_context(what)
 }
 
+fn read_stdin(byte: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::io::read(rustix::stdio::stdin(), byte)?)
+}
+
 fn twice(question: &str) -> Result<Passphrase> {
     let first = passphrase(prompt(question)?);
+    expect_again(&first)?;
+    Ok(first)
+}
+
+fn expect_again(first: &Passphrase) -> Result<()> {
     let again = passphrase(prompt("The same again: ")?);
     if first.same_as(&again) {
-        return Ok(first);
+        return Ok(());
     }
     Err(fault(Code::Usage, "the two passphrases differ", "Run the command again."))
 }
@@ -139,8 +176,12 @@ pub fn secret(question: &str) -> Result<Option<String>> {
 }
 
 fn prompt(question: &str) -> Result<Bytes> {
+    not_empty(typed_line(question)?)
+}
+
+fn typed_line(question: &str) -> Result<Bytes> {
     match terminal::ask(question) {
-        Ok(typed) => not_empty(normal(typed)),
+        Ok(typed) => Ok(normal(typed)),
         Err(error) if error.kind() == ErrorKind::InvalidData => {
             Err(usage("the line is too long for a passphrase", ""))
         }

@@ -48,7 +48,7 @@ pub fn run(args: &NbdArgs, address: &ShareAddress) -> Result<()> {
             on_request: None,
             pulse,
         };
-        front.serve(shared.disk()?, options, signals)
+        front.serve((shared.disk()?, Vec::new()), options, signals)
     });
     // Whatever happened, the next one who wants the disk should not have to wait for it.
     let closed = shared.close();

@@ -1,6 +1,6 @@
 //! A client and a server that share memory instead of a connection.
 
-use super::negotiation::{Agreed, Export, choose, negotiate, until_tls};
+use super::negotiation::{Agreed, Export, Exports, choose, negotiate, until_tls};
 use super::replies::ToClient;
 use super::request::DiskQueue;
 use super::server::{DiskServer, DiskSettings};
@@ -56,12 +56,12 @@ impl Write for Line<'_> {
 }
 
 pub fn negotiation(said: &[u8], size: u64, read_only: bool, tls: bool) -> Negotiated {
-    let export = Export { size, block_bytes: 4096, read_only, little: false };
+    let exports = Exports::alone(Export { size, block_bytes: 4096, read_only, little: false });
     let mut line = Line { said, told: Vec::new() };
     let ended = match tls {
-        false => negotiate(&mut line, export),
+        false => negotiate(&mut line, &exports),
         true => match until_tls(&mut line) {
-            Ok(Some(greeted)) => choose(&mut line, export, greeted),
+            Ok(Some(greeted)) => choose(&mut line, &exports, greeted),
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         },
@@ -100,7 +100,8 @@ pub fn transmission(
 ) -> (Vec<u8>, io::Result<()>) {
     let export =
         Export { size: disk.size(), block_bytes: disk.block_bytes(), read_only, little: false };
-    let agreed = Agreed { structured: agreement.structured, allocation: agreement.allocation };
+    let agreed =
+        Agreed { disk: 0, structured: agreement.structured, allocation: agreement.allocation };
     let queue = Arc::new(DiskQueue::new(LONG, Arc::default()));
     let settings = DiskSettings { commit_every: LONG, paced: false, on_request: None };
     let server = DiskServer::new(disk, Arc::clone(&queue), settings);

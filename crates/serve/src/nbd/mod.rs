@@ -4,13 +4,17 @@
 //! for all connections. One `server` works through the queue on a
 //! [`Disk`](oblivio_volume::disk::Disk), with `readers` beside it where reads are no accesses, and
 //! `replies` go back. A budget bounds a client's requests under way. `session` holds the threads
-//! together, `listen` accepts clients, `tls` encrypts their connections if `certificates` are
-//! given, `stop` ends them well, `wire` has the protocol's numbers. `within` serves blocks of
-//! another kind.
+//! together. `lanes` serves the volume's open lanes, each a `lane_export`; `carried` answers their
+//! flushes. `listen` accepts clients, `tls` encrypts their connections if `certificates` are given,
+//! `stop` ends them well, `wire` has the protocol's numbers. `within` serves blocks of another
+//! kind.
 
+mod carried;
 mod certificates;
 mod fault;
 pub(crate) mod fuzzing;
+mod lane_export;
+mod lanes;
 mod listen;
 mod negotiation;
 mod readers;
@@ -28,6 +32,7 @@ pub mod within;
 
 pub use certificates::config as tls_config;
 pub use fault::{DiskFault, TlsFault};
+pub use lane_export::LaneExport;
 pub use listen::{ListenGuard, ListenPlace, Listener};
 pub use request::OnDiskRequest;
 pub use rustls::ServerConfig as TlsConfig;

@@ -1,12 +1,15 @@
 //! The beginning of a connection: fixed newstyle negotiation.
 //!
-//! There is one disk, and its name is empty. A client with an invalid option gets the protocol's
-//! error and may go on; one with malformed messages is disconnected.
+//! There is one disk, and its name is empty. Open lanes have disks too, which no list has: their
+//! names are their numbers. Without one, the answer to such a name is that to any other. A client
+//! with an invalid option gets the protocol's error and may go on; one with malformed messages is
+//! disconnected.
 
 use super::wire::{
     Fields, INIT_MAGIC, MOST_PAYLOAD, OPTION_MAGIC, export, handshake, info, option, option_reply,
     read_array, reply,
 };
+use oblivio_volume::disk::Disk;
 use std::io::{self, Read, Write};
 
 /// Limit of an option's data: a name of 4,096 bytes and a few queries.
@@ -29,15 +32,58 @@ pub struct Export {
     pub little: bool,
 }
 
+/// All of them.
+#[derive(Clone, Debug)]
+pub struct Exports {
+    /// The volume's own.
+    pub own: Export,
+    /// Those of its lanes, as far as they are open.
+    pub lanes: Vec<Option<Export>>,
+}
+
+impl Exports {
+    /// A volume without open lanes.
+    pub fn alone(own: Export) -> Self {
+        Self { own, lanes: Vec::new() }
+    }
+
+    /// The disk that a client agreed on.
+    pub fn of(&self, agreed: Agreed) -> Export {
+        let lane = agreed.disk.checked_sub(1).and_then(|lane| *self.lanes.get(lane)?);
+        lane.unwrap_or(self.own)
+    }
+
+    /// The disk of this name: its number, 0 for the volume's own, and what it is.
+    fn find(&self, name: &[u8]) -> Option<(usize, Export)> {
+        if name.is_empty() {
+            return Some((0, self.own));
+        }
+        let lanes = (1..).zip(&self.lanes).filter_map(|(number, lane)| Some((number, (*lane)?)));
+        lanes.into_iter().find(|(number, _)| number.to_string().as_bytes() == name)
+    }
+}
+
 /// The agreement with a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Agreed {
+    /// Which disk: 0 for the volume's own, or the number of a lane.
+    pub disk: usize,
     pub structured: bool,
     /// Whether the client may query which parts exist.
     pub allocation: bool,
 }
 
 impl Export {
+    /// What clients are told of a disk.
+    pub fn of(disk: &Disk, read_only: bool) -> Self {
+        Self {
+            size: disk.size(),
+            block_bytes: disk.block_bytes(),
+            read_only,
+            little: disk.reader().is_some_and(|reader| reader.saves_memory()),
+        }
+    }
+
     fn flags(&self, structured: bool) -> u16 {
         let mut flags = export::HAS_FLAGS
             | export::SEND_FLUSH
@@ -90,9 +136,9 @@ pub struct Greeted {
 ///
 /// # Errors
 /// Those of the connection; `InvalidData` for a client that does not speak the protocol.
-pub fn negotiate<S: Read + Write>(stream: &mut S, export: Export) -> io::Result<Option<Agreed>> {
+pub fn negotiate<S: Read + Write>(stream: &mut S, exports: &Exports) -> io::Result<Option<Agreed>> {
     let greeted = greet(stream)?;
-    choose(stream, export, greeted)
+    choose(stream, exports, greeted)
 }
 
 fn greet<S: Read + Write>(stream: &mut S) -> io::Result<Greeted> {
@@ -145,10 +191,10 @@ pub fn until_tls<S: Read + Write>(stream: &mut S) -> io::Result<Option<Greeted>>
 /// As [`negotiate`].
 pub fn choose<S: Read + Write>(
     stream: &mut S,
-    export: Export,
+    exports: &Exports,
     greeted: Greeted,
 ) -> io::Result<Option<Agreed>> {
-    let mut talk = Talk { stream, export, agreed: Agreed::default(), greeted };
+    let mut talk = Talk { stream, exports, agreed: Agreed::default(), greeted };
     for _ in 0..MOST_OPTIONS {
         match talk.option()? {
             Next::Option => {}
@@ -189,7 +235,7 @@ enum Next {
 
 struct Talk<'s, S> {
     stream: &'s mut S,
-    export: Export,
+    exports: &'s Exports,
     agreed: Agreed,
     greeted: Greeted,
 }
@@ -226,11 +272,12 @@ impl<S: Read + Write> Talk<'_, S> {
 
     /// The old way to choose, which has no errors.
     fn export_name(&mut self, name: &[u8]) -> io::Result<Next> {
-        if !name.is_empty() {
+        let Some((disk, export)) = self.exports.find(name) else {
             return Err(refused("there is one disk here, and its name is empty"));
-        }
-        let mut out = self.export.size.to_be_bytes().to_vec();
-        out.extend_from_slice(&self.export.flags(self.agreed.structured).to_be_bytes());
+        };
+        self.choose_disk(disk);
+        let mut out = export.size.to_be_bytes().to_vec();
+        out.extend_from_slice(&export.flags(self.agreed.structured).to_be_bytes());
         if self.greeted.zeroes {
             out.resize(out.len() + 124, 0);
         }
@@ -240,10 +287,8 @@ impl<S: Read + Write> Talk<'_, S> {
 
     fn info_or_go(&mut self, option: u32, data: &[u8]) -> io::Result<Next> {
         let Some((name, wanted)) = info_request(data) else { return self.invalid(option) };
-        if !name.is_empty() {
-            return self.unknown(option);
-        }
-        let (export, structured) = (self.export, self.agreed.structured);
+        let Some((disk, export)) = self.exports.find(name) else { return self.unknown(option) };
+        let structured = self.agreed.structured;
         let mut kinds = vec![info::EXPORT];
         for kind in wanted {
             if !kinds.contains(&kind) {
@@ -254,7 +299,17 @@ impl<S: Read + Write> Talk<'_, S> {
             self.reply(option, reply::INFO, &info)?;
         }
         self.ack(option)?;
-        Ok(if option == option::GO { Next::Transmission } else { Next::Option })
+        if option != option::GO {
+            return Ok(Next::Option);
+        }
+        self.choose_disk(disk);
+        Ok(Next::Transmission)
+    }
+
+    /// Contexts were agreed on for one disk only.
+    fn choose_disk(&mut self, disk: usize) {
+        self.agreed.allocation &= self.agreed.disk == disk;
+        self.agreed.disk = disk;
     }
 
     fn contexts(&mut self, option: u32, data: &[u8]) -> io::Result<Next> {
@@ -267,9 +322,7 @@ impl<S: Read + Write> Talk<'_, S> {
         if !self.agreed.structured {
             return self.invalid(option);
         }
-        if !name.is_empty() {
-            return self.unknown(option);
-        }
+        let Some((disk, _)) = self.exports.find(name) else { return self.unknown(option) };
         let found = match list {
             true => {
                 queries.is_empty()
@@ -281,7 +334,9 @@ impl<S: Read + Write> Talk<'_, S> {
             let id = if list { 0 } else { ALLOCATION_ID };
             let context = [&id.to_be_bytes()[..], ALLOCATION].concat();
             self.reply(option, reply::META_CONTEXT, &context)?;
-            self.agreed.allocation |= !list;
+            if !list {
+                (self.agreed.allocation, self.agreed.disk) = (true, disk);
+            }
         }
         self.ack(option)
     }

@@ -34,11 +34,14 @@ impl Readers {
     ) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let wanted = reader.threads().unwrap_or((cores + 1).clamp(2, 4));
-        let mut threads = Vec::new();
+        let (mut threads, hushed) = (Vec::new(), log::is_hushed());
         for _ in 0..wanted {
             let (reader, queue, judge) = (reader.clone(), Arc::clone(queue), Arc::clone(judge));
             let (hook, lost) = (on_request.cloned(), Arc::clone(lost));
             let spawned = thread::Builder::new().name("reader".into()).spawn(move || {
+                if hushed {
+                    log::hush();
+                }
                 while let Some(requests) = queue.take_beside(wanted, TOGETHER) {
                     // The client already got an error for it.
                     let waiting = requests.into_iter().filter(|request| !request.slot.answered());

@@ -4,12 +4,15 @@
 //! oblivious batch, then one commit for all that want one. The protocol lets requests that wait
 //! together be served in any order; a read that came after the answer to a write sees the write.
 
+use super::carried::Carried;
+use super::lane_export::LaneExport;
 use super::readers::{self, Readers};
 use super::request::{
     DiskAnswer, DiskOp, DiskQueue, DiskRequest, DiskSlot, OnDiskRequest, errno_of, tell,
 };
 use super::wire::Errno;
 use crate::error::Result;
+use crate::log;
 use crate::lost::ToldLost;
 use crate::queue::Pulse;
 use crate::server::{Habits, Running, Upkeep};
@@ -21,6 +24,8 @@ use std::time::Duration;
 /// Bytes of zeros per step where zeros must stay allocated: a request may cover 4 GiB, and others
 /// are served in between.
 const ZERO_BYTES: u32 = 512 << 10;
+/// The time limit of a lane's requests: longer than any flush of it waits.
+const LONG: Duration = Duration::from_secs(3600);
 /// Limit of the extents in one reply.
 const MOST_EXTENTS: usize = 4096;
 
@@ -60,6 +65,27 @@ pub fn start(disk: Disk, options: DiskOptions) -> Result<(Arc<DiskQueue>, Runnin
     Ok((queue, running))
 }
 
+/// Starts the server of a lane's disk.
+///
+/// # Errors
+/// No thread is to be had.
+pub(super) fn start_lane(
+    lane: LaneExport,
+    options: &DiskOptions,
+) -> Result<(Arc<DiskQueue>, Running)> {
+    // It waits for the volume, whose own queue tells when the store stalls.
+    let queue = Arc::new(DiskQueue::new(LONG, Arc::clone(&options.pulse)));
+    let commit_every = options.commit_every;
+    let settings = DiskSettings { commit_every, paced: false, on_request: None };
+    let mut server = DiskServer::new(lane.disk, Arc::clone(&queue), settings);
+    server.carried = Some(Carried::start(lane.sync)?);
+    let running = Running::start(&queue, move || {
+        log::hush();
+        server.run()
+    })?;
+    Ok((queue, running))
+}
+
 /// The server's parameters.
 pub struct DiskSettings {
     pub commit_every: Duration,
@@ -75,6 +101,8 @@ pub struct DiskServer {
     upkeep: Upkeep<DiskOp, DiskAnswer, Errno>,
     on_request: Option<OnDiskRequest>,
     lost: Arc<ToldLost<u64>>,
+    /// Of a lane: who answers flushes.
+    carried: Option<Carried>,
 }
 
 impl DiskServer {
@@ -84,7 +112,7 @@ impl DiskServer {
         let even = true;
         let habits = Habits { commit_every, settle: None, even, paced, advice: ADVICE };
         let upkeep = Upkeep::new(Arc::clone(&queue), habits);
-        DiskServer { disk, queue, upkeep, on_request, lost: Arc::default() }
+        DiskServer { disk, queue, upkeep, on_request, lost: Arc::default(), carried: None }
     }
 
     /// Serves until the queue is closed, then commits and gives the volume back.
@@ -200,6 +228,9 @@ impl DiskServer {
     fn make_durable(&mut self, waiting: Vec<DiskSlot>) {
         let committed = self.upkeep.commit(&mut self.disk);
         let errno = committed.err().map(|error| errno_of(&error));
+        if let (None, Some(carried)) = (errno, &self.carried) {
+            return carried.answer(waiting);
+        }
         for slot in waiting {
             slot.answer(errno.map_or(Ok(DiskAnswer::Done), Err));
         }

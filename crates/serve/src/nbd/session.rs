@@ -1,7 +1,9 @@
 //! A served disk: its threads, its clients, and how it ends.
 
+use super::lane_export::LaneExport;
+use super::lanes::{EndedLane, ServedLane};
 use super::listen::{Conn, Listener};
-use super::negotiation::{Export, choose, negotiate, until_tls};
+use super::negotiation::{Export, Exports, choose, negotiate, until_tls};
 use super::request::DiskQueue;
 use super::server::{DiskOptions, start};
 use super::tls::{self, Hurried};
@@ -88,35 +90,84 @@ impl Clients {
     }
 }
 
+/// The queues of a volume's disk and of its lanes' disks.
+#[derive(Clone)]
+pub(super) struct Queues {
+    own: Arc<DiskQueue>,
+    lanes: Vec<Option<Arc<DiskQueue>>>,
+}
+
+impl Queues {
+    /// That of a disk that a client agreed on.
+    fn of(&self, disk: usize) -> &Arc<DiskQueue> {
+        let lane = disk.checked_sub(1).and_then(|lane| self.lanes.get(lane)?.as_ref());
+        lane.unwrap_or(&self.own)
+    }
+
+    fn open_lanes(&self) -> impl Iterator<Item = &Arc<DiskQueue>> {
+        self.lanes.iter().flatten()
+    }
+
+    /// Accepts no more requests. Lanes end first: what they have goes along with the end of the
+    /// volume, whose queue is closed once they have ended.
+    pub(super) fn close(&self) {
+        self.open_lanes().for_each(|lane| lane.close());
+        if self.open_lanes().next().is_none() {
+            self.own.close();
+        }
+    }
+
+    /// Gives up: all waiting requests get an error.
+    pub(super) fn kill(&self) {
+        self.open_lanes().for_each(|lane| lane.kill());
+        self.own.kill();
+    }
+
+    /// For how long none has finished anything.
+    pub(super) fn idle_for(&self) -> Duration {
+        let lanes = self.open_lanes().map(|lane| lane.idle_for());
+        lanes.fold(self.own.idle_for(), Duration::min)
+    }
+}
+
 /// A disk being served.
 pub struct DiskServing {
-    pub(super) queue: Arc<DiskQueue>,
+    queues: Queues,
     clients: Arc<Clients>,
     listener: Arc<Listener>,
     server: Running,
+    lanes: Vec<ServedLane>,
 }
 
 /// The handle to end it, while another thread waits for the end.
 #[derive(Clone)]
 pub struct DiskEnding {
-    pub queue: Arc<DiskQueue>,
+    pub(super) queues: Queues,
     clients: Arc<Clients>,
     listener: Arc<Listener>,
 }
 
-/// Serves a disk on threads of its own.
-pub fn serve(disk: Disk, listener: Listener, options: DiskOptions) -> Result<DiskServing> {
-    let export = Export {
-        size: disk.size(),
-        block_bytes: disk.block_bytes(),
-        read_only: options.read_only,
-        little: disk.reader().is_some_and(|reader| reader.saves_memory()),
-    };
-    let (queue, server) = start(disk, options)?;
+/// Serves a disk, and those of its open lanes, on threads of its own.
+pub fn serve(
+    disk: Disk,
+    lanes: Vec<Option<LaneExport>>,
+    listener: Listener,
+    options: DiskOptions,
+) -> Result<DiskServing> {
+    let mut exports = Exports::alone(Export::of(&disk, options.read_only));
+    let (mut queues, mut served) = (Vec::new(), Vec::new());
+    for lane in lanes {
+        let lane = lane.map(|lane| ServedLane::start(lane, &options)).transpose()?;
+        exports.lanes.push(lane.as_ref().map(|lane| lane.export));
+        queues.push(lane.as_ref().map(|lane| Arc::clone(&lane.queue)));
+        served.extend(lane);
+    }
+    let (own, server) = start(disk, options)?;
+    let queues = Queues { own, lanes: queues };
     let (clients, listener) = (Arc::new(Clients::default()), Arc::new(listener));
-    let serving = DiskServing { queue, clients, listener, server };
-    let ending = serving.ending();
-    thread::Builder::new().name("nbd clients".into()).spawn(move || ending.accept(export))?;
+    let serving = DiskServing { queues, clients, listener, server, lanes: served };
+    let (ending, exports) = (serving.ending(), Arc::new(exports));
+    thread::Builder::new().name("nbd clients".into()).spawn(move || ending.accept(&exports))?;
     Ok(serving)
 }
 
@@ -124,7 +175,7 @@ impl DiskServing {
     /// The handle that can end it.
     pub fn ending(&self) -> DiskEnding {
         DiskEnding {
-            queue: Arc::clone(&self.queue),
+            queues: self.queues.clone(),
             clients: Arc::clone(&self.clients),
             listener: Arc::clone(&self.listener),
         }
@@ -132,7 +183,12 @@ impl DiskServing {
 
     /// Waits until everything is committed.
     pub fn wait(self) -> Result<()> {
+        let lanes = self.lanes.into_iter().map(EndedLane::of).collect::<Vec<_>>();
+        if !lanes.is_empty() {
+            self.queues.own.close();
+        }
         let ended = self.server.wait();
+        let ended = ended.and_then(|()| lanes.into_iter().try_for_each(EndedLane::expect));
         // Threads of connections may have the listener for a moment.
         self.listener.leave();
         ended
@@ -157,25 +213,25 @@ impl DiskEnding {
         self.clients.shutdown(Shutdown::Both);
     }
 
-    fn accept(&self, export: Export) {
+    fn accept(&self, exports: &Arc<Exports>) {
         loop {
             let accepted = self.listener.accept();
             if self.clients.stopping.load(Ordering::SeqCst) {
                 return;
             }
-            if let Err(error) = accepted.and_then(|conn| self.admit(conn, export)) {
+            if let Err(error) = accepted.and_then(|conn| self.admit(conn, exports)) {
                 log::note(&format!("a client could not be let in: {error}"));
                 thread::sleep(BREATH);
             }
         }
     }
 
-    fn admit(&self, conn: Conn, export: Export) -> io::Result<()> {
-        let id = self.clients.enter(&conn);
-        let DiskEnding { queue, clients, listener } = self.clone();
+    fn admit(&self, conn: Conn, exports: &Arc<Exports>) -> io::Result<()> {
+        let (id, exports) = (self.clients.enter(&conn), Arc::clone(exports));
+        let DiskEnding { queues, clients, listener } = self.clone();
         let spawned = thread::Builder::new().name("nbd client".into()).spawn(move || {
             let welcome = || clients.welcome(id);
-            let ended = attend(&conn, export, listener.tls(), welcome, &queue);
+            let ended = attend(&conn, &exports, listener.tls(), welcome, &queues);
             conn.shutdown(Shutdown::Both);
             clients.leave(id);
             // Clients come and go freely; only protocol errors are worth a report.
@@ -196,21 +252,21 @@ impl DiskEnding {
 /// then `welcome` is called.
 fn attend(
     conn: &Conn,
-    export: Export,
+    exports: &Exports,
     tls: Option<&Arc<ServerConfig>>,
     welcome: impl FnOnce() -> io::Result<()>,
-    queue: &DiskQueue,
+    queues: &Queues,
 ) -> io::Result<()> {
     let whole = conn.clone();
     let close = move || whole.shutdown(Shutdown::Both);
     let until = Instant::now() + NEGOTIATION;
     let mut hurried = Hurried::new(conn, until);
     let Some(config) = tls else {
-        let Some(agreed) = negotiate(&mut hurried, export)? else { return Ok(()) };
+        let Some(agreed) = negotiate(&mut hurried, exports)? else { return Ok(()) };
         welcome()?;
         hurried.take_your_time()?;
         let (from, to) = (BufReader::new(conn.clone()), conn.clone());
-        return transmit(from, to, close, (export, agreed), queue);
+        return transmit(from, to, close, (exports.of(agreed), agreed), queues.of(agreed.disk));
     };
     let Some(greeted) = until_tls(&mut hurried)? else { return Ok(()) };
     let (mut from, mut to, goodbye) = tls::accept(conn, config, until)?;
@@ -219,11 +275,12 @@ fn attend(
     // A client with a certificate is no stranger; one without is a client once it has chosen.
     let known = if from.is_known() { welcomed() } else { Ok(()) };
     let mut both = tls::Both(&mut from, &mut to);
-    let chosen = known.and_then(|()| choose(&mut both, export, greeted));
+    let chosen = known.and_then(|()| choose(&mut both, exports, greeted));
     let ended = match chosen {
-        Ok(Some(agreed)) => welcomed()
-            .and_then(|()| both.take_your_time())
-            .and_then(|()| transmit(BufReader::new(from), to, close, (export, agreed), queue)),
+        Ok(Some(agreed)) => welcomed().and_then(|()| both.take_your_time()).and_then(|()| {
+            let (export, queue) = (exports.of(agreed), queues.of(agreed.disk));
+            transmit(BufReader::new(from), to, close, (export, agreed), queue)
+        }),
         chosen => chosen.map(drop),
     };
     goodbye.say();

@@ -58,10 +58,10 @@ fn watch(ending: &DiskEnding, events: &Receiver<Event>) -> Result<()> {
         }
         let Some(since) = since else { continue };
         if ending.alone() {
-            ending.queue.close();
+            ending.queues.close();
         }
         if since.elapsed() >= GRACE {
-            if ending.queue.idle_for() >= GRACE {
+            if ending.queues.idle_for() >= GRACE {
                 return give_up(ending);
             }
             ending.leave_clients();
@@ -71,7 +71,7 @@ fn watch(ending: &DiskEnding, events: &Receiver<Event>) -> Result<()> {
 
 /// The store does not answer; all waiting requests get an error.
 fn give_up(ending: &DiskEnding) -> Result<()> {
-    ending.queue.kill();
+    ending.queues.kill();
     ending.leave_clients();
     Err(Error::GivenUp(Unsafe::Unflushed))
 }

@@ -42,7 +42,7 @@ pub fn nbd_within(blocks: Box<dyn BlockSpace>, size: u64, socket: &Path) -> Resu
         on_request: None,
         pulse: Pulse::default(),
     };
-    Ok(DiskWithin { serving: serve(disk, listener, options)? })
+    Ok(DiskWithin { serving: serve(disk, Vec::new(), listener, options)? })
 }
 
 impl DiskWithin {
@@ -57,7 +57,7 @@ impl DiskWithin {
             thread::sleep(OFTEN);
         }
         ending.leave_clients();
-        ending.queue.close();
+        ending.queues.close();
         self.serving.wait()
     }
 }

@@ -6,6 +6,7 @@ mod authority;
 mod clients;
 mod ext4;
 mod kills;
+mod lanes;
 mod life;
 mod tls;
 
@@ -71,8 +72,14 @@ impl Rig {
 
     /// Serves the disk in another volume.
     pub(crate) fn serve_volume(&mut self, volume: &str, options: &[&str]) {
+        self.serve_by("secret", volume, options);
+    }
+
+    /// The same by another passphrase.
+    fn serve_by(&mut self, passphrase: &str, volume: &str, options: &[&str]) {
         let args = ["nbd", volume, "--socket", "s"].into_iter().chain(options.iter().copied());
         let mut command = self.scratch.command(args);
+        command.env("OBLIVIO_PASSPHRASE", passphrase);
         command.stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().expect("the command runs");
         let mut line = String::new();

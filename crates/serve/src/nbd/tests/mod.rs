@@ -10,7 +10,7 @@ mod serving;
 mod tls;
 
 use super::listen::Conn;
-use super::negotiation::{Agreed, Export, negotiate};
+use super::negotiation::{Agreed, Export, Exports, negotiate};
 use super::request::DiskQueue;
 use super::server::{DiskServer, DiskSettings};
 use super::transmission::transmit;
@@ -33,8 +33,8 @@ const BLOCK: usize = 1024;
 const SIZE: u64 = 1 << 20;
 const EXPORT: Export =
     Export { size: SIZE, block_bytes: BLOCK as u64, read_only: false, little: false };
-const PLAIN: Agreed = Agreed { structured: false, allocation: false };
-const STRUCTURED: Agreed = Agreed { structured: true, allocation: true };
+const PLAIN: Agreed = Agreed { disk: 0, structured: false, allocation: false };
+const STRUCTURED: Agreed = Agreed { disk: 0, structured: true, allocation: true };
 
 /// An empty disk in memory, and everything that its store is shown from now on.
 fn disk() -> (Disk, Arc<Mutex<Vec<Shown>>>) {
@@ -194,8 +194,8 @@ impl Write for Line<'_> {
 
 /// The server's output and result for a client that sends all this at once and leaves.
 fn talk(said: &[u8]) -> (Vec<u8>, io::Result<Option<Agreed>>) {
-    let mut line = Line(said, Vec::new());
-    let ended = negotiate(&mut line, EXPORT);
+    let (mut line, exports) = (Line(said, Vec::new()), Exports::alone(EXPORT));
+    let ended = negotiate(&mut line, &exports);
     (line.1, ended)
 }
 

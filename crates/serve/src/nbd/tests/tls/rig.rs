@@ -90,7 +90,7 @@ impl Rig {
             on_request: Some(on_request),
             pulse: Pulse::default(),
         };
-        let serving = serve(disk().0, listener, options).expect("threads");
+        let serving = serve(disk().0, Vec::new(), listener, options).expect("threads");
         Rig { dir, serving: Some(serving), taken }
     }
 
@@ -139,7 +139,7 @@ impl Drop for Rig {
         let ending = serving.ending();
         ending.begin();
         ending.leave_clients();
-        ending.queue.close();
+        ending.queues.close();
         let ended = serving.wait();
         assert!(ended.is_ok() || thread::panicking(), "{ended:?}");
     }
