@@ -134,16 +134,6 @@ impl LanePassphrases {
         Self([Some(key), None, None, None])
     }
 
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        self.0.iter().flatten().count()
-    }
-
-    /// Puts this one in the place of all.
-    pub fn replace(&mut self, key: LaneKey) {
-        *self = Self::one(key);
-    }
-
     /// The slots of a state.
     ///
     /// # Errors
@@ -246,7 +236,6 @@ mod tests {
         let [master, outer, first] = [(); 3].map(|()| MasterKey::generate(&mut entropy));
         let mut passphrases = LanePassphrases::one(key("a lane's"));
         passphrases.0[2] = Some(key("another"));
-        assert_eq!(passphrases.count(), 2);
         for lane in [0, 1] {
             let before: &[&MasterKey] = if lane == 0 { &[&outer] } else { &[&outer, &first] };
             let at = place(lane, 5);
@@ -281,7 +270,6 @@ mod tests {
         let passphrases = LanePassphrases::one(key("a lane's"));
         let sealed = passphrases.seal(&master, &place(0, 3), &mut entropy).expect("sealed");
         let kept = LanePassphrases::open(&master, &place(0, 3), &sealed).expect("they open");
-        assert_eq!(kept.count(), 1);
         let slots = kept.slots((&master, 4, &[&other]), &place(0, 4), &mut entropy);
         let found = key("a lane's").open(&slots.expect("sealed"), &place(0, 4)).expect("it opens");
         assert!(found.master.same_as(&master));

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::options::OpenOptions;
 use crate::passphrase::Passphrase;
-use crate::session::{Carried, Medium, Session};
+use crate::session::{Medium, Session};
 use oblivio_app::others::Wanted;
 #[cfg(feature = "share")]
 use oblivio_client::disk::SharedDisk;
@@ -189,9 +189,6 @@ impl Disk {
     /// Those of the store: what was written since the last [`sync`](Self::sync) may then be lost.
     /// `Full` if a lane had more to write than this disk carried: that is lost.
     pub fn close(self) -> Result<()> {
-        let lanes = self.lanes.iter().flatten().map(|lane| lane.session.let_go());
-        let lanes = lanes.collect::<Vec<_>>();
-        self.session.close()?;
-        lanes.into_iter().collect::<Result<Vec<_>>>()?.iter().try_for_each(Carried::expect)
+        self.session.close_with(self.lanes.iter().flatten().map(|lane| &lane.session))
     }
 }

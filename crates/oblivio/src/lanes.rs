@@ -3,44 +3,22 @@
 use crate::disk::Disk;
 use crate::error::Result;
 use crate::volume::Volume;
-use oblivio_volume::disk::{Disk as InnerDisk, size_in};
-use oblivio_volume::fs::FileSystem;
-use oblivio_volume::{LaneWait, OpenLane, Volume as Blocks};
+use oblivio_volume::{LaneWait, Volume as Blocks};
 
-/// The most lanes that a volume may have.
-const MOST: u8 = 2;
-
-/// The files of each lane; an empty lane gets some.
+/// The files of each lane.
 pub(crate) fn of_files(volume: &mut Blocks) -> Result<Vec<Option<Volume>>> {
-    each(volume, |OpenLane { space, sync }| {
-        let fs = match space.root() {
-            [] => FileSystem::format(space)?,
-            root if size_in(root)?.is_some() => return Ok(None),
-            _ => FileSystem::open(space)?,
-        };
-        Ok(Some(Volume::lane_over(fs, sync)))
-    })
+    let lanes = volume.lanes(LaneWait::default()).into_iter().map(|lane| {
+        let files = lane.map_or(Ok(None), |lane| lane.files())?;
+        Ok(files.map(|(fs, sync)| Volume::lane_over(fs, sync)))
+    });
+    lanes.collect()
 }
 
-/// The disk of each lane; an empty lane gets one that takes all of it.
+/// The disk of each lane.
 pub(crate) fn of_disks(volume: &mut Blocks) -> Result<Vec<Option<Disk>>> {
-    each(volume, |OpenLane { space, sync }| {
-        let disk = match space.root() {
-            [] => {
-                let bytes = space.capacity_blocks() * space.block_bytes() as u64;
-                InnerDisk::format(space, bytes)?
-            }
-            root if size_in(root)?.is_none() => return Ok(None),
-            _ => InnerDisk::open(space)?,
-        };
-        Ok(Some(Disk::lane_over(disk, sync)))
-    })
-}
-
-fn each<T>(
-    volume: &mut Blocks,
-    open: impl Fn(OpenLane) -> Result<Option<T>>,
-) -> Result<Vec<Option<T>>> {
-    let lanes = (0..MOST).map(|number| volume.lane(number, LaneWait::default()));
-    lanes.map(|lane| lane.map_or(Ok(None), &open)).collect()
+    let lanes = volume.lanes(LaneWait::default()).into_iter().map(|lane| {
+        let disk = lane.map_or(Ok(None), |lane| lane.disk())?;
+        Ok(disk.map(|(disk, sync)| Disk::lane_over(disk, sync)))
+    });
+    lanes.collect()
 }

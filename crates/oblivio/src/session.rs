@@ -28,22 +28,6 @@ pub(crate) trait Medium: Sized {
     fn finish(self) -> oblivio_volume::Result<()>;
 }
 
-/// What a lane took in before its volume ended.
-pub(crate) struct Carried {
-    lane: Option<LaneSync>,
-    accepted: u64,
-}
-
-impl Carried {
-    /// Refuses to say that all went well if the volume did not carry it.
-    pub(crate) fn expect(&self) -> Result<()> {
-        match &self.lane {
-            Some(lane) => Ok(lane.wait(self.accepted, Duration::ZERO)?),
-            None => Ok(()),
-        }
-    }
-}
-
 /// A volume in use.
 pub(crate) struct Session<M: Medium> {
     medium: RwLock<Option<M>>,
@@ -150,11 +134,25 @@ impl<M: Medium> Session<M> {
         Ok(())
     }
 
-    /// Ends the session of a lane whose volume is about to end.
-    pub(crate) fn let_go(&self) -> Result<Carried> {
+    /// Ends the session, and those of its lanes before: what they have goes along with the end of
+    /// the volume, as far as there is room.
+    pub(crate) fn close_with<'l>(&self, lanes: impl Iterator<Item = &'l Self>) -> Result<()>
+    where
+        M: 'l,
+    {
+        let accepted = |lane: &'l Self| {
+            let closed = lane.close();
+            closed.map(|()| lane.lane.as_ref().map(|sync| (sync, sync.accepted())))
+        };
+        let lanes: Vec<_> = lanes.map(accepted).collect();
+        // Whatever became of them, the volume ends.
         self.close()?;
-        let accepted = self.lane.as_ref().map_or(0, LaneSync::accepted);
-        Ok(Carried { lane: self.lane.clone(), accepted })
+        for lane in lanes {
+            if let Some((sync, accepted)) = lane? {
+                sync.wait(accepted, Duration::ZERO)?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes everything durable and ends the session.

@@ -7,7 +7,7 @@ use crate::files::Files;
 use crate::metadata::{Metadata, Usage};
 use crate::options::{CreateOptions, OpenOptions};
 use crate::passphrase::Passphrase;
-use crate::session::{Carried, Session};
+use crate::session::Session;
 use oblivio_app::VolumePath;
 use oblivio_app::others::Wanted;
 use oblivio_app::walk::{self, OpenId, PAGE, in_words_of};
@@ -370,11 +370,7 @@ impl Volume {
     /// `Full` if a lane had more to write than this volume carried: that is lost. Sync the lane
     /// before.
     pub fn close(self) -> Result<()> {
-        // What lanes have goes along with the end of the volume, as far as there is room.
-        let lanes = self.1.iter().flatten().map(|lane| lane.0.let_go());
-        let lanes = lanes.collect::<Vec<_>>();
-        self.0.close()?;
-        lanes.into_iter().collect::<Result<Vec<_>>>()?.iter().try_for_each(Carried::expect)
+        self.0.close_with(self.1.iter().flatten().map(|lane| &*lane.0))
     }
 }
 

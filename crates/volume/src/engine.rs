@@ -303,11 +303,10 @@ pub fn open_as<V>(
     let store = store.into();
     store.lock()?;
     let (copies, ()) = HeaderCopies::read(&store, |_| Ok(()))?;
-    if copies.public().engine() != engine.number {
+    let Unlocked { header, master, lanes } = unlock(engine.lanes, &store, &copies, passphrase)?;
+    if header.engine() != engine.number {
         return Err(Error::Unsupported("the volume is on another engine".into()));
     }
-    (engine.check)(&copies.public().parameters())?;
-    let Unlocked { header, master, lanes } = unlock(engine.lanes, &store, &copies, passphrase)?;
     (engine.check)(&header.parameters())?;
     open(Opening { store, header: &header, master: &master, lanes, options })
 }

@@ -93,6 +93,11 @@ impl Error {
     pub(crate) fn sealing(error: CryptoError) -> Self {
         Self::Closed(error.to_string())
     }
+
+    /// Whether the store failed, and not what is stored in it.
+    pub(crate) fn is_of_store(&self) -> bool {
+        matches!(self, Self::Store(_) | Self::Full(_) | Self::Busy)
+    }
 }
 
 /// A result of a volume.

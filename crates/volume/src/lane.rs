@@ -2,6 +2,8 @@
 
 use crate::Result;
 use crate::block::BlockSpace;
+use crate::disk::{Disk, size_in};
+use crate::fs::FileSystem;
 use oblivio_crypto::{MasterKey, Randomness};
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +45,42 @@ pub struct OpenLane {
     pub space: Box<dyn BlockSpace>,
     /// Tells when they are durable.
     pub sync: LaneSync,
+}
+
+/// The most lanes of a volume.
+pub(crate) const MOST_LANES: u8 = 2;
+
+impl OpenLane {
+    /// Its files; an empty lane gets some. `None` if it holds a disk.
+    ///
+    /// # Errors
+    /// Those of the lane.
+    pub fn files(self) -> Result<Option<(FileSystem, LaneSync)>> {
+        let Self { space, sync } = self;
+        let fs = match space.root() {
+            [] => FileSystem::format(space)?,
+            root if size_in(root)?.is_some() => return Ok(None),
+            _ => FileSystem::open(space)?,
+        };
+        Ok(Some((fs, sync)))
+    }
+
+    /// Its disk; an empty lane gets one that takes all of it. `None` if it holds files.
+    ///
+    /// # Errors
+    /// Those of the lane.
+    pub fn disk(self) -> Result<Option<(Disk, LaneSync)>> {
+        let Self { space, sync } = self;
+        let disk = match space.root() {
+            [] => {
+                let bytes = space.capacity_blocks() * space.block_bytes() as u64;
+                Disk::format(space, bytes)?
+            }
+            root if size_in(root)?.is_none() => return Ok(None),
+            _ => Disk::open(space)?,
+        };
+        Ok(Some((disk, sync)))
+    }
 }
 
 impl Default for LaneWait {

@@ -28,10 +28,12 @@ pub(crate) fn unlock(
     passphrase: &Passphrase,
 ) -> Result<Unlocked> {
     let unlocked = copies.unlock(passphrase);
-    let lanes = match find {
-        Some(find) => find(store, copies.public(), passphrase)?,
-        None => Vec::new(),
-    };
+    let mut lanes = Vec::new();
+    // Who changed one copy must not be able to hide the lanes of the other.
+    for header in copies.candidates() {
+        let found = find.map_or(Ok(Vec::new()), |find| find(store, header, passphrase))?;
+        lanes = if lanes.is_empty() { found } else { lanes };
+    }
     let (header, master) = match (unlocked, lanes.first().and_then(LaneMaster::volume)) {
         (Err(_), Some(master)) => copies.unlock_with(master)?,
         (unlocked, _) => unlocked?,

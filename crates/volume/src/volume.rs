@@ -8,7 +8,7 @@ use crate::engine::{
 };
 use crate::environment::Clock;
 use crate::header::{HeaderCopies, HeaderKeeper};
-use crate::lane::{LaneWait, OpenLane};
+use crate::lane::{LaneWait, MOST_LANES, OpenLane};
 use crate::options::OpenOptions;
 use crate::scrub::{Inspection, QuietScrub, Reached, RunningScrub, only_as_a_whole};
 use crate::trust::Known;
@@ -180,6 +180,11 @@ impl Volume {
     /// An open lane, counted from 0: [`EngineVolume::lane`].
     pub fn lane(&mut self, number: u8, wait: LaneWait) -> Option<OpenLane> {
         self.engine.lane(number, wait)
+    }
+
+    /// All lanes, in order, as far as they are open.
+    pub fn lanes(&mut self, wait: LaneWait) -> Vec<Option<OpenLane>> {
+        (0..MOST_LANES).map(|number| self.lane(number, wait)).collect()
     }
 
     /// As [`EngineVolume::give_lane`].

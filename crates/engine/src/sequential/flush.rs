@@ -8,8 +8,8 @@ use super::extents::{read, total};
 use super::ids::{GenerationBucket, GenerationSlot};
 use super::map_node::{Held, SealedAt};
 use super::map_shape::NodeAt;
-use super::map_walk::{Found, Goal, MapWalk, NOT_LISTED};
-use super::merge_buffer::{LeafRead, Origin, Pick};
+use super::map_walk::{Goal, MapWalk};
+use super::merge_buffer::{Origin, Pick};
 use super::placement::Planned;
 use super::read::ReadBatch;
 use super::sealing::{Content, Sealing};
@@ -144,11 +144,7 @@ impl Sequential {
     /// Gives the leaves to the merges.
     fn take_leaves(&mut self, wanted: &[GenerationBucket], walk: &MapWalk) -> Result<()> {
         for (bucket, found) in wanted.iter().zip(walk.found()) {
-            let leaf = match found {
-                Found::Leaf(_, leaf) => leaf.as_read(),
-                Found::Damaged => LeafRead::damaged(),
-                Found::NotListed => return Err(NOT_LISTED),
-            };
+            let leaf = found.into_read()?;
             self.met_damage |= leaf.gaps;
             self.placement.supply(*bucket, leaf);
         }

@@ -3,8 +3,9 @@
 
 use super::ids::Generation;
 use super::map_cache::NodeKey;
-use super::map_node::MapNode;
+use super::map_node::{MapNode, SealedAt};
 use super::map_shape::NodeAt;
+use super::merge_buffer::LeafRead;
 use super::vault::{DamagedExtent, Vault};
 use crate::{BlockId, EngineError, Extent, Result};
 use oblivio_crypto::Tag;
@@ -47,6 +48,20 @@ pub(super) enum Found<'a> {
     Damaged,
     /// No leaf lists the block. That comes after damage only, or from a foreign state.
     NotListed,
+}
+
+impl Found<'_> {
+    /// What a leaf that was wanted by its number lists.
+    ///
+    /// # Errors
+    /// [`NOT_LISTED`]: such a leaf is in its map.
+    pub fn into_read(self) -> Result<LeafRead<SealedAt>> {
+        match self {
+            Self::Leaf(_, leaf) => Ok(leaf.as_read()),
+            Self::Damaged => Ok(LeafRead::damaged()),
+            Self::NotListed => Err(NOT_LISTED),
+        }
+    }
 }
 
 /// Several ways down.

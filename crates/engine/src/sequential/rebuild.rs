@@ -4,8 +4,7 @@
 use super::engine::Sequential;
 use super::extents::{read, total};
 use super::ids::{Generation, GenerationBucket};
-use super::map_walk::{Found, Goal, MapWalk, NOT_LISTED};
-use super::merge_buffer::LeafRead;
+use super::map_walk::{Goal, MapWalk};
 use super::read::ReadBatch;
 use super::time_pages::Times;
 use crate::{BlockId, BlockOutcome, EngineError, Extent, Job, Level, Lost, Result, Step};
@@ -144,11 +143,7 @@ impl Rebuild {
             index + 1 == engine.placement.schedule().generation_buckets(generation.level);
         let listed = &mut self.listed;
         'leaves: for found in walk.found() {
-            let leaf = match found {
-                Found::Leaf(_, leaf) => leaf.as_read(),
-                Found::Damaged => LeafRead::damaged(),
-                Found::NotListed => return Err(NOT_LISTED),
-            };
+            let leaf = found.into_read()?;
             engine.met_damage |= leaf.gaps;
             listed.gap |= leaf.gaps;
             for entry in &leaf.entries {

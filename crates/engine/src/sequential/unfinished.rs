@@ -7,7 +7,7 @@ use super::engine::Sequential;
 use super::extents::{read, total};
 use super::ids::{Generation, GenerationBucket, GenerationSlot};
 use super::map_node::SealedAt;
-use super::map_walk::{Found, Goal, MapWalk, NOT_LISTED};
+use super::map_walk::{Goal, MapWalk};
 use super::read::ReadBatch;
 use super::suspects::{NO_PAGES, Suspected, Suspects};
 use super::vault::DamagedExtent;
@@ -200,11 +200,7 @@ impl Unfinished {
         // In the last level each bucket has its addresses.
         let by_address = generation.level == schedule.last();
         for (bucket, found) in (first..).zip(walk.found()) {
-            let leaf = match found {
-                Found::Leaf(_, leaf) => leaf.entries(),
-                Found::Damaged => Vec::new(),
-                Found::NotListed => return Err(NOT_LISTED),
-            };
+            let leaf = found.into_read()?.entries;
             looked.unlisted |= leaf.is_empty();
             for (index, entry) in (bucket * count..).zip(leaf) {
                 let Some(entry) = entry else {

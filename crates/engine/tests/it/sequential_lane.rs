@@ -1,10 +1,9 @@
 //! A lane's engine on its disk, beside an outer engine that goes on while the lane is shut.
 //!
 //! Within the grace nothing is lost, whatever turns the lane misses, and wherever a crash brings it
-//! back to its last state. Beyond it, what is lost is told apart from what is not, and nothing
-//! wrong is read.
+//! back to its last state. Beyond it, a read of a lost block says so, and nothing wrong is read.
 
-use crate::sequential_run::{SEED, Write, config};
+use crate::sequential_run::{SEED, Write, config, enqueue};
 use oblivio_engine::sequential::{
     Flush, LaneDisk, LaneLayout, LanePiece, Sequential, SequentialConfig, SequentialKeys,
 };
@@ -98,17 +97,7 @@ impl Run {
     }
 
     fn write(&mut self, write: Write) {
-        match &write {
-            None => self.engine.pad().expect("no flush is due"),
-            Some((block, Some(content))) => {
-                self.engine.write(*block, content.clone()).expect("no flush is due");
-                self.newest.insert(*block, content.clone());
-            }
-            Some((block, None)) => {
-                self.engine.discard(*block).expect("no flush is due");
-                self.newest.remove(block);
-            }
-        }
+        enqueue(&mut self.engine, &mut self.newest, &write);
         self.log.push(write);
     }
 

@@ -74,7 +74,7 @@ pub struct Agreed {
 }
 
 impl Export {
-    /// What clients are told of a disk.
+    /// The export of a disk.
     pub fn of(disk: &Disk, read_only: bool) -> Self {
         Self {
             size: disk.size(),

@@ -115,7 +115,7 @@ impl HeaderCopies {
 
     /// Those that may be tried: of the same volume and engine as the public one, so that what was
     /// decided by that holds. Those that are whole, or else the public one.
-    fn candidates(&self) -> Vec<&Header> {
+    pub(crate) fn candidates(&self) -> Vec<&Header> {
         let public = self.public();
         let same = |header: &&Header| {
             (header.volume(), header.engine()) == (public.volume(), public.engine())

@@ -18,9 +18,7 @@ impl SequentialVolume {
                     self.session.damaged.extend(damaged);
                     take_in(self, lane);
                 }
-                Some(Err(error @ (Error::Store(_) | Error::Full(_) | Error::Busy))) => {
-                    return Err(error);
-                }
+                Some(Err(error)) if error.is_of_store() => return Err(error),
                 Some(Err(error)) => {
                     let object = format!("lane-{}", number + 1);
                     let why = format!("it cannot be opened: {error}");

@@ -51,7 +51,8 @@ impl SequentialVolume {
             }
         }
         if !amid_requests {
-            // No block is read there before it costs something. Requests do not wait for so much.
+            // No read of a block meets damage there before its merge ends, which loses the block.
+            // It takes too long amid requests.
             let unfinished = self.guarded(|volume| volume.shared.unfinished())?;
             let places = unfinished.damage().iter().copied();
             for place in places.filter(|(extent, _)| met.insert(*extent)) {

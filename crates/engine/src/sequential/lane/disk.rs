@@ -37,8 +37,6 @@ struct WaitingNode {
     level: Level,
     /// The lane's flush that has its page.
     flush: u64,
-    /// Its place as the engine sees it.
-    offset: u64,
     bytes: Vec<u8>,
 }
 
@@ -211,8 +209,8 @@ impl LaneDisk {
                     for (closed, part) in shape.closed_by(bucket.index).zip(&mut parts) {
                         let index = node_turn(shape, closed).written;
                         let flush = schedule.flush_of(GenerationBucket { index, ..bucket }).0;
-                        let (offset, bytes) = (part.extent.offset, part.data.to_vec());
-                        self.waiting.push_back(WaitingNode { level, flush, offset, bytes });
+                        let bytes = part.data.to_vec();
+                        self.waiting.push_back(WaitingNode { level, flush, bytes });
                     }
                 }
                 None => left.push(at..at + blocks + leaf),
@@ -243,7 +241,7 @@ impl LaneDisk {
         self.gaps.save(&mut out, room(&self.lane));
         out.u64(self.waiting.len() as u64);
         for node in &self.waiting {
-            out.words(&[node.level.0.into(), node.flush, node.offset]);
+            out.words(&[node.level.0.into(), node.flush]);
             out.bytes(&node.bytes);
         }
         let left = self.lane.disk_state_bytes() - out.0.len();
@@ -251,7 +249,7 @@ impl LaneDisk {
         bytes
     }
 
-    /// The disk of a state, after so many own flushes.
+    /// The disk that a state describes. The lane's engine has made this many flushes.
     ///
     /// # Errors
     /// `State` for what [`Self::state`] did not write.
@@ -262,12 +260,12 @@ impl LaneDisk {
         let (mut waiting, count) = (VecDeque::new(), input.u64()?);
         for _ in 0..count {
             let level = u32::try_from(input.u64()?).map_err(|_| broken())?;
-            let (flush, offset) = (input.u64()?, input.u64()?);
+            let flush = input.u64()?;
             let bytes = input.bytes(lane.node_bytes() as usize)?.to_vec();
             if level > lane.schedule().last().0 || flush < flushes.0 {
                 return Err(broken());
             }
-            waiting.push_back(WaitingNode { level: Level(level), flush, offset, bytes });
+            waiting.push_back(WaitingNode { level: Level(level), flush, bytes });
         }
         Ok(Self { gaps, flushes, waiting, ..Self::new(lane) })
     }
@@ -278,7 +276,7 @@ impl LaneLayout {
     pub fn disk_state_bytes(&self) -> usize {
         let levels = self.schedule().levels();
         let nodes: usize = levels.map(|level| most_waiting(self.shape(level))).sum();
-        Gaps::bytes(room(self)) + 8 + nodes * (3 * 8 + self.node_bytes() as usize)
+        Gaps::bytes(room(self)) + 8 + nodes * (2 * 8 + self.node_bytes() as usize)
     }
 }
 

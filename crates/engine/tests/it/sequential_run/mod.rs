@@ -39,6 +39,21 @@ pub fn paged(config: SequentialConfig, time_pages: u64) -> SequentialConfig {
     SequentialConfig { time_pages, ..config }
 }
 
+/// Puts a write into an engine's queue, and notes what is expected from then on.
+pub fn enqueue(engine: &mut Sequential, newest: &mut BTreeMap<BlockId, Vec<u8>>, write: &Write) {
+    match write {
+        None => engine.pad().expect("no flush is due"),
+        Some((block, Some(content))) => {
+            engine.write(*block, content.clone()).expect("no flush is due");
+            newest.insert(*block, content.clone());
+        }
+        Some((block, None)) => {
+            engine.discard(*block).expect("no flush is due");
+            newest.remove(block);
+        }
+    }
+}
+
 /// An engine, its disk, and its expected contents.
 pub struct Run {
     pub engine: Sequential,
@@ -66,17 +81,7 @@ impl Run {
 
     /// Puts it into the queue and the log.
     pub fn enqueue(&mut self, write: Write) {
-        match &write {
-            None => self.engine.pad().expect("no flush is due"),
-            Some((block, Some(content))) => {
-                self.engine.write(*block, content.clone()).expect("no flush is due");
-                self.newest.insert(*block, content.clone());
-            }
-            Some((block, None)) => {
-                self.engine.discard(*block).expect("no flush is due");
-                self.newest.remove(block);
-            }
-        }
+        enqueue(&mut self.engine, &mut self.newest, &write);
         self.log.push(write);
     }
 

@@ -56,8 +56,8 @@ pub(super) struct Inner {
     pub turns: [LogPosition; 2],
     /// The root in its log.
     pub root: Vec<u8>,
-    /// The identity of the access times in their place, for the next state alone.
-    pub times: Option<[u8; 32]>,
+    /// The access times in their place: the state that they are of, and their identity.
+    pub times: Option<(u64, [u8; 32])>,
     /// Whether a durable state has slots for its passphrases: before, nobody could open it again.
     pub named: bool,
     /// Whether the volume has ended.
@@ -118,10 +118,7 @@ impl Lane {
         };
         self.shared.close(&error);
         self.changed.notify_all();
-        match error {
-            Error::Store(_) | Error::Full(_) | Error::Busy => Err(error),
-            _ => Ok(None),
-        }
+        if error.is_of_store() { Err(error) } else { Ok(None) }
     }
 
     /// The place of quantum `number` of the volume in the lane's log.
@@ -261,7 +258,7 @@ impl Lane {
             number,
             log: inner.turns[0],
             end: inner.next,
-            times: inner.times.take(),
+            times: inner.times.filter(|times| times.0 == number).map(|times| times.1),
             keys: keys.map_err(Error::sealing)?,
             root: inner.root.clone(),
             engine: self.shared.engine().state()?,
@@ -288,7 +285,7 @@ impl Lane {
         Place { volume, kind: Kind::State, index: place, version: 1 }
     }
 
-    /// Writes the access times beside state `number`, which comes next. False if it failed.
+    /// Writes the access times for state `number`, which is to come. False if it failed.
     pub fn write_times(&self, store: &dyn Slots, number: u64) -> Result<bool> {
         let times = self.shared.engine().access_times().map(|times| times.to_bytes());
         let Some(times) = times.filter(|_| self.is_open()) else { return Ok(false) };
@@ -296,7 +293,7 @@ impl Lane {
         let object = self.form.parameters.objects()[usize::from(self.number)].times;
         let to = (object, (self.volume, number));
         let written = times::write(store, &mut inner.keys.times, to, &times);
-        inner.times = self.unless_failed(written)?;
+        inner.times = self.unless_failed(written)?.map(|identity| (number, identity));
         Ok(inner.times.is_some())
     }
 
@@ -317,7 +314,7 @@ impl Lane {
     /// This passphrase alone opens the lane, from the next state on.
     pub fn give(&self, passphrase: &Passphrase) -> Result<()> {
         let key = lane_key(&self.form, passphrase, self.volume)?;
-        self.inner().passphrases.replace(key);
+        self.inner().passphrases = LanePassphrases::one(key);
         Ok(())
     }
 

@@ -201,7 +201,7 @@ impl Lanes {
         u64::from(self.form.parameters.count) * self.form.state_bytes()
     }
 
-    /// The access times of the lanes at a clean end, durably; state `number` comes next.
+    /// The access times of the lanes at a clean end, durably, for state `number`.
     pub fn write_times(&mut self, store: &dyn Slots, number: u64) -> Result<()> {
         let objects = self.objects();
         for (at, lane) in objects.iter().enumerate() {

@@ -6,7 +6,7 @@
 use super::form::LaneForm;
 use crate::header::Header;
 use crate::lane::LaneMaster;
-use crate::sequential::header::layout;
+use crate::sequential::header::{check, layout};
 use crate::{Error, Result};
 use oblivio_crypto::{
     LANE_SLOTS_BYTES, LaneKey, LanePlace, LaneSecrets, MasterKey, Passphrase, VolumeId,
@@ -23,7 +23,12 @@ pub fn unlock(
     header: &Header,
     passphrase: &Passphrase,
 ) -> Result<Vec<LaneMaster>> {
-    let Some(form) = LaneForm::of(&layout(&header.parameters()))? else { return Ok(Vec::new()) };
+    let parameters = header.parameters();
+    // Nothing of the header is authenticated yet.
+    if check(&parameters).is_err() {
+        return Ok(Vec::new());
+    }
+    let Some(form) = LaneForm::of(&layout(&parameters))? else { return Ok(Vec::new()) };
     let volume = header.volume();
     let key = lane_key(&form, passphrase, volume)?;
     let (mut found, objects) = (Vec::new(), form.parameters.objects());
@@ -58,8 +63,10 @@ fn newest_of(
     (object, form): (&str, &LaneForm),
     open: impl Fn(&[u8; LANE_SLOTS_BYTES], u64) -> Option<LaneSecrets>,
 ) -> Option<LaneSecrets> {
+    // A header may promise more states than there are.
+    let there = store.objects().len(object).ok().flatten().unwrap_or(0) / form.state_bytes();
     let mut newest = None::<LaneSecrets>;
-    for place in 0..form.states {
+    for place in 0..form.states.min(there) {
         let mut slots = [0; LANE_SLOTS_BYTES];
         let (offset, buf) = (place * form.state_bytes(), &mut slots[..]);
         // A place that cannot be read costs its state alone.

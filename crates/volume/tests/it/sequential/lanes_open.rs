@@ -6,11 +6,14 @@ use super::{MemoryKeeper, any_options, create, on, passphrase};
 use oblivio_crypto::Passphrase;
 use oblivio_engine::sequential::SequentialConfig;
 use oblivio_store::record::CallKind;
-use oblivio_store::{MemoryStore, RecordStore, Store};
+use oblivio_store::{Held, MemoryStore, ReadAt, RecordStore, Slots, Store, WriteAt};
 use oblivio_testkit::campaign::{scaled, seed};
 use oblivio_testkit::{CrashStore, Dice};
 use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
-use oblivio_volume::{BlockSpace, EngineVolume, LaneParameters, LaneWait, OpenLane, Result};
+use oblivio_volume::{
+    BlockSpace, EngineVolume, HEADER_BYTES, HEADER_OBJECTS, LaneParameters, LaneWait, OpenLane,
+    Result,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -328,4 +331,25 @@ fn a_lane_that_is_used_changes_no_write_and_no_sync() {
         carried += used.carried;
     }
     assert!(carried > 10, "{carried} commits of lanes became durable");
+}
+
+/// Its checksum is no secret: somebody may make a copy of the header that looks whole.
+#[test]
+fn a_changed_copy_of_the_header_hides_no_lane() {
+    let (mut dice, computer) = (Dice::new(5), MemoryKeeper::default());
+    for object in HEADER_OBJECTS {
+        let store = Arc::new(MemoryStore::new());
+        made(store.clone(), with_lane(&mut dice), &computer.twin());
+        let mut header = vec![0; HEADER_BYTES];
+        store.read(&mut [ReadAt { object, offset: 0, buf: &mut header }]).expect("a header");
+        // The share of the lanes, and the cost of a guess.
+        (header[77], header[79]) = (7, 4);
+        let sum = HEADER_BYTES - 32;
+        let digest = oblivio_crypto::digest(&header[..sum]);
+        header[sum..].copy_from_slice(&digest);
+        store.write(&[WriteAt::new(object, 0, &header)]).expect("written");
+        let opened = open(&store, &hidden(), &MemoryKeeper::default());
+        let mut volume = opened.expect("the other copy is authentic");
+        assert!(volume.lane(0, AT_ONCE).is_some(), "{object}");
+    }
 }
