@@ -9,7 +9,8 @@ use crate::recorder::Recorder;
 use crate::signals;
 use crate::unobserved;
 use anyhow::{Context, Result};
-use oblivio_serve::nbd::{DiskOptions, LaneExport};
+use oblivio_serve::LaneMedium;
+use oblivio_serve::nbd::DiskOptions;
 use oblivio_serve::watch::WatchedUse;
 use oblivio_store::AnyStore;
 use oblivio_volume::disk::Disk;
@@ -21,7 +22,7 @@ use std::time::Duration;
 pub struct OpenedDisk {
     pub disk: Disk,
     /// Those of its lanes that the passphrase opened.
-    pub lanes: Vec<Option<LaneExport>>,
+    pub lanes: Vec<Option<LaneMedium<Disk>>>,
     pub options: DiskOptions,
     pub signals: Signals,
     pub recorder: Option<Recorder>,
@@ -60,7 +61,7 @@ pub fn open(args: &ServeArgs, store: AnyStore) -> Result<OpenedDisk> {
     let signals = signals::catch()?;
     publisher.describe(&volume.info()?, WatchedUse::Disk);
     let shown = || args.volume.display().to_string();
-    let lanes = LaneExport::of(&mut volume).with_context(shown)?;
+    let lanes = LaneMedium::disks(&mut volume, args.read_only).with_context(shown)?;
     let disk = Disk::open(Box::new(volume)).with_context(shown)?;
     layers.serve();
     let options = DiskOptions {

@@ -8,9 +8,8 @@ use crate::others;
 use crate::recorder::Recorder;
 use crate::signals;
 use anyhow::Result;
-use oblivio_serve::nbd::{
-    self, DiskOptions, LaneExport, ListenGuard, ListenPlace, Listener, TlsConfig,
-};
+use oblivio_serve::LaneMedium;
+use oblivio_serve::nbd::{self, DiskOptions, ListenGuard, ListenPlace, Listener, TlsConfig};
 use oblivio_volume::disk::Disk;
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
@@ -59,7 +58,7 @@ impl<'a> Front<'a> {
     /// It cannot begin.
     pub fn serve(
         self,
-        (disk, lanes): (Disk, Vec<Option<LaneExport>>),
+        (disk, lanes): (Disk, Vec<Option<LaneMedium<Disk>>>),
         options: DiskOptions,
         signals: Signals,
     ) -> Result<oblivio_serve::Result<()>> {

@@ -18,8 +18,8 @@ use oblivio_store::AnyStore;
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::{FileSystem, Timestamp};
 use oblivio_volume::{
-    Beside, BlockSpace, ClosedVolume, DamagedPlace, Error as VolumeError, OnShown, OpenOptions,
-    Pace, Records, Volume, VolumeInfo, Which,
+    Beside, BlockSpace, ClosedVolume, DamagedPlace, Error as VolumeError, LaneWait, OnShown,
+    OpenOptions, Pace, Records, Volume, VolumeInfo, Which,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -207,12 +207,25 @@ pub fn volume_by(
         // Only a server can end when it is asked to.
         options.on_wanted = short_pauses.then(others::on_wanted);
     }
-    let volume = match known {
+    let mut volume = match known {
         Some(known) => closed.open(known, options)?,
         None => closed.open(&passphrase::known(&args.passphrase)?, options)?,
     };
     tell_damage(&volume, &[]);
+    refuse_with_lane(&mut volume, args, &publisher)?;
     Ok((volume, publisher))
+}
+
+/// What is read of a lane that is open must stay nowhere: no trace is kept, and nobody watches.
+fn refuse_with_lane(volume: &mut Volume, args: &OpenArgs, publisher: &Publisher) -> Result<()> {
+    if volume.lanes(LaneWait::default()).iter().all(Option::is_none) {
+        return Ok(());
+    }
+    publisher.silence();
+    let Some(path) = &args.trace_out else { return Ok(()) };
+    std::fs::remove_file(path).with_context(|| format!("the trace {}", path.display()))?;
+    let what = "a trace would keep what is read of the lane that this passphrase opens";
+    Err(usage(what, "Leave --trace-out out, or open the volume by its own passphrase."))
 }
 
 /// Says what was damaged, but for what was said already, whatever else the command says: a disk

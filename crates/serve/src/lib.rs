@@ -22,6 +22,7 @@ mod error;
 mod fuse;
 pub mod fuzzing;
 mod judge;
+mod lanes;
 pub mod layers;
 pub mod log;
 mod lost;
@@ -42,6 +43,7 @@ pub mod ublk;
 pub mod watch;
 
 pub use error::{Error, Result, Unsafe};
+pub use lanes::LaneMedium;
 pub use lost::damage_log;
 pub use queue::Pulse;
 

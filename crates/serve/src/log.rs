@@ -14,9 +14,13 @@ thread_local! {
     static HUSHED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// From now on this thread reports nothing.
-pub fn hush() {
-    HUSHED.set(true);
+/// Does some work of which this thread reports nothing, nor any that it starts by
+/// [`spawn`](crate::threads::spawn).
+pub fn hushed<T>(work: impl FnOnce() -> T) -> T {
+    let before = HUSHED.replace(true);
+    let done = work();
+    HUSHED.set(before);
+    done
 }
 
 /// Whether this thread reports nothing.

@@ -47,8 +47,8 @@ pub fn run(args: &InitArgs) -> Result<()> {
     if !cost::say_bill(args, &plan)? {
         return human::say("Nothing was made.");
     }
-    // Everybody is asked who makes a disk with lanes: a question tells nothing.
-    let lanes = plan.lanes.filter(|_| plan.disk).map_or(0, |lanes| lanes.count);
+    // Everybody is asked who makes a volume with lanes: a question tells nothing.
+    let lanes = plan.lanes.map_or(0, |lanes| lanes.count);
     let passphrases = passphrase::first_with_lanes(&args.open.passphrase, lanes)?;
     let made = place::make(args, &plan)?;
     if let Err(error) = make(args, made.store(), &plan, &passphrases) {

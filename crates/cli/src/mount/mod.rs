@@ -15,9 +15,9 @@ use crate::recorder::Recorder;
 use crate::signals;
 use crate::unobserved;
 use anyhow::{Context, Result};
-use oblivio_serve::Pulse;
-use oblivio_serve::mount::{self as serve, Look, LostFiles, MountOptions};
+use oblivio_serve::mount::{self as serve, Look, LostFiles, MountOptions, Waiting};
 use oblivio_serve::watch::Publisher;
+use oblivio_serve::{LaneMedium, Pulse};
 use oblivio_store::waits;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,12 +63,13 @@ pub fn run(args: &MountArgs) -> Result<()> {
     // A padded operation that needs no access shows none. Names must not decide that, so all
     // metadata is read in advance, as far as memory takes it.
     let ahead = if args.open.pad { usize::MAX } else { serve::READ_AHEAD };
+    let lanes = LaneMedium::files(&mut opened.0, args.read_only)?;
     let open::OpenSession { fs, publisher, .. } = open::file_system(opened, ahead)?;
     if !args.read_only {
         serve::adopt_root(&fs)?;
     }
     let pulse = Arc::clone(&layers.pulse);
-    let mounted = serve::serve(fs, &dir, mount_options(&args, &volume, pulse, publisher))?;
+    let mounted = serve::serve(fs, lanes, &dir, mount_options(&args, &volume, pulse, publisher))?;
     layers.serve();
     if args.child {
         let (volume, dir) = (args.volume.display(), args.dir.display());
@@ -123,10 +124,12 @@ fn lost_by_server(files: u64) -> Result<()> {
 
 /// Runs `oblivio umount`.
 pub fn umount(args: &UmountArgs) -> Result<()> {
-    let mut silent = args.quiet;
-    let waiting = || {
-        if !std::mem::replace(&mut silent, true) {
-            eprintln!("oblivio: waiting for the last commit");
+    let mut said = None;
+    let waiting = |what: Waiting| {
+        let line = waits_for(&what);
+        if !args.quiet && said.as_ref() != Some(&line) {
+            eprintln!("oblivio: {line}");
+            said = Some(line);
         }
     };
     let Some(LostFiles { files, full }) = serve::umount(&args.dir, args.lazy, waiting)? else {
@@ -140,6 +143,23 @@ pub fn umount(args: &UmountArgs) -> Result<()> {
     let files = human::count(files, "file");
     let what = format!("unmounted, but something written to {files} was lost: {why}");
     Err(fault(code, what, "What was synced is safe."))
+}
+
+fn waits_for(what: &Waiting) -> String {
+    let Waiting::Lanes(lanes) = what else { return "waiting for the last commit".into() };
+    let (mut names, mut waiting, mut carried) = (Vec::new(), 0, 0);
+    for (name, status) in lanes {
+        names.push(name.as_str());
+        waiting += status.waiting_bytes;
+        carried = carried.max(status.carried_by_bytes);
+    }
+    format!(
+        "{} of {} wait until about {} are written to the volume. Ctrl-C leaves it mounted; \
+         `oblivio umount --lazy` ends it without them",
+        human::size(waiting),
+        names.join(" and "),
+        human::size(carried)
+    )
 }
 
 /// Volume and directory by their full names, after checking both.

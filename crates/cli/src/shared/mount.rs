@@ -64,7 +64,7 @@ pub fn run(args: &MountArgs, address: &ShareAddress) -> Result<()> {
 
 /// Ends the mount; open files keep what they have until they are closed.
 fn detach(dir: &std::path::Path) {
-    if let Err(error) = oblivio_serve::mount::umount(dir, true, || {}) {
+    if let Err(error) = oblivio_serve::mount::umount(dir, true, drop) {
         oblivio_serve::log::note(&format!("not unmounted: {error}"));
     }
 }

@@ -1,6 +1,7 @@
 //! Answers to the kernel's requests, and how they reach it.
 
 use super::convert;
+use super::part::Part;
 use fuser::{
     Errno, FileAttr, FileHandle, FopenFlags, Generation, INodeNo, ReplyAttr, ReplyCreate,
     ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLock, ReplyLseek,
@@ -73,6 +74,8 @@ pub struct Manner {
     /// How long it may keep them.
     pub ttl: Duration,
     pub block_bytes: u32,
+    /// Whose numbers they are.
+    pub part: Part,
 }
 
 /// Where the answer to a request goes.
@@ -115,16 +118,18 @@ impl KernelReply {
 
     /// Hands over an answer. One of another kind than was asked for is our bug.
     pub fn answer(self, answer: Result<FileAnswer, Errno>, manner: Manner) {
-        let Manner { ttl, block_bytes } = manner;
-        let attr = |attr: &Attr| convert::attr(attr, block_bytes);
+        let Manner { ttl, part, .. } = manner;
+        let attr = |attr: &Attr| manner.attr(attr);
         match (self, answer) {
             (reply, Err(errno)) => reply.error(errno),
             (Self::Attr(reply), Ok(FileAnswer::Attr(found))) => reply.attr(&ttl, &attr(&found)),
             (Self::Created(reply), Ok(FileAnswer::Created(made, fh, flags))) => {
-                reply.created(&ttl, &attr(&made), GENERATION, FileHandle(fh), flags);
+                reply.created(&ttl, &attr(&made), GENERATION, FileHandle(part.mark(fh)), flags);
             }
             (Self::Data(reply), Ok(FileAnswer::Data(data))) => reply.data(&data),
-            (Self::Directory(reply), Ok(FileAnswer::Listing(entries))) => list(reply, &entries),
+            (Self::Directory(reply), Ok(FileAnswer::Listing(entries))) => {
+                list(reply, &entries, part);
+            }
             (Self::DirectoryPlus(reply), Ok(FileAnswer::Listing(entries))) => {
                 list_plus(reply, &entries, manner, |_| ());
             }
@@ -141,7 +146,7 @@ impl KernelReply {
                 Err(_) => reply.error(Errno::EOVERFLOW),
             },
             (Self::Opened(reply), Ok(FileAnswer::Opened(fh, flags))) => {
-                reply.opened(FileHandle(fh), flags);
+                reply.opened(FileHandle(part.mark(fh)), flags);
             }
             (Self::Statfs(reply), Ok(FileAnswer::Statfs(space))) => space.hand_over(reply),
             (Self::Written(reply), Ok(FileAnswer::Written(bytes))) => reply.written(bytes),
@@ -149,6 +154,13 @@ impl KernelReply {
             (Self::Xattr(reply), Ok(FileAnswer::Size(size))) => reply.size(size),
             (reply, Ok(_)) => reply.error(Errno::EIO),
         }
+    }
+}
+
+impl Manner {
+    fn attr(self, attr: &Attr) -> FileAttr {
+        let found = convert::attr(attr, self.block_bytes);
+        FileAttr { ino: INodeNo(self.part.mark(attr.ino)), ..found }
     }
 }
 
@@ -160,9 +172,9 @@ impl Statfs {
     }
 }
 
-fn list(mut reply: ReplyDirectory, entries: &[ListedName]) {
+fn list(mut reply: ReplyDirectory, entries: &[ListedName], part: Part) {
     for entry in entries {
-        let (ino, kind) = (INodeNo(entry.ino), convert::kind(entry.kind));
+        let (ino, kind) = (INodeNo(part.mark(entry.ino)), convert::kind(entry.kind));
         if reply.add(ino, entry.cookie, kind, OsStr::from_bytes(&entry.name)) {
             break;
         }
@@ -181,12 +193,12 @@ pub fn list_plus(
     for entry in entries {
         // The kernel takes only number and kind of `.` and `..` from here.
         let bare = || FileAttr {
-            ino: INodeNo(entry.ino),
+            ino: INodeNo(manner.part.mark(entry.ino)),
             kind: convert::kind(entry.kind),
             ..convert::nothing()
         };
         let attr = entry.attr.as_ref();
-        let known = attr.map_or_else(bare, |attr| convert::attr(attr, manner.block_bytes));
+        let known = attr.map_or_else(bare, |attr| manner.attr(attr));
         let name = OsStr::from_bytes(&entry.name);
         if reply.add(known.ino, entry.cookie, name, &manner.ttl, &known, GENERATION) {
             break;

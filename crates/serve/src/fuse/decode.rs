@@ -299,8 +299,8 @@ impl<F: KernelFiles> fuser::Filesystem for Decoder<F> {
         self.empty(FileOp::ReleaseDir { fh: fh.0 }, reply);
     }
 
-    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        self.0.carry_out(FileOp::StatFs, KernelReply::Statfs(reply));
+    fn statfs(&self, _: &Request, ino: INodeNo, reply: ReplyStatfs) {
+        self.0.carry_out(FileOp::StatFs { ino: ino.0 }, KernelReply::Statfs(reply));
     }
 
     fn setxattr(

@@ -11,6 +11,7 @@ mod decode;
 pub mod errno;
 mod files;
 mod op;
+mod part;
 pub mod xattr;
 
 use crate::error::{Doing, Result};
@@ -22,6 +23,7 @@ use fuser::{Config, Session, SessionACL};
 pub use op::{
     Allocation, Caller, FileOp, FileOpKind, LockRequest, NamePlace, O_APPEND, O_EXCL, O_TRUNC,
 };
+pub use part::Part;
 use std::os::fd::OwnedFd;
 
 /// Begins to speak with the kernel; running the session serves its requests, on this number of

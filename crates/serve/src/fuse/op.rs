@@ -139,7 +139,9 @@ pub enum FileOp<Data = Vec<u8>> {
     ReleaseDir {
         fh: u64,
     },
-    StatFs,
+    StatFs {
+        ino: Ino,
+    },
     /// The kernel drops its references.
     Forget {
         ino: Ino,
@@ -254,7 +256,7 @@ impl<Data: AsRef<[u8]>> FileOp<Data> {
             | FileOp::Create { at, .. }
             | FileOp::Rename { from: at, .. } => (K::MetadataChange, at.parent, 0, 0),
             FileOp::Forget { ino } => (K::Metadata, *ino, 0, 0),
-            FileOp::Release { .. } | FileOp::ReleaseDir { .. } | FileOp::StatFs => {
+            FileOp::Release { .. } | FileOp::ReleaseDir { .. } | FileOp::StatFs { .. } => {
                 (K::Metadata, 0, 0, 0)
             }
         }

@@ -1,5 +1,6 @@
 //! Requests about the data of files.
 
+use super::lane_status::{STATUS_NAME, told};
 use super::server::MountServer;
 use crate::fuse::{Allocation, Caller, Fail, FileAnswer, Served, xattr};
 use fuser::Errno;
@@ -71,11 +72,16 @@ pub const LOST_NAME: &[u8] = b"oblivio.lost";
 pub const NO_ROOM: &str = " full";
 
 impl MountServer {
-    pub(super) fn get_xattr(&self, ino: Ino, name: &[u8], size: u32) -> Served {
+    pub(super) fn get_xattr(&mut self, ino: Ino, name: &[u8], size: u32) -> Served {
         if let Some(server) = xattr::server(ino, name) {
             return Ok(xattr::sized(server, size)?);
         }
         let value = match name {
+            STATUS_NAME if ino == ROOT_INO && self.carried.is_some() => {
+                self.upkeep.commit(&mut self.fs)?;
+                let status = self.carried.as_ref().map(|carried| told(&carried.status()));
+                status.ok_or(Errno::ENODATA)?.into_bytes()
+            }
             LOST_NAME if ino == ROOT_INO => {
                 let (files, full) = self.lost_now();
                 format!("{files}{}", if full { NO_ROOM } else { "" }).into_bytes()

@@ -1,23 +1,17 @@
-//! The kernel's side: these threads queue requests with what hands their answers to the kernel,
-//! nothing else.
-//!
-//! We are the only writer, so the kernel may cache for an hour: every change goes through it. For
-//! the same reason it handles `copy_file_range` itself: data in its memory need not be fetched, and
-//! it writes copies in large pieces.
+//! The kernel's side of a file system: these threads queue requests with what hands their answers to
+//! the kernel, nothing else.
 
 use super::low_space::LowSpace;
 use super::references::References;
 use super::request::{MountQueue, MountReplier};
 use super::writers::Writers;
-use crate::fuse::{FileAnswer, FileOp, KernelFiles, KernelReply, Manner, list_plus};
-use fuser::{Errno, InitFlags};
+use crate::fuse::{FileAnswer, FileOp, KernelReply, Manner, list_plus};
+use fuser::Errno;
 use oblivio_volume::fs::Ino;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SendError, Sender};
 use std::time::Duration;
 
-/// How long the kernel may cache entries and attributes.
-const TTL: Duration = Duration::from_secs(3600);
 /// From this size on, handing data over takes longer than waking a thread to do it.
 const LONG: usize = 64 << 10;
 
@@ -28,13 +22,13 @@ type Outcome = Result<FileAnswer, Errno>;
 pub type Long = (KernelReply, Outcome);
 
 /// Hands over long answers, on a thread of its own.
-pub fn hand_over(long: &Receiver<Long>, block_bytes: u32) {
+pub fn hand_over(long: &Receiver<Long>, manner: Manner) {
     while let Ok((reply, answer)) = long.recv() {
-        reply.answer(answer, Manner { ttl: TTL, block_bytes });
+        reply.answer(answer, manner);
     }
 }
 
-/// The connection to the kernel.
+/// The kernel's side of one file system of a mount.
 pub struct MountKernel {
     pub queue: Arc<MountQueue>,
     /// Requests that must follow the kernel's cached writes of the file.
@@ -44,7 +38,7 @@ pub struct MountKernel {
 
 /// What is noted as answers go to the kernel.
 pub struct AnswerNotes {
-    pub block_bytes: u32,
+    pub manner: Manner,
     pub writers: Writers,
     pub references: References,
     pub scarce: LowSpace,
@@ -52,26 +46,9 @@ pub struct AnswerNotes {
     pub long: Sender<Long>,
 }
 
-impl KernelFiles for MountKernel {
-    type Data<'r> = Vec<u8>;
-
-    fn capabilities(&self) -> InitFlags {
-        // Not FUSE_ASYNC_DIO: direct writes would then end without dropping what other readers
-        // brought into the cache. With FUSE_EXPORT_SUPPORT the kernel may look up an inode by
-        // number, so handles work, those of `open_by_handle_at` and NFS.
-        InitFlags::FUSE_ASYNC_READ
-            | InitFlags::FUSE_ATOMIC_O_TRUNC
-            | InitFlags::FUSE_BIG_WRITES
-            | InitFlags::FUSE_CACHE_SYMLINKS
-            | InitFlags::FUSE_DO_READDIRPLUS
-            | InitFlags::FUSE_EXPORT_SUPPORT
-            | InitFlags::FUSE_READDIRPLUS_AUTO
-            | InitFlags::FUSE_HANDLE_KILLPRIV_V2
-            | InitFlags::FUSE_PARALLEL_DIROPS
-            | InitFlags::FUSE_WRITEBACK_CACHE
-    }
-
-    fn carry_out(&self, op: FileOp, reply: KernelReply) {
+impl MountKernel {
+    /// Queues a request, and its answer goes to the kernel.
+    pub fn carry_out(&self, op: FileOp, reply: KernelReply) {
         let AnswerNotes { writers, scarce, .. } = &*self.answers;
         let mut opening = None;
         match op {
@@ -100,19 +77,18 @@ impl KernelFiles for MountKernel {
         }
     }
 
-    fn forget(&self, ino: Ino, lookups: u64) {
+    /// The kernel takes back references to an inode.
+    pub fn forget(&self, ino: Ino, lookups: u64) {
         if self.answers.references.forgotten(ino, lookups) {
             // No caller waits for an answer.
             self.queue.push(FileOp::Forget { ino }, Box::new(drop));
         }
     }
-}
 
-impl MountKernel {
     /// A program is about to write: the kernel has already forgotten the attributes that it gets
     /// now.
     fn ask(&self, ino: Ino, fh: u64, reply: KernelReply) {
-        let (manner, queue) = (self.answers.manner(), Arc::clone(&self.queue));
+        let (manner, queue) = (self.answers.manner, Arc::clone(&self.queue));
         self.answers.scarce.before(ino, move || {
             let replier: MountReplier = Box::new(move |outcome| reply.answer(outcome, manner));
             queue.push(FileOp::Ask { ino, fh }, replier);
@@ -121,14 +97,10 @@ impl MountKernel {
 }
 
 impl AnswerNotes {
-    fn manner(&self) -> Manner {
-        Manner { ttl: TTL, block_bytes: self.block_bytes }
-    }
-
     /// Hands an answer over, and notes what the kernel knows from now on. `opening` has the flags
     /// with which a file was to be opened.
     fn hand_over(&self, opening: Option<(Ino, i32)>, reply: KernelReply, outcome: Outcome) {
-        let manner = self.manner();
+        let manner = self.manner;
         match (reply, outcome) {
             (reply @ KernelReply::Entry(_), Ok(FileAnswer::Entry(Some(attr)))) => {
                 let ino = attr.ino;
@@ -163,7 +135,7 @@ impl AnswerNotes {
     }
 
     fn opened(&self, opening: Option<(Ino, i32)>, reply: KernelReply, answer: FileAnswer) {
-        let mut manner = self.manner();
+        let mut manner = self.manner;
         // A directory has no flags that matter.
         let Some((ino, flags)) = opening else { return reply.answer(Ok(answer), manner) };
         let (ino, fh, new) = match &answer {

@@ -11,7 +11,7 @@
 //! The request names neither length nor offset of the write. We assume the length of earlier
 //! writes. A file that did not grow is assumed to be written in place, which needs no room.
 
-use fuser::{INodeNo, Notifier};
+use super::notices::Notices;
 use oblivio_volume::fs::Ino;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -315,11 +315,9 @@ impl Kept {
 
 /// Makes the kernel forget and write back, on a thread of its own: its writes go through the
 /// server.
-pub fn speak(tasks: &Receiver<Task>, notifier: &Notifier, kept: &Kept) {
-    // It may have forgotten the file by itself.
-    let forget = |ino| drop(notifier.inval_inode(INodeNo(ino), -1, 0));
+pub fn speak(tasks: &Receiver<Task>, notices: &Notices, kept: &Kept) {
     let flush = |ino| {
-        drop(notifier.inval_inode(INodeNo(ino), 0, 0));
+        notices.write_back(ino);
         kept.flushed(ino);
     };
     let mut later = VecDeque::new();
@@ -333,7 +331,7 @@ pub fn speak(tasks: &Receiver<Task>, notifier: &Notifier, kept: &Kept) {
         let task = match task {
             Ok(task) => task,
             Err(RecvTimeoutError::Timeout) => {
-                later.pop_front().into_iter().for_each(|(_, ino)| forget(ino));
+                later.pop_front().into_iter().for_each(|(_, ino)| notices.forget(ino));
                 continue;
             }
             Err(RecvTimeoutError::Disconnected) => return,
@@ -342,16 +340,16 @@ pub fn speak(tasks: &Receiver<Task>, notifier: &Notifier, kept: &Kept) {
             Task::Before(ino, then) => {
                 kept.too_much(ino).into_iter().for_each(flush);
                 kept.keeps_one_more(ino);
-                forget(ino);
+                notices.forget(ino);
                 then();
             }
             Task::Open(ino, then) => {
-                forget(ino);
+                notices.forget(ino);
                 then();
             }
-            Task::Again(ino) => forget(ino),
+            Task::Again(ino) => notices.forget(ino),
             Task::Created(ino) => {
-                forget(ino);
+                notices.forget(ino);
                 later.push_back((Instant::now() + LATER, ino));
             }
             Task::Flush(ino) => flush(ino),

@@ -4,26 +4,30 @@
 //! all syncs, and everything else runs one after the other in order of arrival.
 
 use super::directories::{Directories, Now};
-use super::low_space::{LowSpace, Need};
+use super::low_space::Need;
 use super::request::{MountQueue, MountRequest};
+use super::threads::ServerTells;
 use crate::fuse::{
     Fail, FileAnswer, FileOp, FileOpKind, NamePlace, O_TRUNC, Served, Statfs, done, errno,
 };
+use crate::lanes::Carried;
 use crate::lost::ToldLost;
 use crate::queue::AnswerSlot;
 use crate::server::{Habits, READ_BYTES, Upkeep};
 use fuser::{Errno, FopenFlags};
-use oblivio_volume::fs::{FileSystem, Handle, Ino, ReadAround, SetAttr, Usage};
+use oblivio_volume::fs::{FileSystem, Handle, Ino, ROOT_INO, ReadAround, SetAttr, Usage};
 use oblivio_volume::{CHANGE_BYTES, Error, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 /// Changes are committed this part of the commit interval after the last one: 0.2 s of 5. Linux
 /// does not pass `sync` and `syncfs` to an ordinary FUSE server, but users rely on them.
 const SETTLING: u32 = 25;
+
+/// Where less may wait in memory, a lane takes no more writes: the kernel has some already.
+const LEAST_TO_WAIT: u64 = 32 << 20;
 
 /// Advice for a failure that the mount cannot recover from.
 const ADVICE: &str = "nothing more is read or written until the volume is mounted again; what \
@@ -52,29 +56,30 @@ pub struct Unlearn {
 }
 
 /// The server's parameters.
+#[derive(Default)]
 pub struct MountSettings {
     pub commit_every: Duration,
     /// Whether the volume works at a pace.
     pub paced: bool,
     pub on_request: Option<OnRequest>,
-    pub late: Option<Sender<Late>>,
-    pub scarce: LowSpace,
-    /// Gets the number of files that lost data, at the end.
+    /// Grows by the number of files that lost data, at the end.
     pub lost: Arc<AtomicU64>,
-    pub unlearn: Option<Sender<Unlearn>>,
+    /// Names in the root that no listing has.
+    pub hidden: Vec<String>,
 }
 
 /// The server and its state between requests.
 pub struct MountServer {
     pub(super) fs: FileSystem,
-    upkeep: Upkeep<FileOp, FileAnswer, Errno>,
+    pub(super) upkeep: Upkeep<FileOp, FileAnswer, Errno>,
     on_request: Option<OnRequest>,
-    late: Option<Sender<Late>>,
-    scarce: LowSpace,
+    tells: ServerTells,
     lost: Arc<AtomicU64>,
+    hidden: Vec<String>,
+    /// Of a lane: who answers syncs.
+    pub(super) carried: Option<Carried<FileAnswer, Errno>>,
     /// The files of which something is lost to damage.
     damaged: ToldLost<Ino>,
-    unlearn: Option<Sender<Unlearn>>,
     pub(super) files: HashMap<u64, Handle>,
     directories: Directories,
     next_fh: u64,
@@ -85,9 +90,13 @@ pub struct MountServer {
 }
 
 impl MountServer {
-    pub fn new(fs: FileSystem, queue: Arc<MountQueue>, settings: MountSettings) -> Self {
-        let MountSettings { commit_every, paced, on_request, late, scarce, lost, unlearn } =
-            settings;
+    pub fn new(
+        fs: FileSystem,
+        queue: Arc<MountQueue>,
+        settings: MountSettings,
+        tells: ServerTells,
+    ) -> Self {
+        let MountSettings { commit_every, paced, on_request, lost, hidden } = settings;
         let settle = (!paced).then_some(commit_every / SETTLING);
         let even = fs.usage().map_or(true, |usage| usage.commits_evenly);
         let habits = Habits { commit_every, settle, even, paced, advice: ADVICE };
@@ -95,11 +104,11 @@ impl MountServer {
             fs,
             upkeep: Upkeep::new(queue, habits),
             on_request,
-            late,
-            scarce,
+            tells,
             lost,
+            hidden,
+            carried: None,
             damaged: ToldLost::default(),
-            unlearn,
             files: HashMap::new(),
             directories: Directories::default(),
             next_fh: 1,
@@ -114,7 +123,7 @@ impl MountServer {
         while let Some(batch) = self.upkeep.next(&mut self.fs) {
             self.serve(batch);
         }
-        self.lost.store(self.lost_now().0, Ordering::Relaxed);
+        self.lost.fetch_add(self.lost_now().0, Ordering::Relaxed);
         self.fs.into_blocks().map(drop)
     }
 
@@ -155,6 +164,9 @@ impl MountServer {
         waiting.iter().for_each(|request| self.tell(&request.op));
         let committed = self.upkeep.commit(&mut self.fs);
         let errno = committed.err().map(|error| errno::of(&error));
+        if let (None, Some(carried)) = (errno, &self.carried) {
+            return carried.answer(waiting.into_iter().map(|request| request.slot).collect());
+        }
         for request in waiting {
             request.slot.answer(errno.map_or(Ok(FileAnswer::Done), Err));
         }
@@ -192,7 +204,7 @@ impl MountServer {
         let MountRequest { op, slot } = request;
         if slot.answered() && !op.must_be_served() {
             if let FileOp::Write { ino, cached: true, .. } = op {
-                self.scarce.lost(ino, false);
+                self.tells.scarce.lost(ino, false);
             }
             return;
         }
@@ -236,10 +248,10 @@ impl MountServer {
         slot: &AnswerSlot<FileAnswer, Errno>,
         answer: std::result::Result<FileAnswer, Errno>,
     ) -> Option<std::result::Result<FileAnswer, Errno>> {
-        match (self.outdated.take(), &self.unlearn) {
-            (Some(ino), Some(unlearn)) if !slot.answered() => {
-                let unsent = unlearn.send(Unlearn { ino, slot: slot.clone(), answer }).err();
-                unsent.map(|unsent| unsent.0.answer)
+        match self.outdated.take() {
+            Some(ino) if !slot.answered() => {
+                let task = Unlearn { ino, slot: slot.clone(), answer };
+                self.tells.unlearn.send(task).err().map(|unsent| unsent.0.answer)
             }
             _ => Some(answer),
         }
@@ -252,7 +264,6 @@ impl MountServer {
             let closed = self.close_dir(fh);
             self.upkeep.judge(closed.err().as_ref());
         }
-        let Some(late) = &self.late else { return };
         let name = |at: &NamePlace| Late::Name(at.parent, at.name.clone());
         let forget = match op {
             FileOp::MkNod { at, .. }
@@ -268,7 +279,7 @@ impl MountServer {
             _ if op.changes() => vec![Late::Inode(op.seen().1)],
             _ => Vec::new(),
         };
-        forget.into_iter().for_each(|what| drop(late.send(what)));
+        forget.into_iter().for_each(|what| drop(self.tells.late.send(what)));
     }
 
     fn tell(&self, op: &FileOp) {
@@ -281,7 +292,7 @@ impl MountServer {
     /// The number of existing files that lost written data, and whether one did for want of room.
     /// Removed files do not count, also while the kernel still knows them.
     pub(super) fn lost_now(&self) -> (u64, bool) {
-        let lost = self.scarce.all_lost();
+        let lost = self.tells.scarce.all_lost();
         let has_name = |ino| self.fs.attr(ino).is_ok_and(|attr| attr.nlink > 0);
         let there = lost.into_iter().filter(|(ino, _)| has_name(*ino));
         there.fold((0, false), |(files, any), (_, full)| (files + 1, any || full))
@@ -290,22 +301,31 @@ impl MountServer {
     /// Checks how much room there is.
     fn look(&self) {
         if let Ok(usage) = self.fs.usage() {
-            self.scarce.saw(usage.free_blocks.saturating_mul(usage.block_bytes));
+            let free = usage.free_blocks.saturating_mul(usage.block_bytes);
+            self.tells.scarce.saw(free.min(self.room_to_wait()));
         }
+    }
+
+    /// What may still be written before somebody must make the volume carry it.
+    fn room_to_wait(&self) -> u64 {
+        self.carried.as_ref().map_or(u64::MAX, Carried::room)
     }
 
     /// A program is about to write, while room is short.
     fn ask(&self, ino: Ino, fh: u64) -> Served {
         self.look();
         let attr = self.fs.attr(ino)?;
-        let refused = match self.scarce.need(ino, fh, attr.size) {
+        let refused = match self.tells.scarce.need(ino, fh, attr.size) {
             Need::Nothing => false,
             Need::Refused => true,
             Need::Bytes(bytes) => matches!(self.fs.expect_room(bytes), Err(Error::Full(_))),
         };
         if refused {
-            self.scarce.refuse(ino);
+            self.tells.scarce.refuse(ino);
             return Err(Errno::ENOSPC.into());
+        }
+        if self.room_to_wait() < LEAST_TO_WAIT {
+            return Err(Errno::EDQUOT.into());
         }
         Ok(FileAnswer::Attr(attr))
     }
@@ -313,7 +333,7 @@ impl MountServer {
     /// The size of a file before the kernel writes back to it; only where room is short.
     fn size_before(&self, op: &FileOp) -> Option<u64> {
         match op {
-            FileOp::Write { ino, cached: true, .. } if self.scarce.is_short() => {
+            FileOp::Write { ino, cached: true, .. } if self.tells.scarce.is_short() => {
                 self.fs.attr(*ino).ok().map(|attr| attr.size)
             }
             _ => None,
@@ -326,25 +346,27 @@ impl MountServer {
             (FileOp::Write { ino, offset, data, cached: true, .. }, Ok(_)) => {
                 let len = data.len() as u64;
                 if let Some(before) = before {
-                    self.scarce.wrote(*ino, len, offset + len > before);
+                    self.tells.scarce.wrote(*ino, len, offset + len > before);
                 }
-                if self.scarce.should_look(len) {
+                if self.tells.scarce.should_look(len) {
                     self.look();
                 }
             }
             (FileOp::Write { ino, cached: true, .. }, Err(fail)) => {
-                self.scarce.lost(*ino, fail.errno().code() == Errno::ENOSPC.code());
+                self.tells.scarce.lost(*ino, fail.errno().code() == Errno::ENOSPC.code());
                 self.look();
             }
-            (FileOp::Write { data, .. }, Ok(_)) if self.scarce.should_look(data.len() as u64) => {
+            (FileOp::Write { data, .. }, Ok(_))
+                if self.tells.scarce.should_look(data.len() as u64) =>
+            {
                 self.look();
             }
             (FileOp::Allocate { .. }, Ok(_)) => self.look(),
             (FileOp::SetAttr { ino, change: SetAttr { size: Some(0), .. }, .. }, Ok(_)) => {
-                self.scarce.emptied(*ino);
+                self.tells.scarce.emptied(*ino);
             }
             (FileOp::Open { ino, flags, .. }, Ok(_)) if flags & O_TRUNC != 0 => {
-                self.scarce.emptied(*ino);
+                self.tells.scarce.emptied(*ino);
             }
             _ => {}
         }
@@ -383,7 +405,11 @@ impl MountServer {
 
     fn read_dir(&mut self, ino: Ino, fh: u64, from: u64, plus: bool) -> Served {
         let now = Now { fs: &self.fs, changes: self.changes };
-        self.directories.list(&now, ino, fh, from, plus).map(FileAnswer::Listing)
+        let mut listed = self.directories.list(&now, ino, fh, from, plus)?;
+        if ino == ROOT_INO {
+            listed.retain(|entry| self.hidden.iter().all(|name| name.as_bytes() != entry.name));
+        }
+        Ok(FileAnswer::Listing(listed))
     }
 
     fn apply(&mut self, op: &FileOp) -> Served {
@@ -413,7 +439,7 @@ impl MountServer {
             FileOp::ReadDir { ino, fh, cookie, plus } => self.read_dir(*ino, *fh, *cookie, *plus),
             FileOp::ReleaseDir { fh } => done(self.close_dir(*fh)),
             FileOp::Forget { ino } => done(self.fs.forget(*ino)),
-            FileOp::StatFs => Ok(FileAnswer::Statfs(statfs(&self.fs.usage()?))),
+            FileOp::StatFs { .. } => Ok(FileAnswer::Statfs(statfs(&self.fs.usage()?))),
             FileOp::GetXattr { ino, name, size } => self.get_xattr(*ino, name, *size),
             FileOp::SetXattr { ino, name, value, flags } => {
                 self.set_xattr(*ino, name, value, *flags)

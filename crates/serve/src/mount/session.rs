@@ -1,23 +1,22 @@
 //! A file system on a directory: the threads of a mount and how it ends.
 
 use super::attach::{self, Look};
-use super::kernel::{self, AnswerNotes, MountKernel};
-use super::low_space::{self, LowSpace};
-use super::references::References;
-use super::request::{self, MountQueue};
-use super::server::{Late, MountServer, MountSettings, OnRequest, Unlearn};
-use super::writers::{self, Writers};
+use super::kernel::MountKernel;
+use super::parts::{MountParts, lane_name};
+use super::request::MountQueue;
+use super::server::{MountServer, MountSettings, OnRequest};
+use super::threads::{self, MountThreads};
 use crate::error::Result;
-use crate::fuse::{self, FileAnswer, FileOp, FileOpKind};
+use crate::fuse::{self, FileAnswer, FileOp, FileOpKind, Part, errno};
+use crate::lanes::{Carried, LONG, LaneMedium, Queues, ServedLane};
 use crate::log;
 use crate::queue::Pulse;
 use crate::server::Running;
 use crate::threads::spawn;
 use crate::watch::{OrdinaryEvent, Publisher};
-use fuser::INodeNo;
+use fuser::Errno;
 use oblivio_volume::fs::{FileSystem, ROOT_INO};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use oblivio_volume::{Error as VolumeError, LaneSync};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -68,41 +67,47 @@ impl Default for MountOptions {
     }
 }
 
+/// The queues of a volume's files and of its lanes' files.
+pub(super) type MountQueues = Queues<FileOp, FileAnswer, Errno>;
+
 /// An active mount. It ends when anybody unmounts the directory.
 pub struct Mounted {
-    pub(super) queue: Arc<MountQueue>,
+    pub(super) queues: MountQueues,
     server: Running,
+    lanes: Vec<ServedLane>,
     /// The number of files that lost data.
     pub(super) lost: Arc<AtomicU64>,
 }
 
-/// Mounts a file system and serves it on threads of its own.
-pub fn serve(fs: FileSystem, dir: &Path, options: MountOptions) -> Result<Mounted> {
-    // Far below the bound.
-    let block_bytes = u32::try_from(fs.usage()?.block_bytes).unwrap_or(u32::MAX);
-    let queue = Arc::new(MountQueue::new(options.timeout, options.pulse));
+/// A file system of a mount before its threads are started.
+struct Prepared {
+    kernel: MountKernel,
+    threads: MountThreads,
+    server: MountServer,
+}
+
+/// Mounts a file system and those of its open lanes, and serves them on threads of its own.
+///
+/// # Errors
+/// That of the system if it refuses the mount.
+pub fn serve(
+    fs: FileSystem,
+    lanes: Vec<Option<LaneMedium<FileSystem>>>,
+    dir: &Path,
+    options: MountOptions,
+) -> Result<Mounted> {
+    let lost = Arc::<AtomicU64>::default();
+    let own = Arc::new(MountQueue::new(options.timeout, Arc::clone(&options.pulse)));
+    let queue = |_: &_| Arc::new(MountQueue::new(LONG, Arc::clone(&options.pulse)));
+    let queues = Queues { own, lanes: lanes.iter().map(|lane| lane.as_ref().map(queue)).collect() };
     let device = attach::attach(dir, &options.look)?;
-    let (late, forget) = channel();
-    let (tasks, to_do) = channel();
-    let scarce = LowSpace::new(tasks);
-    let (unlearn, outdated) = channel();
-    let settings = MountSettings {
-        scarce: scarce.clone(),
-        commit_every: options.commit_every,
-        paced: options.paced,
-        on_request: options.on_request,
-        late: Some(late),
-        lost: Arc::default(),
-        unlearn: Some(unlearn),
-    };
-    let lost = Arc::clone(&settings.lost);
-    match start(fs, device, block_bytes, &queue, settings, (forget, to_do, outdated)) {
-        Ok(server) => {
+    match start(fs, lanes, device, (&queues, &lost), options) {
+        Ok((server, lanes)) => {
             attach::tune(dir);
-            Ok(Mounted { queue, server, lost })
+            Ok(Mounted { queues, server, lanes, lost })
         }
         Err(error) => {
-            queue.kill();
+            queues.kill();
             let _ = attach::detach(dir, true);
             Err(error)
         }
@@ -111,80 +116,82 @@ pub fn serve(fs: FileSystem, dir: &Path, options: MountOptions) -> Result<Mounte
 
 fn start(
     fs: FileSystem,
+    lanes: Vec<Option<LaneMedium<FileSystem>>>,
     device: std::os::fd::OwnedFd,
-    block_bytes: u32,
-    queue: &Arc<MountQueue>,
-    settings: MountSettings,
-    (forget, to_do, outdated): (Receiver<Late>, Receiver<low_space::Task>, Receiver<Unlearn>),
-) -> Result<Running> {
-    let (flush, unflushed) = channel();
-    let references = References::default();
-    let known = references.clone();
-    fs.keep_while(Box::new(move |ino| known.keep(ino)));
-    let writers = Writers::default();
-    let (long, answers) = channel();
-    spawn("answers", move || kernel::hand_over(&answers, block_bytes))?;
-    let scarce = settings.scarce.clone();
-    let kept = scarce.kept();
-    let answers = Arc::new(AnswerNotes { block_bytes, writers, references, scarce, long });
-    let kernel = MountKernel { queue: Arc::clone(queue), flush, answers };
-    let session = fuse::session(kernel, device, 1)?;
-    let notifier = session.notifier();
-    spawn("forget", move || forget_late(&forget, &notifier))?;
-
-    let notifier = session.notifier();
-    spawn("scarce", move || low_space::speak(&to_do, &notifier, &kept))?;
-    let (closing, notifier) = (Arc::clone(queue), session.notifier());
-    spawn("attributes", move || unlearn(&outdated, &notifier, &closing))?;
-
-    let (flushed, notifier) = (Arc::clone(queue), session.notifier());
-    spawn("flush", move || writers::flush(&unflushed, &notifier, &flushed))?;
-
-    let ended = Arc::clone(queue);
+    (queues, lost): (&MountQueues, &Arc<AtomicU64>),
+    options: MountOptions,
+) -> Result<(Running, Vec<ServedLane>)> {
+    let is_open = |number: &usize| lanes.get(*number).is_some_and(Option::is_some);
+    let hidden = (0..lanes.len()).filter(is_open).map(lane_name).collect();
+    let MountOptions { commit_every, paced, on_request, .. } = options;
+    let settings =
+        MountSettings { commit_every, paced, on_request, hidden, lost: Arc::clone(lost) };
+    let own = prepare(fs, (Part::OWN, &queues.own), settings)?;
+    let (mut kernels, mut threads, mut servers) = (Vec::new(), vec![own.threads], Vec::new());
+    for (number, (lane, queue)) in lanes.into_iter().zip(&queues.lanes).enumerate() {
+        let (Some(lane), Some(queue), Some(part)) = (lane, queue, Part::lane(number)) else {
+            kernels.push(None);
+            continue;
+        };
+        let LaneMedium { medium, sync, unused } = lane;
+        let lost = Arc::clone(lost);
+        let settings = MountSettings { commit_every, lost, ..MountSettings::default() };
+        let prepared = prepare(medium, (part, queue), settings)?;
+        kernels.push(Some(prepared.kernel));
+        threads.push(prepared.threads);
+        servers.push((prepared.server, queue, (sync, unused)));
+    }
+    let session = fuse::session(MountParts { own: own.kernel, lanes: kernels }, device, 1)?;
+    for threads in threads {
+        threads.start(session.notifier())?;
+    }
+    let ended = queues.clone();
     spawn("kernel", move || {
         if let Err(error) = session.run() {
             log::note(&format!("the line to the kernel broke: {error}"));
         }
         ended.close();
     })?;
-
-    let server = MountServer::new(fs, Arc::clone(queue), settings);
-    Ok(Running::start(queue, move || server.run())?)
+    let start = |(server, queue, sync)| log::hushed(|| start_lane(server, queue, sync));
+    let lanes = servers.into_iter().map(start).collect::<Result<_>>()?;
+    Ok((Running::start(&queues.own, move || own.server.run())?, lanes))
 }
 
-/// On a thread of its own: the kernel may make us wait for an inode that waits for the server.
-fn forget_late(forget: &Receiver<Late>, notifier: &fuser::Notifier) {
-    while let Ok(late) = forget.recv() {
-        // It may have forgotten by itself.
-        let _ = match late {
-            Late::Name(parent, name) => {
-                notifier.inval_entry(INodeNo(parent), OsStr::from_bytes(&name))
-            }
-            Late::Inode(ino) => notifier.inval_inode(INodeNo(ino), -1, 0),
-        };
-    }
+fn prepare(
+    fs: FileSystem,
+    (part, queue): (Part, &Arc<MountQueue>),
+    settings: MountSettings,
+) -> Result<Prepared> {
+    let (kernel, tells, threads) = threads::of(&fs, part, queue)?;
+    let server = MountServer::new(fs, Arc::clone(queue), settings, tells);
+    Ok(Prepared { kernel, threads, server })
 }
 
-/// Makes the kernel forget attributes before it gets each answer. The waiting callers hold these
-/// inodes, so the kernel waits for no other inode.
-fn unlearn(outdated: &Receiver<Unlearn>, notifier: &fuser::Notifier, queue: &MountQueue) {
-    while let Ok(Unlearn { ino, slot, answer }) = outdated.recv() {
-        let _ = notifier.inval_inode(INodeNo(ino), -1, 0);
-        let opened = match &answer {
-            Ok(FileAnswer::Opened(fh, _)) => Some(*fh),
-            _ => None,
-        };
-        // Too late: nobody will close this handle.
-        if let (false, Some(fh)) = (slot.answer(answer), opened) {
-            queue.push(request::close(fh), Box::new(drop));
-        }
+fn start_lane(
+    mut server: MountServer,
+    queue: &Arc<MountQueue>,
+    (sync, unused): (LaneSync, u64),
+) -> Result<ServedLane> {
+    server.carried =
+        Some(Carried::start((sync.clone(), unused), || FileAnswer::Done, not_carried)?);
+    Ok(ServedLane::start(queue, (sync, unused), move || server.run())?)
+}
+
+/// What a program reads whose sync waited in vain.
+fn not_carried(error: &VolumeError) -> Errno {
+    match error {
+        VolumeError::Full(_) => Errno::EDQUOT,
+        error => errno::of(error),
     }
 }
 
 impl Mounted {
     /// Waits until the mount has ended and everything is committed.
+    ///
+    /// # Errors
+    /// The first that ended a server. A lane had more to write than the volume carried.
     pub fn wait(self) -> Result<()> {
-        self.server.wait()
+        ServedLane::wait_all(self.lanes, &self.queues.own, self.server)
     }
 
     /// Requests a commit; the answer comes when it is done.

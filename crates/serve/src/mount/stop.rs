@@ -6,8 +6,7 @@
 
 use super::attach::{self, Stuck};
 use super::busy;
-use super::request::MountQueue;
-use super::session::Mounted;
+use super::session::{MountQueues, Mounted};
 use crate::ending::{AskToEnd, GRACE};
 use crate::error::{Error, Result, Unsafe};
 use crate::log;
@@ -51,20 +50,20 @@ pub fn until_ended(
     let (tell, events) = channel();
     let signal = tell.clone();
     hear(Box::new(move || drop(signal.send(Event::Signal))))?;
-    let (queue, lost) = (Arc::clone(&mounted.queue), Arc::clone(&mounted.lost));
+    let (queues, lost) = (mounted.queues.clone(), Arc::clone(&mounted.lost));
     let ended = tell.clone();
     spawn("end", move || {
         let _ = ended.send(Event::Ended(mounted.wait()));
     })?;
     let dir = dir.to_owned();
     let (stage, asked, retry, noted) = (Stage::Serving, Instant::now(), None, false);
-    Ending { dir, queue, tell, stage, asked, retry, noted }.run(&events)?;
+    Ending { dir, queues, tell, stage, asked, retry, noted }.run(&events)?;
     Ok(lost.load(Ordering::Relaxed))
 }
 
 struct Ending {
     dir: PathBuf,
-    queue: Arc<MountQueue>,
+    queues: MountQueues,
     tell: Sender<Event>,
     stage: Stage,
     /// When the first signal came.
@@ -108,7 +107,7 @@ impl Ending {
             }
             if let Stage::Ending { since } = self.stage
                 && since.elapsed() >= GRACE
-                && self.queue.idle_for() >= GRACE
+                && self.queues.idle_for() >= GRACE
             {
                 return self.give_up();
             }
@@ -131,7 +130,7 @@ impl Ending {
             // Nobody will close the open files; their written data is kept all the same.
             Stage::Detached => {
                 self.stage = Stage::Ending { since: Instant::now() };
-                self.queue.close();
+                self.queues.close();
             }
             Stage::Ending { .. } => return Ok(true),
         }
@@ -165,7 +164,7 @@ impl Ending {
                         "{}. It ends when that is closed; end it again to detach it as it is",
                         busy::in_use(&self.dir)
                     ));
-                    drop(Mounted::commit(&self.queue));
+                    drop(Mounted::commit(&self.queues.own));
                 }
                 let pause = if self.noted { TICK } else { attach::PAUSE };
                 self.retry = Some(Instant::now() + pause);
@@ -183,7 +182,7 @@ impl Ending {
     /// The store does not answer. All waiting callers get an error, or neither they nor the kernel
     /// could get rid of the mount.
     fn give_up(self) -> Result<()> {
-        self.queue.kill();
+        self.queues.kill();
         let _ = attach::detach(&self.dir, true);
         Err(Error::GivenUp(Unsafe::Uncommitted))
     }

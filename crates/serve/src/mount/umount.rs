@@ -4,13 +4,19 @@
 use super::attach;
 use super::data::{LOST_NAME, NO_ROOM};
 use super::fault::MountFault;
+use super::lane_status::lane_statuses;
 use crate::error::Result;
 use crate::fuse::xattr::SERVER_NAME;
+use oblivio_volume::LaneStatus;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often open lanes are asked what waits.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// Files that lost data written by programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,13 +27,26 @@ pub struct LostFiles {
     pub full: bool,
 }
 
+/// What unmounting waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// The last commit.
+    Commit,
+    /// What was written in open lanes, until the volume has carried it.
+    Lanes(Vec<(String, LaneStatus)>),
+}
+
 /// Unmounts a directory, and waits until its volume is free. `lazy` detaches it at once, even if in
-/// use. `waiting` is called while the last commit takes long. An earlier loss of data is no reason
-/// to stay mounted: it is returned.
+/// use, and waits for no lane. `waiting` is called while it waits long. An earlier loss of data is
+/// no reason to stay mounted: it is returned.
 ///
 /// # Errors
 /// No volume is mounted there; it is in use; not everything could be made safe.
-pub fn umount(dir: &Path, lazy: bool, waiting: impl FnMut()) -> Result<Option<LostFiles>> {
+pub fn umount(
+    dir: &Path,
+    lazy: bool,
+    mut waiting: impl FnMut(Waiting),
+) -> Result<Option<LostFiles>> {
     let shown = dir;
     let dir = absolute(dir)?;
     if !attach::is_mounted(&dir)? {
@@ -38,6 +57,7 @@ pub fn umount(dir: &Path, lazy: bool, waiting: impl FnMut()) -> Result<Option<Lo
     let mut lost = None;
     if server.is_some() && !lazy {
         synced(&dir)?;
+        carried(&dir, |lanes| waiting(Waiting::Lanes(lanes)));
         lost = LostFiles::of(&dir);
     }
     if lazy {
@@ -48,7 +68,7 @@ pub fn umount(dir: &Path, lazy: bool, waiting: impl FnMut()) -> Result<Option<Lo
     match server {
         // Its users may keep it for days.
         Some(_) if lazy => Ok(None),
-        Some(server) => ended(&server, waiting).map(|()| lost),
+        Some(server) => ended(&server, || waiting(Waiting::Commit)).map(|()| lost),
         None => Ok(None),
     }
 }
@@ -63,6 +83,19 @@ impl LostFiles {
         };
         let files = files.parse().ok().filter(|files| *files > 0)?;
         Some(Self { files, full })
+    }
+}
+
+/// Waits until the volume has carried what was written in its open lanes. Nothing here makes it.
+fn carried(dir: &Path, mut waiting: impl FnMut(Vec<(String, LaneStatus)>)) {
+    loop {
+        let mut lanes = lane_statuses(dir);
+        lanes.retain(|(_, status)| status.waiting > 0);
+        if lanes.is_empty() {
+            return;
+        }
+        waiting(lanes);
+        std::thread::sleep(LOOK);
     }
 }
 
@@ -85,8 +118,8 @@ fn server(dir: &Path) -> Option<OwnedFd> {
 }
 
 /// The server's answer, in an attribute of its root.
-fn asked(dir: &Path, name: &[u8]) -> Option<String> {
-    let mut value = [0; 32];
+pub(super) fn asked(dir: &Path, name: &[u8]) -> Option<String> {
+    let mut value = [0; 256];
     let len = rustix::fs::getxattr(dir, std::str::from_utf8(name).ok()?, &mut value).ok()?;
     String::from_utf8(value.get(..len)?.to_vec()).ok()
 }

@@ -33,7 +33,7 @@ pub fn mount_within(
     fs.set_clock(Box::new(|| SystemTime::now().into()));
     // The list of mounts has its full name.
     let dir = dir.canonicalize()?;
-    let mounted = serve(fs, &dir, MountOptions { pulse, ..MountOptions::default() })?;
+    let mounted = serve(fs, Vec::new(), &dir, MountOptions { pulse, ..MountOptions::default() })?;
     Ok(Within { mounted, dir })
 }
 

@@ -9,12 +9,9 @@
 //! `stop` ends them well, `wire` has the protocol's numbers. `within` serves blocks of another
 //! kind.
 
-mod carried;
 mod certificates;
 mod fault;
 pub(crate) mod fuzzing;
-mod lane_export;
-mod lanes;
 mod listen;
 mod negotiation;
 mod readers;
@@ -32,7 +29,6 @@ pub mod within;
 
 pub use certificates::config as tls_config;
 pub use fault::{DiskFault, TlsFault};
-pub use lane_export::LaneExport;
 pub use listen::{ListenGuard, ListenPlace, Listener};
 pub use request::OnDiskRequest;
 pub use rustls::ServerConfig as TlsConfig;

@@ -6,6 +6,7 @@ use super::wire::Errno;
 use crate::log;
 use crate::lost::ToldLost;
 use crate::server::{Judge, READ_BYTES};
+use crate::threads::spawn;
 use oblivio_volume::Result;
 use oblivio_volume::disk::{DiskReader, RangeAnswer};
 use std::sync::Arc;
@@ -34,14 +35,11 @@ impl Readers {
     ) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let wanted = reader.threads().unwrap_or((cores + 1).clamp(2, 4));
-        let (mut threads, hushed) = (Vec::new(), log::is_hushed());
+        let mut threads = Vec::new();
         for _ in 0..wanted {
             let (reader, queue, judge) = (reader.clone(), Arc::clone(queue), Arc::clone(judge));
             let (hook, lost) = (on_request.cloned(), Arc::clone(lost));
-            let spawned = thread::Builder::new().name("reader".into()).spawn(move || {
-                if hushed {
-                    log::hush();
-                }
+            let spawned = spawn("reader", move || {
                 while let Some(requests) = queue.take_beside(wanted, TOGETHER) {
                     // The client already got an error for it.
                     let waiting = requests.into_iter().filter(|request| !request.slot.answered());

@@ -4,14 +4,13 @@
 //! oblivious batch, then one commit for all that want one. The protocol lets requests that wait
 //! together be served in any order; a read that came after the answer to a write sees the write.
 
-use super::carried::Carried;
-use super::lane_export::LaneExport;
 use super::readers::{self, Readers};
 use super::request::{
     DiskAnswer, DiskOp, DiskQueue, DiskRequest, DiskSlot, OnDiskRequest, errno_of, tell,
 };
 use super::wire::Errno;
 use crate::error::Result;
+use crate::lanes::{Carried, LONG, LaneMedium, ServedLane};
 use crate::log;
 use crate::lost::ToldLost;
 use crate::queue::Pulse;
@@ -24,8 +23,6 @@ use std::time::Duration;
 /// Bytes of zeros per step where zeros must stay allocated: a request may cover 4 GiB, and others
 /// are served in between.
 const ZERO_BYTES: u32 = 512 << 10;
-/// The time limit of a lane's requests: longer than any flush of it waits.
-const LONG: Duration = Duration::from_secs(3600);
 /// Limit of the extents in one reply.
 const MOST_EXTENTS: usize = 4096;
 
@@ -70,20 +67,20 @@ pub fn start(disk: Disk, options: DiskOptions) -> Result<(Arc<DiskQueue>, Runnin
 /// # Errors
 /// No thread is to be had.
 pub(super) fn start_lane(
-    lane: LaneExport,
+    lane: LaneMedium<Disk>,
     options: &DiskOptions,
-) -> Result<(Arc<DiskQueue>, Running)> {
-    // It waits for the volume, whose own queue tells when the store stalls.
+) -> Result<(Arc<DiskQueue>, ServedLane)> {
+    let LaneMedium { medium, sync, unused } = lane;
     let queue = Arc::new(DiskQueue::new(LONG, Arc::clone(&options.pulse)));
     let commit_every = options.commit_every;
     let settings = DiskSettings { commit_every, paced: false, on_request: None };
-    let mut server = DiskServer::new(lane.disk, Arc::clone(&queue), settings);
-    server.carried = Some(Carried::start(lane.sync)?);
-    let running = Running::start(&queue, move || {
-        log::hush();
-        server.run()
+    let mut server = DiskServer::new(medium, Arc::clone(&queue), settings);
+    let served = log::hushed(|| {
+        server.carried =
+            Some(Carried::start((sync.clone(), unused), || DiskAnswer::Done, errno_of)?);
+        ServedLane::start(&queue, (sync, unused), move || server.run())
     })?;
-    Ok((queue, running))
+    Ok((queue, served))
 }
 
 /// The server's parameters.
@@ -102,7 +99,7 @@ pub struct DiskServer {
     on_request: Option<OnDiskRequest>,
     lost: Arc<ToldLost<u64>>,
     /// Of a lane: who answers flushes.
-    carried: Option<Carried>,
+    carried: Option<Carried<DiskAnswer, Errno>>,
 }
 
 impl DiskServer {

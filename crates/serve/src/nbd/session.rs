@@ -1,14 +1,14 @@
 //! A served disk: its threads, its clients, and how it ends.
 
-use super::lane_export::LaneExport;
-use super::lanes::{EndedLane, ServedLane};
 use super::listen::{Conn, Listener};
 use super::negotiation::{Export, Exports, choose, negotiate, until_tls};
-use super::request::DiskQueue;
-use super::server::{DiskOptions, start};
+use super::request::{DiskAnswer, DiskOp, DiskQueue};
+use super::server::{DiskOptions, start, start_lane};
 use super::tls::{self, Hurried};
 use super::transmission::transmit;
+use super::wire::Errno;
 use crate::error::Result;
+use crate::lanes::{LaneMedium, Queues, ServedLane};
 use crate::log;
 use crate::server::Running;
 use crate::strangers::AcceptedConnections;
@@ -91,48 +91,17 @@ impl Clients {
 }
 
 /// The queues of a volume's disk and of its lanes' disks.
-#[derive(Clone)]
-pub(super) struct Queues {
-    own: Arc<DiskQueue>,
-    lanes: Vec<Option<Arc<DiskQueue>>>,
-}
+pub(super) type DiskQueues = Queues<DiskOp, DiskAnswer, Errno>;
 
-impl Queues {
-    /// That of a disk that a client agreed on.
-    fn of(&self, disk: usize) -> &Arc<DiskQueue> {
-        let lane = disk.checked_sub(1).and_then(|lane| self.lanes.get(lane)?.as_ref());
-        lane.unwrap_or(&self.own)
-    }
-
-    fn open_lanes(&self) -> impl Iterator<Item = &Arc<DiskQueue>> {
-        self.lanes.iter().flatten()
-    }
-
-    /// Accepts no more requests. Lanes end first: what they have goes along with the end of the
-    /// volume, whose queue is closed once they have ended.
-    pub(super) fn close(&self) {
-        self.open_lanes().for_each(|lane| lane.close());
-        if self.open_lanes().next().is_none() {
-            self.own.close();
-        }
-    }
-
-    /// Gives up: all waiting requests get an error.
-    pub(super) fn kill(&self) {
-        self.open_lanes().for_each(|lane| lane.kill());
-        self.own.kill();
-    }
-
-    /// For how long none has finished anything.
-    pub(super) fn idle_for(&self) -> Duration {
-        let lanes = self.open_lanes().map(|lane| lane.idle_for());
-        lanes.fold(self.own.idle_for(), Duration::min)
-    }
+/// That of a disk that a client agreed on.
+fn queue_of(queues: &DiskQueues, disk: usize) -> &Arc<DiskQueue> {
+    let lane = disk.checked_sub(1).and_then(|lane| queues.lanes.get(lane)?.as_ref());
+    lane.unwrap_or(&queues.own)
 }
 
 /// A disk being served.
 pub struct DiskServing {
-    queues: Queues,
+    queues: DiskQueues,
     clients: Arc<Clients>,
     listener: Arc<Listener>,
     server: Running,
@@ -142,7 +111,7 @@ pub struct DiskServing {
 /// The handle to end it, while another thread waits for the end.
 #[derive(Clone)]
 pub struct DiskEnding {
-    pub(super) queues: Queues,
+    pub(super) queues: DiskQueues,
     clients: Arc<Clients>,
     listener: Arc<Listener>,
 }
@@ -150,17 +119,18 @@ pub struct DiskEnding {
 /// Serves a disk, and those of its open lanes, on threads of its own.
 pub fn serve(
     disk: Disk,
-    lanes: Vec<Option<LaneExport>>,
+    lanes: Vec<Option<LaneMedium<Disk>>>,
     listener: Listener,
     options: DiskOptions,
 ) -> Result<DiskServing> {
     let mut exports = Exports::alone(Export::of(&disk, options.read_only));
     let (mut queues, mut served) = (Vec::new(), Vec::new());
     for lane in lanes {
-        let lane = lane.map(|lane| ServedLane::start(lane, &options)).transpose()?;
-        exports.lanes.push(lane.as_ref().map(|lane| lane.export));
-        queues.push(lane.as_ref().map(|lane| Arc::clone(&lane.queue)));
-        served.extend(lane);
+        exports.lanes.push(lane.as_ref().map(|it| Export::of(&it.medium, options.read_only)));
+        let lane = lane.map(|lane| start_lane(lane, &options)).transpose()?;
+        let (queue, server) = lane.unzip();
+        queues.push(queue);
+        served.extend(server);
     }
     let (own, server) = start(disk, options)?;
     let queues = Queues { own, lanes: queues };
@@ -183,12 +153,7 @@ impl DiskServing {
 
     /// Waits until everything is committed.
     pub fn wait(self) -> Result<()> {
-        let lanes = self.lanes.into_iter().map(EndedLane::of).collect::<Vec<_>>();
-        if !lanes.is_empty() {
-            self.queues.own.close();
-        }
-        let ended = self.server.wait();
-        let ended = ended.and_then(|()| lanes.into_iter().try_for_each(EndedLane::expect));
+        let ended = ServedLane::wait_all(self.lanes, &self.queues.own, self.server);
         // Threads of connections may have the listener for a moment.
         self.listener.leave();
         ended
@@ -255,7 +220,7 @@ fn attend(
     exports: &Exports,
     tls: Option<&Arc<ServerConfig>>,
     welcome: impl FnOnce() -> io::Result<()>,
-    queues: &Queues,
+    queues: &DiskQueues,
 ) -> io::Result<()> {
     let whole = conn.clone();
     let close = move || whole.shutdown(Shutdown::Both);
@@ -266,7 +231,13 @@ fn attend(
         welcome()?;
         hurried.take_your_time()?;
         let (from, to) = (BufReader::new(conn.clone()), conn.clone());
-        return transmit(from, to, close, (exports.of(agreed), agreed), queues.of(agreed.disk));
+        return transmit(
+            from,
+            to,
+            close,
+            (exports.of(agreed), agreed),
+            queue_of(queues, agreed.disk),
+        );
     };
     let Some(greeted) = until_tls(&mut hurried)? else { return Ok(()) };
     let (mut from, mut to, goodbye) = tls::accept(conn, config, until)?;
@@ -278,7 +249,7 @@ fn attend(
     let chosen = known.and_then(|()| choose(&mut both, exports, greeted));
     let ended = match chosen {
         Ok(Some(agreed)) => welcomed().and_then(|()| both.take_your_time()).and_then(|()| {
-            let (export, queue) = (exports.of(agreed), queues.of(agreed.disk));
+            let (export, queue) = (exports.of(agreed), queue_of(queues, agreed.disk));
             transmit(BufReader::new(from), to, close, (export, agreed), queue)
         }),
         chosen => chosen.map(drop),

@@ -7,7 +7,7 @@ use super::options::SharedMountOptions;
 use crate::fuse::convert::now;
 use crate::fuse::{
     Caller, Fail, FileAnswer, FileOp, KernelFiles, KernelReply, LockRequest, Manner, O_APPEND,
-    Served, Statfs, done, xattr,
+    Part, Served, Statfs, done, xattr,
 };
 use fuser::{Errno, FopenFlags, InitFlags};
 use oblivio_privatefs::{Ino, NewNode, Owner, PrivateFs, Space, XattrMode};
@@ -32,7 +32,14 @@ impl SharedKernel {
         let block_bytes = u32::try_from(fs.block_bytes()).unwrap_or(u32::MAX);
         let ttl = if options.strict { Duration::ZERO } else { RELAXED_TTL };
         let (strict, local_locks) = (options.strict, options.local_locks);
-        Self { fs, ids, pages, manner: Manner { ttl, block_bytes }, strict, local_locks }
+        Self {
+            fs,
+            ids,
+            pages,
+            manner: Manner { ttl, block_bytes, part: Part::OWN },
+            strict,
+            local_locks,
+        }
     }
 
     pub fn id(&self, ino: Ino) -> Result<Owner, Errno> {
@@ -102,7 +109,9 @@ impl SharedKernel {
             // A listing goes by cookies alone.
             FileOp::OpenDir { .. } => Ok(FileAnswer::Opened(0, FopenFlags::empty())),
             FileOp::ReleaseDir { .. } | FileOp::Forget { .. } => Ok(FileAnswer::Done),
-            FileOp::StatFs => Ok(FileAnswer::Statfs(statfs(fs.space()?, self.manner.block_bytes))),
+            FileOp::StatFs { .. } => {
+                Ok(FileAnswer::Statfs(statfs(fs.space()?, self.manner.block_bytes)))
+            }
             FileOp::GetXattr { ino, name, size } => self.get_xattr(ino, &name, size),
             FileOp::ListXattr { ino, size, .. } => {
                 let names = fs.xattr_names(self.id(ino)?)?;

@@ -46,10 +46,15 @@ impl Publisher {
     /// A process that forks into the background must make it after that: its thread would stay
     /// behind.
     pub fn at(socket: PathBuf, command: String) -> Self {
-        let (facts, places) = (None, Places::default());
+        let (facts, places, silent) = (None, Places::default(), false);
         let (looked, open, dropped, patience) = (None, None, 0, PATIENCE);
-        let line = Line { socket, command, looked, open, facts, places, dropped, patience };
+        let line = Line { silent, socket, command, looked, open, facts, places, dropped, patience };
         Self(Some(Arc::new(Mutex::new(line))))
+    }
+
+    /// From now on nobody is told anything.
+    pub fn silence(&self) {
+        self.with(|line| (line.silent, line.open) = (true, None));
     }
 
     /// Sets the places of the store's objects, for a volume that hides writes.
@@ -116,6 +121,8 @@ impl Publisher {
 
 /// The connection, or when one was last looked for.
 struct Line {
+    /// Whether nobody may watch any more.
+    silent: bool,
     socket: PathBuf,
     command: String,
     looked: Option<Instant>,
@@ -142,6 +149,9 @@ impl Line {
     }
 
     fn is_open(&mut self) -> bool {
+        if self.silent {
+            return false;
+        }
         if self.open.is_some() {
             return true;
         }

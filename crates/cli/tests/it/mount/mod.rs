@@ -5,6 +5,7 @@ mod audits;
 mod files;
 mod full;
 mod kills;
+mod lanes;
 mod life;
 mod names;
 mod options;

@@ -18,7 +18,11 @@ fn a_stalled_store_is_answered_for_and_comes_back() {
     rig.gate.shut(true);
     let sync = rig.send(FileOp::Sync { ino: 1, fh: None });
     rig.gate.met();
-    let others = [rig.send(FileOp::StatFs), rig.send(read(file, 0, 5)), rig.send(create("b"))];
+    let others = [
+        rig.send(FileOp::StatFs { ino: ROOT_INO }),
+        rig.send(read(file, 0, 5)),
+        rig.send(create("b")),
+    ];
     rig.pass(LIMIT / 2);
     assert!(others.iter().all(|other| other.try_recv().is_err()), "they have time yet");
     assert!(sync.try_recv().is_err());
@@ -84,12 +88,13 @@ fn a_killed_queue_answers_everybody_at_once() {
     let rig = Rig::new();
     rig.create("a");
     rig.gate.shut(true);
-    let waiting = [rig.send(FileOp::Sync { ino: 1, fh: None }), rig.send(FileOp::StatFs)];
+    let waiting =
+        [rig.send(FileOp::Sync { ino: 1, fh: None }), rig.send(FileOp::StatFs { ino: ROOT_INO })];
     rig.queue.kill();
     for one in waiting {
         assert_eq!(heard(&one).expect_err("killed"), EIO);
     }
-    assert_eq!(rig.ask(FileOp::StatFs).expect_err("killed"), EIO);
+    assert_eq!(rig.ask(FileOp::StatFs { ino: ROOT_INO }).expect_err("killed"), EIO);
     rig.gate.shut(false);
     rig.end();
 }

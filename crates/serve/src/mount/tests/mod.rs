@@ -10,6 +10,7 @@ mod serving;
 use super::low_space::LowSpace;
 use super::request::{MountQueue, close};
 use super::server::{Late, MountServer, MountSettings, OnRequest};
+use super::threads::ServerTells;
 use crate::fuse::{Caller, FileAnswer, FileOp, NamePlace, O_EXCL};
 use crate::queue::Pulse;
 use fuser::Errno;
@@ -135,18 +136,10 @@ impl Rig {
         let queue = Arc::new(MountQueue::new(LIMIT, pulse));
         let (tell, late) = channel();
         let commit_every = Duration::from_secs(3600);
-        let (scarce, lost) = (LowSpace::new(channel().0), Arc::default());
-        let unlearn = None;
-        let settings = MountSettings {
-            commit_every,
-            paced: false,
-            on_request,
-            late: Some(tell),
-            scarce,
-            lost,
-            unlearn,
-        };
-        let server = MountServer::new(fs, Arc::clone(&queue), settings);
+        let settings = MountSettings { commit_every, on_request, ..MountSettings::default() };
+        let scarce = LowSpace::new(channel().0);
+        let tells = ServerTells { late: tell, scarce, unlearn: channel().0 };
+        let server = MountServer::new(fs, Arc::clone(&queue), settings, tells);
         let server = thread::spawn(move || server.run());
         Rig { queue, gate, counts, late, server, blocks, stalls: AtomicU64::new(0) }
     }

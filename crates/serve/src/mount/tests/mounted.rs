@@ -31,7 +31,7 @@ fn stalling() -> Option<Stalling> {
     let pulse = Pulse::default();
     let options =
         MountOptions { timeout: LIMIT, pulse: Arc::clone(&pulse), ..MountOptions::default() };
-    match serve(fs, &dir, options) {
+    match serve(fs, Vec::new(), &dir, options) {
         Ok(mounted) => Some(Stalling { gate, blocks, dir, mounted, pulse, _parent: parent }),
         Err(error) => {
             eprintln!("skipped: {}", error.line());
@@ -43,7 +43,7 @@ fn stalling() -> Option<Stalling> {
 impl Stalling {
     /// Does some work, while the time of all requests is over that wait at the gate.
     fn in_vain<T>(&self, work: impl FnOnce() -> T) -> T {
-        let (queue, over) = (&self.mounted.queue, AtomicBool::new(false));
+        let (queue, over) = (&self.mounted.queues.own, AtomicBool::new(false));
         thread::scope(|scope| {
             scope.spawn(|| {
                 while !over.load(Ordering::SeqCst) {

@@ -50,16 +50,11 @@ impl Storm {
         let volume = Volume::create(Arc::new(layers), &secret, create, open_options());
         let fs = FileSystem::format(Box::new(volume.expect("made"))).expect("an empty one");
         let queue = Arc::new(MountQueue::new(LIMIT, pulse));
-        let settings = MountSettings {
-            commit_every: Duration::from_millis(200),
-            on_request: None,
-            late: None,
-            unlearn: None,
-            paced: false,
-            scarce: LowSpace::new(channel().0),
-            lost: Arc::default(),
-        };
-        let server = MountServer::new(fs, Arc::clone(&queue), settings);
+        let settings =
+            MountSettings { commit_every: Duration::from_millis(200), ..MountSettings::default() };
+        let scarce = LowSpace::new(channel().0);
+        let tells = ServerTells { late: channel().0, unlearn: channel().0, scarce };
+        let server = MountServer::new(fs, Arc::clone(&queue), settings, tells);
         let server = thread::spawn(move || server.run());
         let (written, sure) = (BTreeMap::new(), BTreeMap::new());
         Storm { store, queue, server, next: 0, written, sure }
@@ -78,7 +73,7 @@ impl Storm {
     }
 
     fn usage(&mut self) -> Statfs {
-        match self.ask(FileOp::StatFs) {
+        match self.ask(FileOp::StatFs { ino: ROOT_INO }) {
             Ok(FileAnswer::Statfs(usage)) => usage,
             other => panic!("{other:?}"),
         }

@@ -161,7 +161,7 @@ fn pairs_of_programs_in_a_mount_look_the_same() {
         });
         let on_request = Some(on_request);
         let options = MountOptions { commit_every, on_request, ..MountOptions::default() };
-        let mounted = match serve(files, &dir, options) {
+        let mounted = match serve(files, Vec::new(), &dir, options) {
             Ok(mounted) => mounted,
             Err(error) => {
                 eprintln!("skipped: {error:#}");

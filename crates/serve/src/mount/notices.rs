@@ -1,0 +1,33 @@
+//! What the kernel is told about one file system of a mount.
+
+use crate::fuse::Part;
+use fuser::{INodeNo, Notifier};
+use oblivio_volume::fs::Ino;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+/// The kernel's ear for one file system. It may have forgotten by itself what it is to forget, so
+/// nothing here fails.
+#[derive(Clone, Debug)]
+pub struct Notices {
+    pub notifier: Notifier,
+    pub part: Part,
+}
+
+impl Notices {
+    /// It forgets the attributes of an inode.
+    pub fn forget(&self, ino: Ino) {
+        let _ = self.notifier.inval_inode(INodeNo(self.part.mark(ino)), -1, 0);
+    }
+
+    /// It forgets the data of a file too, which it writes back before.
+    pub fn write_back(&self, ino: Ino) {
+        let _ = self.notifier.inval_inode(INodeNo(self.part.mark(ino)), 0, 0);
+    }
+
+    /// It forgets a name.
+    pub fn forget_name(&self, parent: Ino, name: &[u8]) {
+        let parent = INodeNo(self.part.mark(parent));
+        let _ = self.notifier.inval_entry(parent, OsStr::from_bytes(name));
+    }
+}
