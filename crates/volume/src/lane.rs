@@ -85,7 +85,7 @@ impl OpenLane {
 
 impl Default for LaneWait {
     fn default() -> Self {
-        Self { time: Duration::from_secs(60), memory_bytes: 64 << 20 }
+        Self { time: Duration::from_secs(60), memory_bytes: 128 << 20 }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Answers to the kernel's requests, and how they reach it.
 
 use super::convert;
-use super::part::Part;
+use super::part::MountPart;
 use fuser::{
     Errno, FileAttr, FileHandle, FopenFlags, Generation, INodeNo, ReplyAttr, ReplyCreate,
     ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLock, ReplyLseek,
@@ -75,7 +75,7 @@ pub struct Manner {
     pub ttl: Duration,
     pub block_bytes: u32,
     /// Whose numbers they are.
-    pub part: Part,
+    pub part: MountPart,
 }
 
 /// Where the answer to a request goes.
@@ -172,7 +172,7 @@ impl Statfs {
     }
 }
 
-fn list(mut reply: ReplyDirectory, entries: &[ListedName], part: Part) {
+fn list(mut reply: ReplyDirectory, entries: &[ListedName], part: MountPart) {
     for entry in entries {
         let (ino, kind) = (INodeNo(part.mark(entry.ino)), convert::kind(entry.kind));
         if reply.add(ino, entry.cookie, kind, OsStr::from_bytes(&entry.name)) {

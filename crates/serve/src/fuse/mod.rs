@@ -23,7 +23,7 @@ use fuser::{Config, Session, SessionACL};
 pub use op::{
     Allocation, Caller, FileOp, FileOpKind, LockRequest, NamePlace, O_APPEND, O_EXCL, O_TRUNC,
 };
-pub use part::Part;
+pub use part::MountPart;
 use std::os::fd::OwnedFd;
 
 /// Begins to speak with the kernel; running the session serves its requests, on this number of

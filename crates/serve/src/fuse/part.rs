@@ -6,14 +6,14 @@ use oblivio_volume::fs::Ino;
 /// One of the file systems of a mount: the volume's own, or that of a lane. Its numbers are told to
 /// the kernel with its mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Part(u8);
+pub struct MountPart(u8);
 
 /// The bits of the mark. Below them no inode and no handle ends its days; above is the sign, which
 /// some programs would show.
 const SHIFT: u32 = 61;
 const MARK: u64 = 0b11;
 
-impl Part {
+impl MountPart {
     /// The volume's own.
     pub const OWN: Self = Self(0);
 
@@ -82,10 +82,10 @@ impl<Data> FileOp<Data> {
 
     /// Takes the marks off its numbers. `None` if it is about two parts: nothing moves between
     /// them.
-    pub fn unmark(&mut self) -> Option<Part> {
+    pub fn unmark(&mut self) -> Option<MountPart> {
         let mut found = None;
         for number in self.numbers() {
-            let (part, bare) = Part::of(*number);
+            let (part, bare) = MountPart::of(*number);
             *number = bare;
             if found.replace(part).is_some_and(|before| before != part) {
                 return None;
@@ -120,21 +120,22 @@ mod tests {
 
     #[test]
     fn a_number_comes_back_with_its_part() {
-        let parts = [Some(Part::OWN), Part::lane(0), Part::lane(1), Part::lane(2)];
+        let parts =
+            [Some(MountPart::OWN), MountPart::lane(0), MountPart::lane(1), MountPart::lane(2)];
         for part in parts.into_iter().flatten() {
             for number in [0, 1, 7, (1 << SHIFT) - 1] {
-                assert_eq!(Part::of(part.mark(number)), (part, number));
+                assert_eq!(MountPart::of(part.mark(number)), (part, number));
                 assert!(part.mark(number) >> 63 == 0, "the sign is free");
             }
         }
-        assert_eq!(Part::lane(3), None, "there is no mark for it");
-        assert_eq!(Part::lane(1).and_then(Part::as_lane), Some(1));
-        assert_eq!(Part::OWN.as_lane(), None);
+        assert_eq!(MountPart::lane(3), None, "there is no mark for it");
+        assert_eq!(MountPart::lane(1).and_then(MountPart::as_lane), Some(1));
+        assert_eq!(MountPart::OWN.as_lane(), None);
     }
 
     #[test]
     fn nothing_is_about_two_parts() {
-        let lane = Part::lane(0).expect("the first");
+        let lane = MountPart::lane(0).expect("the first");
         let rename = |from, to| FileOp::<Vec<u8>>::Rename {
             from: at(from),
             to: at(to),
@@ -149,7 +150,7 @@ mod tests {
             matches!(within, FileOp::Rename { from, to, .. } if (from.parent, to.parent) == (5, 1))
         );
         let mut own = FileOp::<Vec<u8>>::Read { ino: 9, fh: 3, offset: 1 << 62, len: 1 };
-        assert_eq!(own.unmark(), Some(Part::OWN));
+        assert_eq!(own.unmark(), Some(MountPart::OWN));
         assert!(matches!(own, FileOp::Read { ino: 9, fh: 3, offset, .. } if offset == 1 << 62));
     }
 }

@@ -3,10 +3,18 @@
 use super::answer::FileAnswer;
 use fuser::Errno;
 use oblivio_volume::fs::{Ino, ROOT_INO, XattrMode};
+use std::path::Path;
 
 /// The attribute by which `oblivio umount` learns which process serves a mount. It waits for the
 /// end of that process: then the volume is free.
 pub const SERVER_NAME: &[u8] = b"oblivio.pid";
+
+/// What the server of a mount answers in an attribute of this directory.
+pub fn asked(dir: &Path, name: &[u8]) -> Option<String> {
+    let mut value = [0; 256];
+    let len = rustix::fs::getxattr(dir, std::str::from_utf8(name).ok()?, &mut value).ok()?;
+    String::from_utf8(value.get(..len)?.to_vec()).ok()
+}
 
 const XATTR_CREATE: i32 = 1;
 const XATTR_REPLACE: i32 = 2;

@@ -1,19 +1,19 @@
 //! What the servers of disks and of mounts do alike for the lanes of a volume.
 //!
-//! Each open lane has a queue and a server of its own. `carried` answers those who want their writes
-//! durable: that takes acts of the volume, and nothing here causes one. Lanes end before the volume,
-//! so that what they have goes along with its end.
+//! Each open lane has a queue and a server of its own. `replies` go to those who want their writes
+//! durable: that takes acts of the volume, and nothing here causes one. Lanes end before the
+//! volume, so that what they have goes along with its end.
 //!
 //! Nothing is said of a lane in a log, which stays.
 
-mod carried;
 mod medium;
 mod queues;
+mod replies;
 mod served;
 
-pub use carried::Carried;
 pub use medium::LaneMedium;
 pub use queues::Queues;
+pub use replies::LaneReplies;
 pub use served::ServedLane;
 
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The kernel's side of a file system: these threads queue requests with what hands their answers to
-//! the kernel, nothing else.
+//! The kernel's side of a file system: these threads queue requests with what hands their answers
+//! to the kernel, nothing else.
 
 use super::low_space::LowSpace;
 use super::references::References;

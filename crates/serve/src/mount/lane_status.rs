@@ -2,7 +2,7 @@
 //! without its passphrase.
 
 use super::parts::lane_name;
-use super::umount::asked;
+use crate::fuse::xattr::asked;
 use oblivio_volume::LaneStatus;
 use std::path::Path;
 

@@ -11,7 +11,7 @@
 //! The request names neither length nor offset of the write. We assume the length of earlier
 //! writes. A file that did not grow is assumed to be written in place, which needs no room.
 
-use super::notices::Notices;
+use super::notices::KernelNotices;
 use oblivio_volume::fs::Ino;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -315,7 +315,7 @@ impl Kept {
 
 /// Makes the kernel forget and write back, on a thread of its own: its writes go through the
 /// server.
-pub fn speak(tasks: &Receiver<Task>, notices: &Notices, kept: &Kept) {
+pub fn speak(tasks: &Receiver<Task>, notices: &KernelNotices, kept: &Kept) {
     let flush = |ino| {
         notices.write_back(ino);
         kept.flushed(ino);

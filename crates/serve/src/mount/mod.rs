@@ -19,9 +19,11 @@ mod parts;
 mod references;
 mod remount;
 mod request;
+mod room;
 mod server;
 mod session;
 mod stop;
+mod tells;
 #[cfg(test)]
 pub(crate) mod tests;
 mod threads;

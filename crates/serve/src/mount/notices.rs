@@ -1,6 +1,6 @@
 //! What the kernel is told about one file system of a mount.
 
-use crate::fuse::Part;
+use crate::fuse::MountPart;
 use fuser::{INodeNo, Notifier};
 use oblivio_volume::fs::Ino;
 use std::ffi::OsStr;
@@ -9,12 +9,12 @@ use std::os::unix::ffi::OsStrExt;
 /// The kernel's ear for one file system. It may have forgotten by itself what it is to forget, so
 /// nothing here fails.
 #[derive(Clone, Debug)]
-pub struct Notices {
+pub struct KernelNotices {
     pub notifier: Notifier,
-    pub part: Part,
+    pub part: MountPart,
 }
 
-impl Notices {
+impl KernelNotices {
     /// It forgets the attributes of an inode.
     pub fn forget(&self, ino: Ino) {
         let _ = self.notifier.inval_inode(INodeNo(self.part.mark(ino)), -1, 0);

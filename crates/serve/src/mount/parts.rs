@@ -8,7 +8,7 @@
 //! it writes copies in large pieces.
 
 use super::kernel::MountKernel;
-use crate::fuse::{FileOp, KernelFiles, KernelReply, NamePlace, Part};
+use crate::fuse::{FileOp, KernelFiles, KernelReply, MountPart, NamePlace};
 use fuser::{Errno, InitFlags};
 use oblivio_volume::fs::{Ino, ROOT_INO};
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub struct MountParts {
 }
 
 impl MountParts {
-    fn part(&self, part: Part) -> Option<&MountKernel> {
+    fn part(&self, part: MountPart) -> Option<&MountKernel> {
         match part.as_lane() {
             None => Some(&self.own),
             Some(lane) => self.lanes.get(lane)?.as_ref(),
@@ -36,17 +36,17 @@ impl MountParts {
     }
 
     /// The lane that is at this place.
-    fn lane_at(&self, at: &NamePlace) -> Option<Part> {
+    fn lane_at(&self, at: &NamePlace) -> Option<MountPart> {
         let open = |number: &usize| self.lanes.get(*number).is_some_and(Option::is_some);
         let is_it = |number: &usize| at.name == lane_name(*number).as_bytes();
         let number = (0..self.lanes.len()).find(is_it).filter(open);
-        number.filter(|_| at.parent == ROOT_INO).and_then(Part::lane)
+        number.filter(|_| at.parent == ROOT_INO).and_then(MountPart::lane)
     }
 
     /// The part that a request is for, without its mark. The way in and out of a lane is a lookup.
-    fn sorted(&self, op: &mut FileOp) -> Result<Part, Errno> {
+    fn sorted(&self, op: &mut FileOp) -> Result<MountPart, Errno> {
         let part = op.unmark().ok_or(Errno::EXDEV)?;
-        let named = op.names().find_map(|at| self.lane_at(at)).filter(|_| part == Part::OWN);
+        let named = op.names().find_map(|at| self.lane_at(at)).filter(|_| part == MountPart::OWN);
         match (op, part.as_lane(), named) {
             (FileOp::Lookup(at), None, Some(lane)) => {
                 at.name = b".".to_vec();
@@ -55,7 +55,7 @@ impl MountParts {
             (_, None, Some(_)) => Err(Errno::EBUSY),
             (FileOp::Lookup(at), Some(_), _) if at.parent == ROOT_INO && at.name == b".." => {
                 at.name = b".".to_vec();
-                Ok(Part::OWN)
+                Ok(MountPart::OWN)
             }
             _ => Ok(part),
         }
@@ -93,7 +93,7 @@ impl KernelFiles for MountParts {
     }
 
     fn forget(&self, ino: Ino, lookups: u64) {
-        let (part, ino) = Part::of(ino);
+        let (part, ino) = MountPart::of(ino);
         if let Some(part) = self.part(part) {
             part.forget(ino, lookups);
         }

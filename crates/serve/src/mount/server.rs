@@ -4,19 +4,16 @@
 //! all syncs, and everything else runs one after the other in order of arrival.
 
 use super::directories::{Directories, Now};
-use super::low_space::Need;
 use super::request::{MountQueue, MountRequest};
-use super::threads::ServerTells;
-use crate::fuse::{
-    Fail, FileAnswer, FileOp, FileOpKind, NamePlace, O_TRUNC, Served, Statfs, done, errno,
-};
-use crate::lanes::Carried;
+use super::tells::{Late, ServerTells, Unlearn};
+use crate::fuse::{Fail, FileAnswer, FileOp, FileOpKind, NamePlace, Served, Statfs, done, errno};
+use crate::lanes::LaneReplies;
 use crate::lost::ToldLost;
 use crate::queue::AnswerSlot;
 use crate::server::{Habits, READ_BYTES, Upkeep};
 use fuser::{Errno, FopenFlags};
-use oblivio_volume::fs::{FileSystem, Handle, Ino, ROOT_INO, ReadAround, SetAttr, Usage};
-use oblivio_volume::{CHANGE_BYTES, Error, Result};
+use oblivio_volume::fs::{FileSystem, Handle, Ino, ROOT_INO, ReadAround, Usage};
+use oblivio_volume::{CHANGE_BYTES, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,9 +22,6 @@ use std::time::Duration;
 /// Changes are committed this part of the commit interval after the last one: 0.2 s of 5. Linux
 /// does not pass `sync` and `syncfs` to an ordinary FUSE server, but users rely on them.
 const SETTLING: u32 = 25;
-
-/// Where less may wait in memory, a lane takes no more writes: the kernel has some already.
-const LEAST_TO_WAIT: u64 = 32 << 20;
 
 /// Advice for a failure that the mount cannot recover from.
 const ADVICE: &str = "nothing more is read or written until the volume is mounted again; what \
@@ -38,22 +32,6 @@ const ADVICE: &str = "nothing more is read or written until the volume is mounte
 
 /// Observes each request before it is served: kind, inode, offset, length.
 pub type OnRequest = Box<dyn Fn(FileOpKind, Ino, u64, u64) + Send>;
-
-/// An operation that took effect after the kernel got an error for it; the kernel must forget what
-/// it knows.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Late {
-    Name(Ino, Vec<u8>),
-    Inode(Ino),
-}
-
-/// An answer that the kernel may get only after it has forgotten an inode's attributes: it would
-/// rely on them otherwise.
-pub struct Unlearn {
-    pub ino: Ino,
-    pub slot: AnswerSlot<FileAnswer, Errno>,
-    pub answer: std::result::Result<FileAnswer, Errno>,
-}
 
 /// The server's parameters.
 #[derive(Default)]
@@ -73,11 +51,11 @@ pub struct MountServer {
     pub(super) fs: FileSystem,
     pub(super) upkeep: Upkeep<FileOp, FileAnswer, Errno>,
     on_request: Option<OnRequest>,
-    tells: ServerTells,
+    pub(super) tells: ServerTells,
     lost: Arc<AtomicU64>,
     hidden: Vec<String>,
     /// Of a lane: who answers syncs.
-    pub(super) carried: Option<Carried<FileAnswer, Errno>>,
+    pub(super) carried: Option<LaneReplies<FileAnswer, Errno>>,
     /// The files of which something is lost to damage.
     damaged: ToldLost<Ino>,
     pub(super) files: HashMap<u64, Handle>,
@@ -286,89 +264,6 @@ impl MountServer {
         if let Some(hook) = &self.on_request {
             let (kind, ino, offset, len) = op.seen();
             hook(kind, ino, offset, len);
-        }
-    }
-
-    /// The number of existing files that lost written data, and whether one did for want of room.
-    /// Removed files do not count, also while the kernel still knows them.
-    pub(super) fn lost_now(&self) -> (u64, bool) {
-        let lost = self.tells.scarce.all_lost();
-        let has_name = |ino| self.fs.attr(ino).is_ok_and(|attr| attr.nlink > 0);
-        let there = lost.into_iter().filter(|(ino, _)| has_name(*ino));
-        there.fold((0, false), |(files, any), (_, full)| (files + 1, any || full))
-    }
-
-    /// Checks how much room there is.
-    fn look(&self) {
-        if let Ok(usage) = self.fs.usage() {
-            let free = usage.free_blocks.saturating_mul(usage.block_bytes);
-            self.tells.scarce.saw(free.min(self.room_to_wait()));
-        }
-    }
-
-    /// What may still be written before somebody must make the volume carry it.
-    fn room_to_wait(&self) -> u64 {
-        self.carried.as_ref().map_or(u64::MAX, Carried::room)
-    }
-
-    /// A program is about to write, while room is short.
-    fn ask(&self, ino: Ino, fh: u64) -> Served {
-        self.look();
-        let attr = self.fs.attr(ino)?;
-        let refused = match self.tells.scarce.need(ino, fh, attr.size) {
-            Need::Nothing => false,
-            Need::Refused => true,
-            Need::Bytes(bytes) => matches!(self.fs.expect_room(bytes), Err(Error::Full(_))),
-        };
-        if refused {
-            self.tells.scarce.refuse(ino);
-            return Err(Errno::ENOSPC.into());
-        }
-        if self.room_to_wait() < LEAST_TO_WAIT {
-            return Err(Errno::EDQUOT.into());
-        }
-        Ok(FileAnswer::Attr(attr))
-    }
-
-    /// The size of a file before the kernel writes back to it; only where room is short.
-    fn size_before(&self, op: &FileOp) -> Option<u64> {
-        match op {
-            FileOp::Write { ino, cached: true, .. } if self.tells.scarce.is_short() => {
-                self.fs.attr(*ino).ok().map(|attr| attr.size)
-            }
-            _ => None,
-        }
-    }
-
-    /// Accounts for bytes written, and for failed writes.
-    fn note_room(&self, op: &FileOp, before: Option<u64>, served: &Served) {
-        match (op, served) {
-            (FileOp::Write { ino, offset, data, cached: true, .. }, Ok(_)) => {
-                let len = data.len() as u64;
-                if let Some(before) = before {
-                    self.tells.scarce.wrote(*ino, len, offset + len > before);
-                }
-                if self.tells.scarce.should_look(len) {
-                    self.look();
-                }
-            }
-            (FileOp::Write { ino, cached: true, .. }, Err(fail)) => {
-                self.tells.scarce.lost(*ino, fail.errno().code() == Errno::ENOSPC.code());
-                self.look();
-            }
-            (FileOp::Write { data, .. }, Ok(_))
-                if self.tells.scarce.should_look(data.len() as u64) =>
-            {
-                self.look();
-            }
-            (FileOp::Allocate { .. }, Ok(_)) => self.look(),
-            (FileOp::SetAttr { ino, change: SetAttr { size: Some(0), .. }, .. }, Ok(_)) => {
-                self.tells.scarce.emptied(*ino);
-            }
-            (FileOp::Open { ino, flags, .. }, Ok(_)) if flags & O_TRUNC != 0 => {
-                self.tells.scarce.emptied(*ino);
-            }
-            _ => {}
         }
     }
 

@@ -7,8 +7,8 @@ use super::request::MountQueue;
 use super::server::{MountServer, MountSettings, OnRequest};
 use super::threads::{self, MountThreads};
 use crate::error::Result;
-use crate::fuse::{self, FileAnswer, FileOp, FileOpKind, Part, errno};
-use crate::lanes::{Carried, LONG, LaneMedium, Queues, ServedLane};
+use crate::fuse::{self, FileAnswer, FileOp, FileOpKind, MountPart, errno};
+use crate::lanes::{LONG, LaneMedium, LaneReplies, Queues, ServedLane};
 use crate::log;
 use crate::queue::Pulse;
 use crate::server::Running;
@@ -126,10 +126,10 @@ fn start(
     let MountOptions { commit_every, paced, on_request, .. } = options;
     let settings =
         MountSettings { commit_every, paced, on_request, hidden, lost: Arc::clone(lost) };
-    let own = prepare(fs, (Part::OWN, &queues.own), settings)?;
+    let own = prepare(fs, (MountPart::OWN, &queues.own), settings)?;
     let (mut kernels, mut threads, mut servers) = (Vec::new(), vec![own.threads], Vec::new());
     for (number, (lane, queue)) in lanes.into_iter().zip(&queues.lanes).enumerate() {
-        let (Some(lane), Some(queue), Some(part)) = (lane, queue, Part::lane(number)) else {
+        let (Some(lane), Some(queue), Some(part)) = (lane, queue, MountPart::lane(number)) else {
             kernels.push(None);
             continue;
         };
@@ -159,7 +159,7 @@ fn start(
 
 fn prepare(
     fs: FileSystem,
-    (part, queue): (Part, &Arc<MountQueue>),
+    (part, queue): (MountPart, &Arc<MountQueue>),
     settings: MountSettings,
 ) -> Result<Prepared> {
     let (kernel, tells, threads) = threads::of(&fs, part, queue)?;
@@ -173,7 +173,7 @@ fn start_lane(
     (sync, unused): (LaneSync, u64),
 ) -> Result<ServedLane> {
     server.carried =
-        Some(Carried::start((sync.clone(), unused), || FileAnswer::Done, not_carried)?);
+        Some(LaneReplies::start((sync.clone(), unused), || FileAnswer::Done, not_carried)?);
     Ok(ServedLane::start(queue, (sync, unused), move || server.run())?)
 }
 

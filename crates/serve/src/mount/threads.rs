@@ -3,27 +3,20 @@
 
 use super::kernel::{self, AnswerNotes, Long, MountKernel};
 use super::low_space::{self, LowSpace};
-use super::notices::Notices;
+use super::notices::KernelNotices;
 use super::parts::TTL;
 use super::references::References;
 use super::request::{self, MountQueue, MountReplier};
-use super::server::{Late, Unlearn};
+use super::tells::{Late, ServerTells, Unlearn};
 use super::writers::{self, Writers};
 use crate::error::Result;
-use crate::fuse::{FileAnswer, FileOp, Manner, Part};
+use crate::fuse::{FileAnswer, FileOp, Manner, MountPart};
 use crate::threads::spawn;
 use fuser::Notifier;
 use oblivio_volume::fs::FileSystem;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
-
-/// What the server of a file system tells these threads.
-pub struct ServerTells {
-    pub late: Sender<Late>,
-    pub unlearn: Sender<Unlearn>,
-    pub scarce: LowSpace,
-}
+use std::sync::mpsc::{Receiver, channel};
 
 /// What they hear, until they are started.
 pub struct MountThreads {
@@ -43,7 +36,7 @@ pub struct MountThreads {
 /// Those of the volume.
 pub fn of(
     fs: &FileSystem,
-    part: Part,
+    part: MountPart,
     queue: &Arc<MountQueue>,
 ) -> Result<(MountKernel, ServerTells, MountThreads)> {
     // Far below the bound.
@@ -74,7 +67,7 @@ impl MountThreads {
     /// # Errors
     /// No thread is to be had.
     pub fn start(self, notifier: Notifier) -> io::Result<()> {
-        let notices = Notices { notifier, part: self.manner.part };
+        let notices = KernelNotices { notifier, part: self.manner.part };
         let (answers, manner) = (self.answers, self.manner);
         spawn("answers", move || kernel::hand_over(&answers, manner))?;
         let (late, ear) = (self.late, notices.clone());
@@ -89,7 +82,7 @@ impl MountThreads {
     }
 }
 
-fn forget_late(forget: &Receiver<Late>, notices: &Notices) {
+fn forget_late(forget: &Receiver<Late>, notices: &KernelNotices) {
     while let Ok(late) = forget.recv() {
         match late {
             Late::Name(parent, name) => notices.forget_name(parent, &name),
@@ -100,7 +93,7 @@ fn forget_late(forget: &Receiver<Late>, notices: &Notices) {
 
 /// Makes the kernel forget attributes before it gets each answer. The waiting callers hold these
 /// inodes, so the kernel waits for no other inode.
-fn unlearn(outdated: &Receiver<Unlearn>, notices: &Notices, queue: &MountQueue) {
+fn unlearn(outdated: &Receiver<Unlearn>, notices: &KernelNotices, queue: &MountQueue) {
     while let Ok(Unlearn { ino, slot, answer }) = outdated.recv() {
         notices.forget(ino);
         let opened = match &answer {

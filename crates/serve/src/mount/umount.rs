@@ -6,7 +6,7 @@ use super::data::{LOST_NAME, NO_ROOM};
 use super::fault::MountFault;
 use super::lane_status::lane_statuses;
 use crate::error::Result;
-use crate::fuse::xattr::SERVER_NAME;
+use crate::fuse::xattr::{SERVER_NAME, asked};
 use oblivio_volume::LaneStatus;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags};
@@ -115,13 +115,6 @@ fn absolute(dir: &Path) -> Result<PathBuf> {
 fn server(dir: &Path) -> Option<OwnedFd> {
     let id = asked(dir, SERVER_NAME)?.parse().ok()?;
     rustix::process::pidfd_open(Pid::from_raw(id)?, PidfdFlags::empty()).ok()
-}
-
-/// The server's answer, in an attribute of its root.
-pub(super) fn asked(dir: &Path, name: &[u8]) -> Option<String> {
-    let mut value = [0; 256];
-    let len = rustix::fs::getxattr(dir, std::str::from_utf8(name).ok()?, &mut value).ok()?;
-    String::from_utf8(value.get(..len)?.to_vec()).ok()
 }
 
 /// Makes everything written durable; on failure the mount stays.

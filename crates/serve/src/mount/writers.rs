@@ -3,7 +3,7 @@
 //! The kernel writes back its cache before most requests that depend on it, but not before it asks
 //! where data and holes are. So we make it write back, or a new file would seem to be one hole.
 
-use super::notices::Notices;
+use super::notices::KernelNotices;
 use super::request::{MountQueue, MountReplier};
 use crate::fuse::FileOp;
 use oblivio_volume::fs::Ino;
@@ -49,7 +49,11 @@ impl Writers {
 
 /// Queues each request after the kernel has written back the file. On a thread of its own: those
 /// writes go through the queue as well.
-pub fn flush(requests: &Receiver<(FileOp, MountReplier)>, notices: &Notices, queue: &MountQueue) {
+pub fn flush(
+    requests: &Receiver<(FileOp, MountReplier)>,
+    notices: &KernelNotices,
+    queue: &MountQueue,
+) {
     while let Ok((op, replier)) = requests.recv() {
         // To forget a file's data, the kernel has to write it. If that fails, the next sync reports
         // it.

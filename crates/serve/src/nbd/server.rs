@@ -10,7 +10,7 @@ use super::request::{
 };
 use super::wire::Errno;
 use crate::error::Result;
-use crate::lanes::{Carried, LONG, LaneMedium, ServedLane};
+use crate::lanes::{LONG, LaneMedium, LaneReplies, ServedLane};
 use crate::log;
 use crate::lost::ToldLost;
 use crate::queue::Pulse;
@@ -77,7 +77,7 @@ pub(super) fn start_lane(
     let mut server = DiskServer::new(medium, Arc::clone(&queue), settings);
     let served = log::hushed(|| {
         server.carried =
-            Some(Carried::start((sync.clone(), unused), || DiskAnswer::Done, errno_of)?);
+            Some(LaneReplies::start((sync.clone(), unused), || DiskAnswer::Done, errno_of)?);
         ServedLane::start(&queue, (sync, unused), move || server.run())
     })?;
     Ok((queue, served))
@@ -99,7 +99,7 @@ pub struct DiskServer {
     on_request: Option<OnDiskRequest>,
     lost: Arc<ToldLost<u64>>,
     /// Of a lane: who answers flushes.
-    carried: Option<Carried<DiskAnswer, Errno>>,
+    carried: Option<LaneReplies<DiskAnswer, Errno>>,
 }
 
 impl DiskServer {

@@ -6,8 +6,8 @@ use super::notify::Pages;
 use super::options::SharedMountOptions;
 use crate::fuse::convert::now;
 use crate::fuse::{
-    Caller, Fail, FileAnswer, FileOp, KernelFiles, KernelReply, LockRequest, Manner, O_APPEND,
-    Part, Served, Statfs, done, xattr,
+    Caller, Fail, FileAnswer, FileOp, KernelFiles, KernelReply, LockRequest, Manner, MountPart,
+    O_APPEND, Served, Statfs, done, xattr,
 };
 use fuser::{Errno, FopenFlags, InitFlags};
 use oblivio_privatefs::{Ino, NewNode, Owner, PrivateFs, Space, XattrMode};
@@ -36,7 +36,7 @@ impl SharedKernel {
             fs,
             ids,
             pages,
-            manner: Manner { ttl, block_bytes, part: Part::OWN },
+            manner: Manner { ttl, block_bytes, part: MountPart::OWN },
             strict,
             local_locks,
         }

@@ -9,8 +9,8 @@ mod serving;
 
 use super::low_space::LowSpace;
 use super::request::{MountQueue, close};
-use super::server::{Late, MountServer, MountSettings, OnRequest};
-use super::threads::ServerTells;
+use super::server::{MountServer, MountSettings, OnRequest};
+use super::tells::{Late, ServerTells};
 use crate::fuse::{Caller, FileAnswer, FileOp, NamePlace, O_EXCL};
 use crate::queue::Pulse;
 use fuser::Errno;

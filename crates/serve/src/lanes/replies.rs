@@ -19,13 +19,13 @@ struct Awaited<A, E> {
 }
 
 /// Answers requests once the volume has carried what they cover.
-pub struct Carried<A, E> {
+pub struct LaneReplies<A, E> {
     sync: LaneSync,
     unused: u64,
     tell: Sender<Awaited<A, E>>,
 }
 
-impl<A: Send + 'static, E: Refusal> Carried<A, E> {
+impl<A: Send + 'static, E: Refusal> LaneReplies<A, E> {
     /// On a thread of its own, which ends with this. `done` is the answer to one that is carried,
     /// `refused` to one that is not.
     ///
