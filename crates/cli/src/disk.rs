@@ -1,6 +1,6 @@
 //! How serving a disk begins and ends, for every kind of client.
 
-use crate::args::ServeArgs;
+use crate::args::{OpenArgs, ServeArgs};
 use crate::exit::usage;
 use crate::human;
 use crate::mount::background;
@@ -37,6 +37,7 @@ pub fn begin(args: &ServeArgs) -> Result<Option<AnyStore>> {
     if args.commit_every == 0 || args.timeout == 0 {
         return Err(usage("a time of 0 seconds makes no sense", "Use 1 or more."));
     }
+    open::refuse_cover(args.cover, args.read_only)?;
     if !args.read_only {
         unobserved::refuse_changes(&args.open)?;
     }
@@ -56,7 +57,8 @@ pub fn open(args: &ServeArgs, store: AnyStore) -> Result<OpenedDisk> {
     let recorder = Recorder::of(&args.open)?;
     let layers = open::layers(Recorder::under(store, recorder.as_ref()), &args.volume);
     let (store, pulse) = (layers.store.clone(), Arc::clone(&layers.pulse));
-    let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true);
+    let open = OpenArgs { cover: args.cover, ..args.open.clone() };
+    let opened = open::volume_over(store, &args.volume, &open, recorder.as_ref(), true);
     let (mut volume, publisher) = opened?;
     let signals = signals::catch()?;
     publisher.describe(&volume.info()?, WatchedUse::Disk);
@@ -67,7 +69,7 @@ pub fn open(args: &ServeArgs, store: AnyStore) -> Result<OpenedDisk> {
     let options = DiskOptions {
         read_only: args.read_only,
         commit_every: Duration::from_secs(args.commit_every),
-        paced: args.open.pace.is_some(),
+        paced: args.open.pace.is_some() || args.cover.is_some(),
         timeout: Duration::from_secs(args.timeout),
         on_request: Some(Arc::new(move |event| publisher.ordinary(event))),
         pulse,

@@ -40,6 +40,7 @@ mod human;
 mod info;
 mod init;
 mod inside;
+mod lane;
 mod list;
 mod lost;
 #[cfg(feature = "man")]
@@ -142,6 +143,7 @@ fn run(command: &Command) -> Result<()> {
         #[cfg(all(feature = "ublk", target_os = "linux"))]
         Command::Ublk(args) => ublk::run(args),
         Command::Passphrase(command) => passphrases::run(command),
+        Command::Lane(command) => lane::run(command),
         Command::Pick(args) => pick::run(args),
         Command::Status(args) => status::run(args),
         Command::Gc(args) => gc::run(args),

@@ -98,6 +98,7 @@ pub fn options(folder: &Path, args: &OpenArgs, on_shown: Option<OnShown>) -> Res
         incomplete: args.incomplete,
         pad: args.pad,
         pace: args.pace.map(pace),
+        cover: args.cover.map(Duration::from_secs),
         records: if args.strict { Records::First } else { Records::Ahead },
         on_shown,
         host: oblivio_app::others::host(),
@@ -192,6 +193,10 @@ pub fn volume_by(
     }
     let publisher = rendezvous::publisher(header.volume);
     let closed = if header.engine.hides_reads {
+        if args.cover.is_some() {
+            let what = "--cover is for a volume against snapshots";
+            return Err(usage(what, "Leave it out; --pace does here what it does there."));
+        }
         closed
     } else {
         refuse_what_hides_reads(args)?;
@@ -269,6 +274,14 @@ pub fn refuse_what_needs_a_volume(args: &OpenArgs) -> Result<()> {
         }
         None => Ok(()),
     }
+}
+
+/// Refuses cover where nothing may be written.
+pub fn refuse_cover(cover: Option<u64>, read_only: bool) -> Result<()> {
+    if cover.is_some() && read_only {
+        return Err(usage("--cover writes, and --read-only refuses it", "Leave one of them out."));
+    }
+    Ok(())
 }
 
 /// Refuses options that hide reads, for a volume whose reads nobody sees.

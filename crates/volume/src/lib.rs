@@ -33,6 +33,7 @@ mod header;
 mod lane;
 mod latch;
 mod options;
+mod pacer;
 mod passphrases;
 mod ranges;
 mod records;

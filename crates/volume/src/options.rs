@@ -236,6 +236,9 @@ pub struct OpenOptions {
     pub pad: bool,
     /// Make accesses at a constant rate, needed or not.
     pub pace: Option<Pace>,
+    /// Of a volume that hides writes: make a quantum of its log durable in each interval of this
+    /// length, needed or not. The caller's idle calls keep the times.
+    pub cover: Option<Duration>,
     /// Where a volume on the tree in windows may keep sealed buckets on this computer; others take
     /// no notice.
     pub cache: Option<CacheOptions>,

@@ -1,6 +1,7 @@
 //! The command line: what each command takes, with an example for each.
 
 mod care;
+mod lane;
 #[cfg(feature = "online")]
 mod migrate;
 mod mount;
@@ -25,6 +26,7 @@ pub use care::{
     AuditArgs, CheckArgs, CompletionsArgs, DemoArgs, InfoArgs, PassphraseCommand, PassphraseList,
     PassphraseNew, PassphraseRemove, RepairArgs, ResizeArgs,
 };
+pub use lane::{LaneCommand, LanePassphraseArgs, LaneStatusArgs};
 #[cfg(feature = "online")]
 pub use migrate::MigrateArgs;
 pub use mount::{MountArgs, UmountArgs};
@@ -106,6 +108,9 @@ pub enum Command {
     /// Add, remove, change or count the passphrases that open a volume
     #[command(subcommand)]
     Passphrase(PassphraseCommand),
+    /// Show or change the lanes of a volume, which are written beside it, used or not
+    #[command(subcommand)]
+    Lane(LaneCommand),
     Pick(PickArgs),
     Status(StatusArgs),
     Gc(GcArgs),
@@ -136,6 +141,7 @@ impl Command {
             Command::Rm(args) => Some(&args.open),
             Command::Mkdir(args) => Some(&args.open),
             Command::Pick(args) => Some(&args.open),
+            Command::Lane(LaneCommand::Passphrase(args)) => Some(&args.open),
             _ => None,
         }
     }
@@ -166,6 +172,7 @@ impl Command {
             Command::Passphrase(PassphraseCommand::Remove(args)) => &args.volume,
             Command::Passphrase(PassphraseCommand::Change(args)) => &args.volume,
             Command::Passphrase(PassphraseCommand::List(args)) => &args.volume,
+            Command::Lane(LaneCommand::Passphrase(args)) => &args.volume,
             Command::Pick(args) => &args.volume,
             Command::Status(args) => &args.volume,
             Command::Gc(args) => &args.volume,
@@ -174,7 +181,8 @@ impl Command {
             Command::Watch(args) => &args.volume,
             #[cfg(feature = "online")]
             Command::Remote(_) => return None,
-            Command::Umount(_)
+            Command::Lane(LaneCommand::Status(_))
+            | Command::Umount(_)
             | Command::Share(_)
             | Command::Audit(_)
             | Command::Demo(_)

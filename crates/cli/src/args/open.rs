@@ -52,6 +52,9 @@ pub struct OpenArgs {
     /// Accesses a second: exactly this many, whether needed or not
     #[arg(long, value_name = "RATE", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub pace: Option<u32>,
+    /// Seconds between quanta of the log, needed or not: `mount` and `nbd` set it
+    #[arg(skip)]
+    pub cover: Option<u64>,
     /// At a URL: the most that sealed blocks may take on this computer's disk, 0 for none [default:
     /// a quarter of the free space, at most 10G]
     #[arg(long, value_name = "SIZE", hide_short_help = true, value_parser = parse_size)]

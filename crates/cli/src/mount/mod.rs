@@ -35,10 +35,12 @@ pub fn run(args: &MountArgs) -> Result<()> {
         let what = "--token-file is for shared volumes";
         return Err(usage(what, "Leave it out, or name a volume as share://HOST:PORT/NAME."));
     }
+    args.open.cover = args.cover;
     if args.remount {
         let look = Look { read_only: args.read_only, ..args.look.clone() };
         return Ok(serve::remount(&args.dir, &look)?);
     }
+    open::refuse_cover(args.cover, args.read_only)?;
     if !args.read_only {
         unobserved::refuse_changes(&args.open)?;
     }
@@ -104,7 +106,7 @@ fn mount_options(
     MountOptions {
         look,
         commit_every: Duration::from_secs(args.commit_every),
-        paced: args.open.pace.is_some(),
+        paced: args.open.pace.is_some() || args.cover.is_some(),
         timeout: args.timeout.map_or_else(usual, Duration::from_secs),
         on_request: Some(serve::report_to(publisher)),
         pulse,

@@ -104,6 +104,11 @@ fn one(args: &mut MountArgs, name: &str, option: &str, value: Option<&str>) -> R
         ("scrub", Some(rate)) => {
             args.scrub = Some(parse_size(rate).map_err(|why| usage(why, ""))?);
         }
+        ("cover", Some(seconds)) => {
+            let seconds: u64 = seconds.parse().map_err(|_| wants("a number of seconds"))?;
+            let most = (1..=86_400).contains(&seconds);
+            args.cover = Some(most.then_some(seconds).ok_or_else(|| wants("1 to 86400 seconds"))?);
+        }
         ("commit-every" | "commit", Some(seconds)) => {
             args.commit_every = seconds.parse().map_err(|_| wants("a number of seconds"))?;
         }

@@ -22,9 +22,9 @@ use std::time::Duration;
 pub fn run(args: &MountArgs, address: &ShareAddress) -> Result<()> {
     let mut args = args.clone();
     mount::apply(&mut args)?;
-    let more = args.scrub.is_some() || args.open.trace_out.is_some();
+    let more = args.scrub.is_some() || args.cover.is_some() || args.open.trace_out.is_some();
     if args.remount || args.open.pad || args.open.pace.is_some() || more {
-        let what = "a shared volume has no remount, pace, pad, scrub or trace";
+        let what = "a shared volume has no remount, pace, pad, cover, scrub or trace";
         return Err(usage(what, "Leave that option out."));
     }
     let dir = mount::directory(&args)?;

@@ -61,10 +61,9 @@ fn expect_sense(args: &NbdArgs) -> Result<()> {
     if serve.commit_every == 0 || serve.timeout == 0 {
         return Err(usage("a time of 0 seconds makes no sense", "Use 1 or more."));
     }
-    let hides = open.pad || open.pace.is_some() || open.strict;
+    let hides = open.pad || open.pace.is_some() || serve.cover.is_some() || open.strict;
     if hides || open.trace_out.is_some() || open.unobserved {
-        let what =
-            "a shared volume has no pace, pad, strict or trace, and its server sees what is read";
+        let what = "a shared volume has no pace, pad, cover, strict or trace, and its server sees what is read";
         return Err(usage(what, "Leave that option out."));
     }
     Ok(())

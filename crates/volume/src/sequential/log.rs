@@ -127,6 +127,11 @@ impl RingLog {
         (number % self.quanta * bytes as u64, bytes)
     }
 
+    /// Writes that fit in a quantum.
+    pub fn writes_per_quantum(&self) -> u64 {
+        self.form.writes as u64
+    }
+
     /// Whether anything is not durable yet.
     pub fn waits(&self) -> bool {
         self.filling.is_some() || self.durable < self.next.number

@@ -25,6 +25,7 @@
 //! (docs/decisions/0015-reads-beside-writes.md).
 
 mod ahead;
+mod cover;
 mod create;
 mod disk;
 #[doc(hidden)]

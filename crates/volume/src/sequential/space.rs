@@ -1,13 +1,14 @@
 //! The volume as a block space. Nobody observes its reads, so each costs only what it needs. Its
 //! writes follow from their number.
 
-use super::SequentialVolume;
 use super::serving::{Serves, serve};
+use super::{SequentialVolume, cover};
 use crate::block::{BlockReader, BlockSpace, ROOT_BYTES, refuse_misfits};
 use crate::{Error, Result};
 use oblivio_engine::{BlockId, BlockOp, BlockOutcome};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Serves for SequentialVolume {
     fn block_len(&self) -> usize {
@@ -25,7 +26,7 @@ impl Serves for SequentialVolume {
 }
 
 impl BlockSpace for SequentialVolume {
-    crate::lacks!(resizing, deferring, padding, idling);
+    crate::lacks!(resizing, deferring, padding);
 
     fn give_up(&mut self) {}
 
@@ -57,6 +58,14 @@ impl BlockSpace for SequentialVolume {
     /// A lane makes a commit a little longer, used or not; whether it is used must not show.
     fn commits_evenly(&self) -> bool {
         self.lanes.is_some()
+    }
+
+    fn wants_commit(&self) -> bool {
+        false
+    }
+
+    fn idle(&mut self) -> Result<Option<Duration>> {
+        cover::serve(self)
     }
 
     fn root(&self) -> &[u8] {

@@ -16,7 +16,8 @@ use crate::damage::{DamagedPlace, Inspected};
 use crate::engine::{Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo, make};
 use crate::header::Header;
 use crate::lane::{LaneSync, LaneWait, OpenLane};
-use crate::options::OpenOptions;
+use crate::options::{OpenOptions, Pace};
+use crate::pacer::Pacer;
 use crate::scrub::Inspection;
 use crate::trust::{Act, ComputerId, Known, Trust};
 use crate::{Error, Result};
@@ -93,6 +94,8 @@ pub(super) struct Session {
     pub damaged: Vec<DamagedPlace>,
     /// Time of the last durable note of a state.
     pub(super) noted: Option<Duration>,
+    /// The times of cover, if there is any.
+    pub(super) cover: Option<Pacer>,
 }
 
 /// An open volume on the sequential engine.
@@ -121,6 +124,8 @@ impl SequentialVolume {
             let why = "padding and pacing hide reads; nobody sees those of this volume";
             return Err(Error::Invalid(why.into()));
         }
+        let cover = options.cover.map(|interval| Pace { interval, batch: 1 });
+        let cover = cover.map(|pace| Pacer::new(pace, &*options.environment.clock));
         let (volume, layout) = (header.volume(), layout(&header.parameters()));
         if layout.engine.time_pages > 0 {
             // Its map is on the disk because memory is little.
@@ -149,7 +154,7 @@ impl SequentialVolume {
             stored_header: header.clone(),
             header: layout,
             newest: Newest::default(),
-            session: Session::default(),
+            session: Session { cover, ..Session::default() },
             trust,
             root: Vec::new(),
             options,

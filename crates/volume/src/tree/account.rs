@@ -1,6 +1,6 @@
 //! What the tree's policy remembers between two commits.
 
-use super::pacer::Pacer;
+use crate::pacer::Pacer;
 
 /// The account of a commit interval, of the caller's operation, and of the pace.
 pub struct TreeAccount {

@@ -12,7 +12,6 @@ mod idle;
 mod info;
 mod ledger;
 mod older_copy;
-mod pacer;
 mod pacing;
 pub(crate) mod padding;
 mod policy;

@@ -104,8 +104,8 @@ impl TreeVolume {
     }
 
     fn until_tick(&self) -> Option<Duration> {
-        let clock = &self.options.environment.clock;
-        self.account.pacer.as_ref().map(|pacer| pacer.next.saturating_sub(clock.now()))
+        let clock = &*self.options.environment.clock;
+        self.account.pacer.as_ref().map(|pacer| pacer.until(clock))
     }
 
     /// With batches of one size: fetches the map blocks of all existing blocks that were never

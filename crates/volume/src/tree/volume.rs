@@ -8,6 +8,7 @@ use crate::engine::{
     Creation, EngineEntry, EngineVolume, Making, Opening, VolumeInfo, make, open_as,
 };
 use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions, Records, ShownKind};
+use crate::pacer::Pacer;
 use crate::scrub::Inspection;
 use crate::tree::account::TreeAccount;
 use crate::tree::buckets::Buckets;
@@ -15,7 +16,6 @@ use crate::tree::header::{check, config, parameters_of};
 use crate::tree::info::TreeInfo;
 use crate::tree::ledger::TreeLedger;
 use crate::tree::older_copy::{OlderCopy, found_in};
-use crate::tree::pacer::Pacer;
 use crate::tree::policy::Flush;
 use crate::tree::record_sync::AHEAD;
 use crate::tree::slab::{Interval, Slab};

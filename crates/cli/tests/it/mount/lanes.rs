@@ -1,12 +1,12 @@
 //! The files of an open lane, in a directory below the mount that no listing has.
 
-use crate::common::{Notes, noise, succeeded, until};
+use crate::common::{Notes, failed, json, noise, succeeded, until};
 use crate::mount::{Rig, rig};
 use rustix::fs::{AtFlags, CWD, RenameFlags};
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::Write;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A volume `d` in one file, whose lane of a half opens with `hidden`.
@@ -18,9 +18,14 @@ fn lanes() -> Option<Rig> {
     Some(rig)
 }
 
+/// What the command does with this passphrase.
+fn by(rig: &Rig, passphrase: &str, args: &str) -> Output {
+    let mut command = rig.scratch.command(args.split_whitespace());
+    command.env("OBLIVIO_PASSPHRASE", passphrase).output().expect("the command runs")
+}
+
 fn mount(rig: &Rig, passphrase: &str) {
-    let mut command = rig.scratch.command(["mount", "-b", "d", "m"]);
-    succeeded(command.env("OBLIVIO_PASSPHRASE", passphrase).output().expect("the command runs"));
+    succeeded(by(rig, passphrase, "mount -b d m"));
 }
 
 /// Writes and syncs in the volume itself while this works: so the lane's writes go along.
@@ -163,11 +168,9 @@ fn while_used_until(rig: &Rig, mut done: impl FnMut() -> bool) {
 #[ignore = "system: mounts through FUSE"]
 fn an_unused_lane_is_not_waited_for() {
     let Some(rig) = lanes() else { return };
-    for options in [&["-b"][..], &["-b", "--read-only"]] {
-        let args = [&["mount"], options, &["d", "m"]].concat();
-        let mut command = rig.scratch.command(args);
-        let mounted = command.env("OBLIVIO_PASSPHRASE", "hidden").output();
-        succeeded(mounted.expect("the command runs"));
+    for options in ["--read-only", ""] {
+        succeeded(by(&rig, "hidden", &format!("mount -b {options} d m")));
+        assert_eq!(rig.scratch.path("m/.1").exists(), options.is_empty(), "it is empty yet");
         rig.umount();
     }
 }
@@ -178,13 +181,94 @@ fn an_unused_lane_is_not_waited_for() {
 fn no_trace_is_kept_of_an_open_lane() {
     let Some(rig) = lanes() else { return };
     for args in ["mount -b --trace-out t d m", "ls --trace-out t d"] {
-        let mut command = rig.scratch.command(args.split_whitespace());
-        let refused = command.env("OBLIVIO_PASSPHRASE", "hidden").output().expect("it runs");
-        let said = String::from_utf8_lossy(&refused.stderr);
-        assert!(refused.status.code() == Some(2) && said.contains("--trace-out"), "{said}");
+        let said = failed(2, by(&rig, "hidden", args));
+        assert!(said.contains("--trace-out"), "{said}");
         assert!(!rig.scratch.path("t").exists() && !rig.mounted());
         rig.scratch.good(["ls", "--trace-out", "t", "d"]);
         assert!(rig.scratch.path("t").exists());
         fs::remove_file(rig.scratch.path("t")).expect("there");
     }
+}
+
+/// With cover, nobody has to write anything else.
+#[test]
+#[ignore = "system: mounts through FUSE"]
+fn cover_carries_what_a_lane_has() {
+    let Some(rig) = lanes() else { return };
+    succeeded(by(&rig, "hidden", "mount -b -o cover=1 d m"));
+    let content = noise(30_000, 4);
+    let mut file = File::create(rig.path(".1/note")).expect("made");
+    file.write_all(&content).expect("written");
+    file.sync_all().expect("carried within a minute");
+    drop(file);
+    rig.umount();
+    mount(&rig, "hidden");
+    assert_eq!(fs::read(rig.path(".1/note")).expect("read"), content);
+    assert!(names(&rig, ".").is_empty(), "nothing else was written");
+    rig.umount();
+    failed(2, by(&rig, "secret", "mount -b --read-only --cover 5 d m"));
+    failed(2, by(&rig, "secret", "mount -b --cover 0 d m"));
+    let said = failed(2, by(&rig, "secret", "mount -b --cover 5 v m"));
+    assert!(said.contains("--pace"), "{said}");
+}
+
+#[test]
+#[ignore = "system: mounts through FUSE"]
+fn the_status_of_a_lane_is_for_its_owner() {
+    let Some(rig) = lanes() else { return };
+    failed(3, by(&rig, "hidden", "lane status m"));
+    mount(&rig, "secret");
+    assert_eq!(rig.scratch.good(["lane", "status", "m"]), "No lane is open.\n");
+    assert_eq!(rig.scratch.good(["lane", "status", "--json", "m"]).trim(), "[]");
+    rig.umount();
+    mount(&rig, "hidden");
+    fs::write(rig.path(".1/note"), noise(50_000, 5)).expect("written");
+    let status = || json(&rig.scratch.good(["lane", "status", "--json", "m"]))[0].clone();
+    let file = File::open(rig.path(".1/note")).expect("there");
+    // The kernel writes back what it has with the sync, which ends when all was carried.
+    std::thread::scope(|scope| {
+        let synced = scope.spawn(|| file.sync_all());
+        until(|| status()["waiting_bytes"].as_u64() >= Some(50_000));
+        while_used_until(&rig, || synced.is_finished());
+        synced.join().expect("no panic").expect("carried");
+    });
+    drop(file);
+    assert_eq!((&status()["name"], &status()["waiting_writes"]), (&".1".into(), &0.into()));
+    assert_eq!(status()["grace_left_bytes"], status()["grace_bytes"]);
+    let said = rig.scratch.good(["lane", "status", "m"]);
+    assert!(said.starts_with(".1: a lane of ") && said.contains("waits  nothing"), "{said}");
+    rig.umount();
+}
+
+#[test]
+#[ignore = "system: mounts through FUSE"]
+fn a_lane_gets_another_passphrase() {
+    let Some(rig) = lanes() else { return };
+    mount(&rig, "hidden");
+    keep(&rig, ".1/note", b"kept");
+    rig.umount();
+    let change = |passphrase, options: &str| {
+        let args = format!("lane passphrase {options} --new-passphrase-file new d");
+        by(&rig, passphrase, &args)
+    };
+    rig.scratch.write("new", "changed\n");
+    let said = failed(4, change("secret", ""));
+    assert!(said.contains("--anew"), "{said}");
+    failed(2, change("hidden", "--anew"));
+    failed(2, change("hidden", "--kdf-passes 2"));
+    succeeded(change("hidden", ""));
+    // Older states on the disk have not been written over yet: the old one opens it too.
+    for passphrase in ["changed", "hidden"] {
+        mount(&rig, passphrase);
+        assert_eq!(fs::read(rig.path(".1/note")).expect("read"), b"kept");
+        rig.umount();
+    }
+
+    rig.scratch.write("new", "anew\n");
+    succeeded(change("secret", "--anew"));
+    mount(&rig, "anew");
+    assert!(names(&rig, ".1").is_empty());
+    keep(&rig, ".1/note", b"other");
+    rig.umount();
+    rig.scratch.good(["check", "d"]);
 }

@@ -15,6 +15,11 @@ impl Pacer {
         Self { pace, next: clock.now() }
     }
 
+    /// The time until the next tick.
+    pub fn until(&self, clock: &dyn Clock) -> Duration {
+        self.next.saturating_sub(clock.now())
+    }
+
     /// Waits for the next tick, without those missed while the computer slept.
     pub fn wait(&mut self, clock: &dyn Clock) {
         let now = clock.now();
