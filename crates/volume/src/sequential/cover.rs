@@ -1,7 +1,6 @@
 //! Cover: a quantum of the log at fixed times, needed or not, so that the times of quanta tell less
 //! of when somebody writes. What waits in open lanes goes along.
 
-use super::quantum::QuantumEntry;
 use super::volume::SequentialVolume;
 use crate::Result;
 use std::time::Duration;
@@ -20,9 +19,9 @@ pub(super) fn serve(volume: &mut SequentialVolume) -> Result<Option<Duration>> {
 /// Makes a quantum durable that has as many empty writes as it has room for, behind what waits: so
 /// the flushes of the lanes keep up with what a quantum takes along.
 fn write_quantum(volume: &mut SequentialVolume) -> Result<()> {
-    volume.begin_writing()?;
-    let (number, count) = (volume.engine().writes(), volume.log.writes_per_quantum());
-    volume.log.add(&*volume.shared.store, number, QuantumEntry::Padding(count))?;
-    volume.pad(count)?;
+    let mut left = volume.log.writes_per_quantum();
+    while left > 0 {
+        left -= volume.write_empty(left)?;
+    }
     volume.sync()
 }

@@ -1,5 +1,6 @@
 //! A repair: everything is written anew, and what is lost is listed as such.
 
+use super::serving::Serves;
 use super::volume::SequentialVolume;
 use crate::Result;
 use oblivio_engine::BlockId;
@@ -38,7 +39,7 @@ impl Endangered {
             }
             match self.read.pop_front() {
                 Some((block, content)) => volume.write_block(block, content)?,
-                None => volume.write_empty()?,
+                None => volume.write_nothing()?,
             }
         }
         Ok(())

@@ -21,7 +21,8 @@ impl Serves for SequentialVolume {
         self.write_block(block, content)
     }
     fn write_nothing(&mut self) -> Result<()> {
-        self.write_empty()
+        self.write_empty(1)?;
+        self.pad_if_long()
     }
 }
 

@@ -195,13 +195,19 @@ impl SequentialVolume {
         self.pad_if_long()
     }
 
-    /// Counts a write of nothing, in the log too: it looks like any other.
-    pub(super) fn write_empty(&mut self) -> Result<()> {
+    /// Counts writes of nothing, in the log too, up to the end of the turn at most: they look like
+    /// any other. Gives how many there were.
+    pub(super) fn write_empty(&mut self, most: u64) -> Result<u64> {
+        let (number, turn) = {
+            let engine = self.engine();
+            let schedule = engine.layout().schedule();
+            (engine.writes(), schedule.writes_per_flush() * schedule.queue_buckets())
+        };
+        let count = most.min(turn - number % turn);
         self.begin_writing()?;
-        let number = self.engine().writes();
-        self.log.add(&*self.shared.store, number, QuantumEntry::Padding(1))?;
-        self.pad(1)?;
-        self.pad_if_long()
+        self.log.add(&*self.shared.store, number, QuantumEntry::Padding(count))?;
+        self.pad(count)?;
+        Ok(count)
     }
 
     /// Gives a write to the engine, and makes the flush that is due then.
@@ -264,15 +270,7 @@ impl SequentialVolume {
 
     /// Pads the turn to its end.
     pub(super) fn pad_turn(&mut self) -> Result<()> {
-        let (writes, turn) = {
-            let engine = self.engine();
-            let schedule = engine.layout().schedule();
-            (engine.writes(), schedule.writes_per_flush() * schedule.queue_buckets())
-        };
-        let left = turn - writes % turn;
-        self.begin_writing()?;
-        self.log.add(&*self.shared.store, writes, QuantumEntry::Padding(left))?;
-        self.pad(left)
+        self.write_empty(u64::MAX).map(drop)
     }
 
     /// Makes `count` empty writes.

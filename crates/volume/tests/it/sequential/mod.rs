@@ -7,6 +7,7 @@
 mod ahead;
 mod beside;
 mod bounds;
+mod cover;
 mod crashes;
 mod damage;
 mod holes;
