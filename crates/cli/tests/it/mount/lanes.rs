@@ -1,22 +1,12 @@
 //! The files of an open lane, in a directory below the mount that no listing has.
 
 use crate::common::{Notes, failed, json, noise, succeeded, until};
-use crate::mount::{Rig, rig};
+use crate::mount::{Rig, lane_rig};
 use rustix::fs::{AtFlags, CWD, RenameFlags};
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::Write;
 use std::process::{Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// A volume `d` in one file, whose lane of a half opens with `hidden`.
-fn lanes() -> Option<Rig> {
-    let rig = rig()?;
-    let init = "init --kdf-memory 32K --kdf-passes 1 --seen-by snapshots --one-file --lanes 1/2 \
-                --size 32M --files --passphrase-fd 0 d";
-    succeeded(rig.scratch.feed(b"secret\nhidden\n", init.split_whitespace()));
-    Some(rig)
-}
 
 /// What the command does with this passphrase.
 fn by(rig: &Rig, passphrase: &str, args: &str) -> Output {
@@ -28,34 +18,14 @@ fn mount(rig: &Rig, passphrase: &str) {
     succeeded(by(rig, passphrase, "mount -b d m"));
 }
 
-/// Writes and syncs in the volume itself while this works: so the lane's writes go along.
-fn while_used<T>(rig: &Rig, work: impl FnOnce() -> T) -> T {
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            for round in 0.. {
-                if over.load(Ordering::SeqCst) {
-                    break;
-                }
-                let mut file = File::create(rig.path("outer")).expect("made");
-                file.write_all(&noise(256 << 10, round)).expect("written");
-                file.sync_all().expect("synced");
-            }
-        });
-        let done = work();
-        over.store(true, Ordering::SeqCst);
-        done
-    })
-}
-
 fn keep(rig: &Rig, name: &str, content: &[u8]) {
-    let mut file = File::create(rig.path(name)).expect("made");
+    let mut file = File::create(rig.dir.join(name)).expect("made");
     file.write_all(content).expect("written");
-    while_used(rig, || file.sync_all()).expect("carried");
+    rig.while_used(|| file.sync_all()).expect("carried");
 }
 
 fn names(rig: &Rig, dir: &str) -> Vec<String> {
-    let entries = fs::read_dir(rig.path(dir)).expect("a directory");
+    let entries = fs::read_dir(rig.dir.join(dir)).expect("a directory");
     let mut names: Vec<_> =
         entries.map(|it| it.expect("an entry").file_name().into_string().expect("text")).collect();
     names.sort();
@@ -65,11 +35,11 @@ fn names(rig: &Rig, dir: &str) -> Vec<String> {
 #[test]
 #[ignore = "system: mounts through FUSE"]
 fn a_lane_is_a_directory_for_its_passphrase_alone() {
-    let Some(rig) = lanes() else { return };
+    let Some(rig) = lane_rig("32M") else { return };
     mount(&rig, "hidden");
     let content = noise(300_000, 1);
     assert!(names(&rig, ".").is_empty() && names(&rig, ".1").is_empty());
-    fs::create_dir(rig.path(".1/deep")).expect("made");
+    fs::create_dir(rig.dir.join(".1/deep")).expect("made");
     keep(&rig, ".1/deep/file", &content);
     assert_eq!(names(&rig, "."), ["outer"]);
     assert_eq!(names(&rig, ".1"), ["deep"]);
@@ -77,17 +47,17 @@ fn a_lane_is_a_directory_for_its_passphrase_alone() {
 
     // The volume itself knows nothing of it: the name is free.
     mount(&rig, "secret");
-    assert!(fs::metadata(rig.path(".1")).is_err());
-    fs::write(rig.path(".1"), "an ordinary file").expect("made");
+    assert!(fs::metadata(rig.dir.join(".1")).is_err());
+    fs::write(rig.dir.join(".1"), "an ordinary file").expect("made");
     assert_eq!(names(&rig, "."), [".1", "outer"]);
     rig.umount();
 
     mount(&rig, "hidden");
     assert_eq!(names(&rig, "."), ["outer"]);
-    assert_eq!(fs::read(rig.path(".1/deep/file")).expect("read"), content);
+    assert_eq!(fs::read(rig.dir.join(".1/deep/file")).expect("read"), content);
     rig.umount();
     mount(&rig, "secret");
-    assert_eq!(fs::read(rig.path(".1")).expect("read"), b"an ordinary file");
+    assert_eq!(fs::read(rig.dir.join(".1")).expect("read"), b"an ordinary file");
     rig.umount();
     let checked = rig.scratch.good(["check", "d"]);
     assert!(!checked.contains("damaged"), "{checked}");
@@ -97,35 +67,39 @@ fn a_lane_is_a_directory_for_its_passphrase_alone() {
 #[test]
 #[ignore = "system: mounts through FUSE"]
 fn nothing_moves_between_a_volume_and_its_lane() {
-    let Some(rig) = lanes() else { return };
+    let Some(rig) = lane_rig("32M") else { return };
     mount(&rig, "hidden");
-    fs::write(rig.path("here"), "outer").expect("written");
-    fs::write(rig.path(".1/there"), "hidden").expect("written");
-    let rename = |from, to| rustix::fs::rename(rig.path(from), rig.path(to)).expect_err("refused");
+    fs::write(rig.dir.join("here"), "outer").expect("written");
+    fs::write(rig.dir.join(".1/there"), "hidden").expect("written");
+    let rename =
+        |from, to| rustix::fs::rename(rig.dir.join(from), rig.dir.join(to)).expect_err("refused");
     assert_eq!(rename("here", ".1/here"), Errno::XDEV);
     assert_eq!(rename(".1/there", "there"), Errno::XDEV);
     let exchanged = rustix::fs::renameat_with(
         CWD,
-        rig.path("here"),
+        rig.dir.join("here"),
         CWD,
-        rig.path(".1/there"),
+        rig.dir.join(".1/there"),
         RenameFlags::EXCHANGE,
     );
     assert_eq!(exchanged, Err(Errno::XDEV));
-    let linked = rustix::fs::linkat(CWD, rig.path("here"), CWD, rig.path(".1/l"), AtFlags::empty());
+    let linked =
+        rustix::fs::linkat(CWD, rig.dir.join("here"), CWD, rig.dir.join(".1/l"), AtFlags::empty());
     assert_eq!(linked, Err(Errno::XDEV));
     assert_eq!(rename(".1", "moved"), Errno::BUSY);
-    assert_eq!(rustix::fs::rmdir(rig.path(".1")), Err(Errno::BUSY));
-    assert!(fs::create_dir(rig.path(".1")).is_err() && File::create(rig.path(".1")).is_err());
+    assert_eq!(rustix::fs::rmdir(rig.dir.join(".1")), Err(Errno::BUSY));
+    assert!(
+        fs::create_dir(rig.dir.join(".1")).is_err() && File::create(rig.dir.join(".1")).is_err()
+    );
 
-    fs::copy(rig.path(".1/there"), rig.path("copy")).expect("copied");
-    fs::copy(rig.path("here"), rig.path(".1/copy")).expect("copied");
-    assert_eq!(fs::read(rig.path("copy")).expect("read"), b"hidden");
-    assert_eq!(fs::read(rig.path(".1/copy")).expect("read"), b"outer");
-    assert_eq!(fs::canonicalize(rig.path(".1/../here")).expect("up"), rig.path("here"));
-    let blocks = |name| rustix::fs::statvfs(rig.path(name)).expect("the mount").f_blocks;
+    fs::copy(rig.dir.join(".1/there"), rig.dir.join("copy")).expect("copied");
+    fs::copy(rig.dir.join("here"), rig.dir.join(".1/copy")).expect("copied");
+    assert_eq!(fs::read(rig.dir.join("copy")).expect("read"), b"hidden");
+    assert_eq!(fs::read(rig.dir.join(".1/copy")).expect("read"), b"outer");
+    assert_eq!(fs::canonicalize(rig.dir.join(".1/../here")).expect("up"), rig.dir.join("here"));
+    let blocks = |name| rustix::fs::statvfs(rig.dir.join(name)).expect("the mount").f_blocks;
     assert!(blocks(".1") < blocks("."), "each has room of its own");
-    while_used(&rig, || File::open(rig.path(".1")).and_then(|dir| dir.sync_all()))
+    rig.while_used(|| File::open(rig.dir.join(".1")).and_then(|dir| dir.sync_all()))
         .expect("carried");
     rig.umount();
 }
@@ -133,41 +107,29 @@ fn nothing_moves_between_a_volume_and_its_lane() {
 #[test]
 #[ignore = "system: mounts through FUSE"]
 fn unmounting_waits_for_what_a_lane_has() {
-    let Some(rig) = lanes() else { return };
+    let Some(rig) = lane_rig("32M") else { return };
     mount(&rig, "hidden");
     let content = noise(200_000, 2);
-    fs::write(rig.path(".1/note"), &content).expect("written");
-    let mut command = rig.scratch.command(["umount", "m"]);
+    fs::write(rig.dir.join(".1/note"), &content).expect("written");
+    let mut command = rig.command(["umount", "m"]);
     let mut child = command.stderr(Stdio::piped()).spawn().expect("the command runs");
     let mut notes = Notes::of(&mut child);
     notes.until(" of .1 wait until about ");
     assert!(rig.mounted());
-    while_used_until(&rig, || child.try_wait().expect("a child").is_some());
+    rig.use_until(|| child.try_wait().expect("a child").is_some());
     assert!(child.wait().expect("it ends").success(), "{}", notes.end());
     assert!(!rig.mounted());
     mount(&rig, "hidden");
-    assert_eq!(fs::read(rig.path(".1/note")).expect("read"), content);
+    assert_eq!(fs::read(rig.dir.join(".1/note")).expect("read"), content);
     // Nothing was written in it: there is nothing to wait for.
     rig.umount();
-}
-
-/// Writes in the volume until this holds, or it is unmounted.
-fn while_used_until(rig: &Rig, mut done: impl FnMut() -> bool) {
-    until(|| {
-        if rig.mounted()
-            && let Ok(mut file) = File::create(rig.path("outer"))
-        {
-            let _ = file.write_all(&noise(256 << 10, 3)).and_then(|()| file.sync_all());
-        }
-        done()
-    });
 }
 
 /// A lane that nobody wrote into holds up nothing, and loses nothing.
 #[test]
 #[ignore = "system: mounts through FUSE"]
 fn an_unused_lane_is_not_waited_for() {
-    let Some(rig) = lanes() else { return };
+    let Some(rig) = lane_rig("32M") else { return };
     for options in ["--read-only", ""] {
         succeeded(by(&rig, "hidden", &format!("mount -b {options} d m")));
         assert_eq!(rig.scratch.path("m/.1").exists(), options.is_empty(), "it is empty yet");
@@ -179,7 +141,7 @@ fn an_unused_lane_is_not_waited_for() {
 #[test]
 #[ignore = "system: mounts through FUSE"]
 fn no_trace_is_kept_of_an_open_lane() {
-    let Some(rig) = lanes() else { return };
+    let Some(rig) = lane_rig("32M") else { return };
     for args in ["mount -b --trace-out t d m", "ls --trace-out t d"] {
         let said = failed(2, by(&rig, "hidden", args));
         assert!(said.contains("--trace-out"), "{said}");
@@ -194,16 +156,16 @@ fn no_trace_is_kept_of_an_open_lane() {
 #[test]
 #[ignore = "system: mounts through FUSE"]
 fn cover_carries_what_a_lane_has() {
-    let Some(rig) = lanes() else { return };
+    let Some(rig) = lane_rig("32M") else { return };
     succeeded(by(&rig, "hidden", "mount -b -o cover=1 d m"));
     let content = noise(30_000, 4);
-    let mut file = File::create(rig.path(".1/note")).expect("made");
+    let mut file = File::create(rig.dir.join(".1/note")).expect("made");
     file.write_all(&content).expect("written");
     file.sync_all().expect("carried within a minute");
     drop(file);
-    rig.umount();
+    rig.scratch.good(["umount", "m"]);
     mount(&rig, "hidden");
-    assert_eq!(fs::read(rig.path(".1/note")).expect("read"), content);
+    assert_eq!(fs::read(rig.dir.join(".1/note")).expect("read"), content);
     assert!(names(&rig, ".").is_empty(), "nothing else was written");
     rig.umount();
     failed(2, by(&rig, "secret", "mount -b --read-only --cover 5 d m"));
@@ -215,21 +177,21 @@ fn cover_carries_what_a_lane_has() {
 #[test]
 #[ignore = "system: mounts through FUSE"]
 fn the_status_of_a_lane_is_for_its_owner() {
-    let Some(rig) = lanes() else { return };
+    let Some(rig) = lane_rig("32M") else { return };
     failed(3, by(&rig, "hidden", "lane status m"));
     mount(&rig, "secret");
     assert_eq!(rig.scratch.good(["lane", "status", "m"]), "No lane is open.\n");
     assert_eq!(rig.scratch.good(["lane", "status", "--json", "m"]).trim(), "[]");
     rig.umount();
     mount(&rig, "hidden");
-    fs::write(rig.path(".1/note"), noise(50_000, 5)).expect("written");
+    fs::write(rig.dir.join(".1/note"), noise(50_000, 5)).expect("written");
     let status = || json(&rig.scratch.good(["lane", "status", "--json", "m"]))[0].clone();
-    let file = File::open(rig.path(".1/note")).expect("there");
+    let file = File::open(rig.dir.join(".1/note")).expect("there");
     // The kernel writes back what it has with the sync, which ends when all was carried.
     std::thread::scope(|scope| {
         let synced = scope.spawn(|| file.sync_all());
         until(|| status()["waiting_bytes"].as_u64() >= Some(50_000));
-        while_used_until(&rig, || synced.is_finished());
+        rig.use_until(|| synced.is_finished());
         synced.join().expect("no panic").expect("carried");
     });
     drop(file);
@@ -243,7 +205,7 @@ fn the_status_of_a_lane_is_for_its_owner() {
 #[test]
 #[ignore = "system: mounts through FUSE"]
 fn a_lane_gets_another_passphrase() {
-    let Some(rig) = lanes() else { return };
+    let Some(rig) = lane_rig("32M") else { return };
     mount(&rig, "hidden");
     keep(&rig, ".1/note", b"kept");
     rig.umount();
@@ -260,7 +222,7 @@ fn a_lane_gets_another_passphrase() {
     // Older states on the disk have not been written over yet: the old one opens it too.
     for passphrase in ["changed", "hidden"] {
         mount(&rig, passphrase);
-        assert_eq!(fs::read(rig.path(".1/note")).expect("read"), b"kept");
+        assert_eq!(fs::read(rig.dir.join(".1/note")).expect("read"), b"kept");
         rig.umount();
     }
 

@@ -1,7 +1,7 @@
 //! Popular programs, where they are installed.
 
 use crate::common::noise;
-use crate::mount::{Rig, rig};
+use crate::mount::{Rig, lane_rig, rig};
 use std::fs;
 use std::process::{Command, Output, Stdio};
 use std::thread;
@@ -23,16 +23,29 @@ fn shell(rig: &Rig, needs: &[&str], script: &str) -> Option<String> {
 
 fn in_mount(rig: &Rig, script: &str) -> Output {
     let mut command = Command::new("sh");
-    command.args(["-e", "-c", script]).current_dir(&rig.dir).stdin(Stdio::null());
+    command.args(["-e", "-c", script]).current_dir(rig.path(".")).stdin(Stdio::null());
     // The user's own settings must not change what git does.
     command.env("HOME", rig.scratch.path("home")).env_remove("GIT_DIR");
-    command.output().expect("a shell")
+    rig.while_used(|| command.output()).expect("a shell")
 }
 
 #[test]
 #[ignore = "system: mounts through FUSE"]
 fn git_clones_and_finds_nothing_wrong() {
-    let Some(rig) = rig() else { return };
+    if let Some(rig) = rig() {
+        git_clones(&rig);
+    }
+}
+
+#[test]
+#[ignore = "system: mounts through FUSE"]
+fn git_clones_in_a_lane() {
+    if let Some(rig) = lane_rig("64M") {
+        git_clones(&rig);
+    }
+}
+
+fn git_clones(rig: &Rig) {
     rig.mount(&[]);
     let script = "
         export GIT_AUTHOR_NAME=n GIT_AUTHOR_EMAIL=e GIT_COMMITTER_NAME=n GIT_COMMITTER_EMAIL=e
@@ -46,25 +59,38 @@ fn git_clones_and_finds_nothing_wrong() {
         done
         cd .. && git clone -q --no-hardlinks one two
         cd two && git gc -q && git fsck --full && git status --short && git rev-list --count HEAD";
-    let Some(said) = shell(&rig, &["git", "seq"], script) else { return };
+    let Some(said) = shell(rig, &["git", "seq"], script) else { return };
     assert_eq!(said.trim(), "5");
     rig.umount();
     rig.mount(&[]);
-    let said = shell(&rig, &["git"], "cd two && git fsck --full && git status --short");
+    let said = shell(rig, &["git"], "cd two && git fsck --full && git status --short");
     assert_eq!(said.as_deref().map(str::trim), Some(""));
 }
 
 #[test]
 #[ignore = "system: mounts through FUSE"]
 fn a_database_is_whole_after_many_writers() {
-    let Some(rig) = rig() else { return };
+    if let Some(rig) = rig() {
+        writers_of_a_database(&rig, 10);
+    }
+}
+
+#[test]
+#[ignore = "system: mounts through FUSE"]
+fn a_database_in_a_lane_is_whole_after_many_writers() {
+    if let Some(rig) = lane_rig("64M") {
+        writers_of_a_database(&rig, 3);
+    }
+}
+
+fn writers_of_a_database(rig: &Rig, turns: usize) {
     rig.mount(&[]);
     for mode in ["delete", "truncate", "persist", "wal"] {
         let make = format!(
             "sqlite3 {mode}.db 'pragma journal_mode={mode};
              create table t(id integer primary key, who int, x blob); create index i on t(x);'"
         );
-        if shell(&rig, &["sqlite3"], &make).is_none() {
+        if shell(rig, &["sqlite3"], &make).is_none() {
             return;
         }
         let writer = |who: u32| {
@@ -74,19 +100,20 @@ fn a_database_is_whole_after_many_writers() {
                      select {who}, randomblob(300) from n;
                  update t set x = randomblob(500) where id % 7 = {who}; commit;"
             );
-            let all = turn.repeat(10);
+            let all = turn.repeat(turns);
             let script = format!("sqlite3 -cmd '.timeout 60000' {mode}.db '{all}'");
-            let output = in_mount(&rig, &script);
+            let output = in_mount(rig, &script);
             assert!(output.status.success(), "{mode}: {output:?}");
         };
         thread::scope(|scope| (1..4).for_each(|who| drop(scope.spawn(move || writer(who)))));
+        let count = format!("ok\n{}\n", 3 * 40 * turns);
         let check = format!("sqlite3 {mode}.db 'pragma integrity_check; select count(*) from t'");
-        assert_eq!(shell(&rig, &[], &check).as_deref(), Some("ok\n1200\n"), "{mode}");
+        assert_eq!(shell(rig, &[], &check).as_deref(), Some(count.as_str()), "{mode}");
     }
     rig.umount();
     rig.mount(&[]);
     let check = "for db in *.db; do sqlite3 $db 'pragma integrity_check'; done";
-    assert_eq!(shell(&rig, &[], check).as_deref(), Some("ok\nok\nok\nok\n"));
+    assert_eq!(shell(rig, &[], check).as_deref(), Some("ok\nok\nok\nok\n"));
 }
 
 #[test]
@@ -94,26 +121,51 @@ fn a_database_is_whole_after_many_writers() {
 fn an_archive_is_unpacked_and_the_same() {
     let Some(rig) = rig() else { return };
     rig.mount(&["--trace-out", "unpack.jsonl"]);
+    if !unpacks(&rig, 100) {
+        return;
+    }
+    let trace = fs::read_to_string(rig.scratch.path("unpack.jsonl")).expect("recorded");
+    let requests = trace.lines().count();
+    assert!((1..20_000).contains(&requests), "{requests} requests to the store for 2000 files");
+    archive_is_whole(&rig);
+}
+
+#[test]
+#[ignore = "system: mounts through FUSE"]
+fn an_archive_is_unpacked_in_a_lane_and_the_same() {
+    let Some(rig) = lane_rig("64M") else { return };
+    rig.mount(&[]);
+    if unpacks(&rig, 30) {
+        archive_is_whole(&rig);
+    }
+}
+
+/// Packs 20 directories with this many files each, and unpacks them in the mount; whether the
+/// programs are there.
+fn unpacks(rig: &Rig, files: usize) -> bool {
     let from = rig.scratch.path("tree");
     for dir in 0..20 {
         fs::create_dir_all(from.join(dir.to_string())).expect("a directory");
-        for file in 0..100 {
+        for file in 0..files {
             let data = noise(1 + (dir * 997 + file * 131) % 9000, (dir * 100 + file) as u64);
             fs::write(from.join(format!("{dir}/{file}")), data).expect("written");
         }
     }
-    let pack = "tar -C ../tree -cf ../tree.tar .";
-    if shell(&rig, &["tar", "diff"], pack).is_none() {
-        return;
+    let (tree, archive) = (from.display(), rig.scratch.path("tree.tar"));
+    let pack = format!("tar -C {tree} -cf {} .", archive.display());
+    if shell(rig, &["tar", "diff"], &pack).is_none() {
+        return false;
     }
-    shell(&rig, &[], "mkdir tree && tar -C tree -xf ../tree.tar");
-    let trace = fs::read_to_string(rig.scratch.path("unpack.jsonl")).expect("recorded");
-    let requests = trace.lines().count();
-    assert!((1..20_000).contains(&requests), "{requests} requests to the store for 2000 files");
-    shell(&rig, &[], "diff -r ../tree tree");
+    shell(rig, &[], &format!("mkdir tree && tar -C tree -xf {}", archive.display())).is_some()
+}
+
+fn archive_is_whole(rig: &Rig) {
+    let tree = rig.scratch.path("tree");
+    let same = format!("diff -r {} tree", tree.display());
+    shell(rig, &[], &same);
     rig.umount();
     rig.mount(&[]);
-    shell(&rig, &[], "diff -r ../tree tree && cp -a tree copy && diff -r tree copy");
+    shell(rig, &[], &format!("{same} && cp -a tree copy && diff -r tree copy"));
 }
 
 #[test]

@@ -6,7 +6,7 @@
 mod model;
 mod writer;
 
-use super::{Rig, rig};
+use super::{Rig, lane_rig, rig};
 use oblivio_testkit::campaign::{scaled, seed};
 use std::fs;
 use std::process::Child;
@@ -20,28 +20,45 @@ const WRITERS: u64 = 4;
 #[test]
 #[ignore = "system: mounts through FUSE"]
 fn a_killed_mount_loses_nothing_that_was_synced() {
-    let Some(rig) = rig() else { return };
-    let kills = scaled(4);
+    if let Some(rig) = rig() {
+        kill(&rig, scaled(4));
+    }
+}
+
+/// Half of the writers work in the volume itself.
+#[test]
+#[ignore = "system: mounts through FUSE"]
+fn a_killed_mount_loses_nothing_that_was_synced_in_a_lane() {
+    if let Some(rig) = lane_rig("128M") {
+        kill(&rig, scaled(4));
+    }
+}
+
+fn kill(rig: &Rig, kills: u64) {
     let mut random = Random(seed(2026));
     let mut child = rig.child(&[]);
     let mut writers = Vec::new();
     for n in 0..WRITERS {
-        let dir = rig.path(&format!("w{n}"));
+        let within = if n % 2 == 0 { rig.path(".") } else { rig.dir.clone() };
+        let dir = within.join(format!("w{n}"));
         for folder in ["a", "b"] {
             fs::create_dir_all(dir.join(folder)).expect("a folder");
         }
         writers.push(Writer::new(dir, random.below(1 << 30)));
     }
-    fs::File::open(&rig.dir).and_then(|root| root.sync_all()).expect("synced");
+    for root in [rig.path("."), rig.dir.clone()] {
+        let synced = || fs::File::open(root).and_then(|root| root.sync_all());
+        rig.while_used(synced).expect("synced");
+    }
 
     for kill in 1..=kills {
-        writers = load_and_kill(&rig, child, writers, random.below(1_200));
+        writers = load_and_kill(rig, child, writers, random.below(1_200));
         if random.below(4) == 0 {
-            killed_while_it_opens(&rig, random.below(60));
+            killed_while_it_opens(rig, random.below(60));
         }
         let check_first = random.below(2) == 0;
         if check_first {
-            check(&rig, kill);
+            check(rig, kill);
         }
         child = rig.child(&["--commit-every", "1"]);
         for (n, writer) in writers.iter_mut().enumerate() {
@@ -50,7 +67,7 @@ fn a_killed_mount_loses_nothing_that_was_synced() {
         if !check_first {
             rig.umount();
             child.wait().expect("it ended");
-            check(&rig, kill);
+            check(rig, kill);
             child = rig.child(&[]);
         }
     }
@@ -90,7 +107,7 @@ fn load_and_kill(rig: &Rig, mut child: Child, writers: Vec<Writer>, after: u64) 
 
 /// Kills the recovery too.
 fn killed_while_it_opens(rig: &Rig, after: u64) {
-    let mut child = rig.scratch.command(["mount", "v", "m"]);
+    let mut child = rig.command(["mount", rig.inside.volume, "m"]);
     child.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     let mut child = child.spawn().expect("the command runs");
     thread::sleep(Duration::from_millis(after));
@@ -102,6 +119,6 @@ fn killed_while_it_opens(rig: &Rig, after: u64) {
 }
 
 fn check(rig: &Rig, kill: u64) {
-    let said = rig.scratch.good(["check", "v"]);
+    let said = rig.scratch.good(["check", rig.inside.volume]);
     assert!(said.starts_with("clean"), "kill {kill}: {said}");
 }
