@@ -1,5 +1,5 @@
-//! Cover: a quantum at each of its times and none else, whatever is done in a lane; what waits there
-//! goes along.
+//! Cover: a quantum at each of its times and none else, whatever is done in a lane; what waits
+//! there goes along.
 
 use super::traces::writes;
 use super::{MemoryKeeper, any_options, create, on, passphrase};
