@@ -45,6 +45,9 @@ pub enum Error {
         /// The reason.
         source: Box<Error>,
     },
+    /// The server ended well, and its volume has not carried what was written in a lane.
+    #[error("{0}")]
+    NotCarried(String),
     /// The user wanted the end while the store did not answer.
     #[error("ended while the store did not answer: what was {0} is lost")]
     GivenUp(Unsafe),
@@ -90,7 +93,20 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// The same for a disk whose last commit this prevented.
     pub(crate) fn unflushed(self) -> Self {
-        Self::Ended { what: "the server", lost: Unsafe::Unflushed, source: Box::new(self) }
+        self.ended("the server", Unsafe::Unflushed)
+    }
+
+    /// The same for a mount.
+    pub(crate) fn uncommitted(self) -> Self {
+        self.ended("the mount", Unsafe::Uncommitted)
+    }
+
+    fn ended(self, what: &'static str, lost: Unsafe) -> Self {
+        match self {
+            // The volume itself has ended well.
+            Self::NotCarried(_) => self,
+            error => Self::Ended { what, lost, source: Box::new(error) },
+        }
     }
 
     /// All causes on one line, from the outermost in, without repetition.

@@ -14,6 +14,9 @@ pub(super) fn judge(error: &Error) -> Option<(Code, String)> {
     let judged = match error {
         Error::GivenUp(Unsafe::Uncommitted) => (Code::General, "What was synced before is safe."),
         Error::GivenUp(Unsafe::Unflushed) => (Code::General, "What was flushed before is safe."),
+        Error::NotCarried(_) => {
+            (Code::General, "All else is safe. `oblivio umount` waits for such writes.")
+        }
         Error::Mount(fault) => mount(fault),
         Error::Nbd(fault) => nbd(fault),
         Error::Tls(fault) => tls(fault)?,

@@ -128,10 +128,10 @@ fn lost_by_server(files: u64) -> Result<()> {
 pub fn umount(args: &UmountArgs) -> Result<()> {
     let mut said = None;
     let waiting = |what: Waiting| {
-        let line = waits_for(&what);
-        if !args.quiet && said.as_ref() != Some(&line) {
-            eprintln!("oblivio: {line}");
-            said = Some(line);
+        // Once for the lanes, and once for the last commit.
+        let kind = std::mem::discriminant(&what);
+        if !args.quiet && said.replace(kind) != Some(kind) {
+            eprintln!("oblivio: {}", waits_for(&what));
         }
     };
     let Some(LostFiles { files, full }) = serve::umount(&args.dir, args.lazy, waiting)? else {

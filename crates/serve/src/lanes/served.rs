@@ -1,9 +1,9 @@
 //! A lane that is served, and how it ends.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::queue::{Refusal, RequestQueue};
 use crate::server::Running;
-use oblivio_volume::LaneSync;
+use oblivio_volume::{Error as VolumeError, LaneSync};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,6 +73,9 @@ impl EndedLane {
         if self.accepted == self.unused {
             return Ok(());
         }
-        Ok(self.sync.wait(self.accepted, Duration::ZERO)?)
+        self.sync.wait(self.accepted, Duration::ZERO).map_err(|error| match error {
+            VolumeError::Full(why) => Error::NotCarried(why),
+            error => error.into(),
+        })
     }
 }

@@ -96,7 +96,7 @@ impl Ending {
                     if result.is_err() {
                         let _ = attach::detach(&self.dir, true);
                     }
-                    return result.map_err(uncommitted);
+                    return result.map_err(Error::uncommitted);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
@@ -186,9 +186,4 @@ impl Ending {
         let _ = attach::detach(&self.dir, true);
         Err(Error::GivenUp(Unsafe::Uncommitted))
     }
-}
-
-/// Adds that the last commit failed.
-fn uncommitted(error: Error) -> Error {
-    Error::Ended { what: "the mount", lost: Unsafe::Uncommitted, source: Box::new(error) }
 }

@@ -137,6 +137,27 @@ fn an_unused_lane_is_not_waited_for() {
     }
 }
 
+/// The volume itself is whole.
+#[test]
+#[ignore = "system: mounts through FUSE"]
+fn a_mount_that_ends_says_what_of_a_lane_is_lost() {
+    let Some(rig) = lane_rig("32M") else { return };
+    let mut child = rig.child(&[]);
+    let notes = Notes::of(&mut child);
+    let mut file = File::create(rig.dir.join("outer")).expect("made");
+    file.write_all(b"kept").and_then(|()| file.sync_all()).expect("synced");
+    drop(file);
+    fs::write(rig.dir.join(".1/note"), noise(500_000, 6)).expect("written");
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("a signal");
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    let said = notes.end();
+    assert!(said.contains("of the lane did not go along") && said.contains("All else"), "{said}");
+    mount(&rig, "secret");
+    assert_eq!(fs::read(rig.dir.join("outer")).expect("read"), b"kept");
+    rig.umount();
+}
+
 /// What a lane's programs read must stay nowhere.
 #[test]
 #[ignore = "system: mounts through FUSE"]
