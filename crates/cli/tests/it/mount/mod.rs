@@ -4,6 +4,7 @@ mod attributes;
 mod audits;
 mod files;
 mod full;
+mod inspector;
 mod kills;
 mod lanes;
 mod life;
