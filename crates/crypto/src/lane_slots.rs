@@ -72,28 +72,28 @@ impl LaneKey {
         let (salt, slots) = slots.split_at(SALT);
         let cipher = self.slot(salt);
         let mut found = None;
-        for (slot, bytes) in slots.chunks_exact(SLOT).enumerate() {
-            let (sealed, tag) = bytes.split_at(SEALED);
-            let mut opened = Err(CryptoError::Forged);
-            let plain = Secret::<SEALED>::new(|plain| {
+        // One place in locked memory for all of them: a volume has many states.
+        drop(Secret::<SEALED>::new(|plain| {
+            for (slot, bytes) in slots.chunks_exact(SLOT).enumerate() {
+                let (sealed, tag) = bytes.split_at(SEALED);
                 plain.copy_from_slice(sealed);
-                opened = cipher.open(ONLY_NONCE, &lane.slot(slot).encode(), plain, tag);
-            });
-            if opened.is_ok() {
-                found = Some(secrets(&plain, lane));
+                let opened = cipher.open(ONLY_NONCE, &lane.slot(slot).encode(), plain, tag);
+                if opened.is_ok() {
+                    found = Some(secrets(plain, lane));
+                }
             }
-        }
+        }));
         found
     }
 }
 
-fn key_at(plain: &Secret<SEALED>, at: usize) -> MasterKey {
-    MasterKey::from_secret(Secret::new(|key| key.copy_from_slice(&plain.expose()[at..at + 32])))
+fn key_at(plain: &[u8; SEALED], at: usize) -> MasterKey {
+    MasterKey::from_secret(Secret::new(|key| key.copy_from_slice(&plain[at..at + 32])))
 }
 
-fn secrets(plain: &Secret<SEALED>, lane: &LanePlace) -> LaneSecrets {
+fn secrets(plain: &[u8; SEALED], lane: &LanePlace) -> LaneSecrets {
     let mut number = [0; 8];
-    number.copy_from_slice(&plain.expose()[32..40]);
+    number.copy_from_slice(&plain[32..40]);
     LaneSecrets {
         master: key_at(plain, 0),
         number: u64::from_le_bytes(number),
@@ -132,6 +132,11 @@ impl LanePassphrases {
     /// One passphrase.
     pub fn one(key: LaneKey) -> Self {
         Self([Some(key), None, None, None])
+    }
+
+    /// Whether this is one of them.
+    pub fn have(&self, key: &LaneKey) -> bool {
+        self.0.iter().flatten().any(|own| own.0.same_as(&key.0))
     }
 
     /// The slots of a state.
@@ -268,6 +273,7 @@ mod tests {
         let mut entropy = SeededEntropy::new(2);
         let [master, other] = [(); 2].map(|()| MasterKey::generate(&mut entropy));
         let passphrases = LanePassphrases::one(key("a lane's"));
+        assert!(passphrases.have(&key("a lane's")) && !passphrases.have(&key("another")));
         let sealed = passphrases.seal(&master, &place(0, 3), &mut entropy).expect("sealed");
         let kept = LanePassphrases::open(&master, &place(0, 3), &sealed).expect("they open");
         let slots = kept.slots((&master, 4, &[&other]), &place(0, 4), &mut entropy);

@@ -235,7 +235,8 @@ pub trait EngineVolume: BlockSpace {
     /// open is made anew: whatever it held is lost.
     ///
     /// # Errors
-    /// `Unsupported` if there is no such lane.
+    /// `Unsupported` if there is no such lane, `Invalid` if the passphrase opens the volume or
+    /// another lane: who knows it would open both.
     fn give_lane(&mut self, number: u8, passphrase: &Passphrase) -> Result<()> {
         let _ = passphrase;
         Err(Error::Unsupported(format!("the volume has no lane {}", number + 1)))

@@ -190,7 +190,7 @@ impl Volume {
     /// As [`EngineVolume::give_lane`].
     ///
     /// # Errors
-    /// `Unsupported` if there is no such lane.
+    /// Those of [`EngineVolume::give_lane`].
     pub fn give_lane(&mut self, number: u8, passphrase: &Passphrase) -> Result<()> {
         self.engine.give_lane(number, passphrase)
     }

@@ -1,6 +1,7 @@
 //! Creating a volume: its objects, and its first content.
 
 use super::options::{SequentialOptions, objects};
+use super::own_lanes::give_first;
 use super::volume::{ENGINE, SequentialVolume};
 use crate::engine::{Opening, make};
 use crate::options::OpenOptions;
@@ -54,7 +55,7 @@ impl SequentialVolume {
         volume.session.writer = Some(volume.trust.last_act().computer);
         // The first state has their slots.
         for (number, passphrase) in (0..).zip(lanes) {
-            volume.give(number, passphrase)?;
+            give_first(&mut volume, number, passphrase)?;
         }
         volume.write_state(None)?;
         Ok(volume)

@@ -53,10 +53,10 @@ impl SequentialVolume {
         let table = state.computers.as_ref().map(|computers| computers.table.clone());
         let judged = volume.trust.judge_commit(state.epoch, identity, table);
         judged.map_err(|error| beside_damage(error, newer_may_be_damaged, STATE_OBJECT))?;
-        let (end, writer) = volume.expect_log(&state)?;
+        let (end, durable, writer) = volume.expect_log(&state)?;
         // A lane may have to read much. This computer's record comes later, so that its time tells
         // nothing of that.
-        volume.open_lanes(keys, end.number)?;
+        volume.open_lanes(keys, (end.number, durable))?;
         let newest = writer.map(|computer| Act { computer, number: end.number });
         volume.trust.begin(end.into(), newest)?;
         volume.session.found_end = end.number;
@@ -81,8 +81,9 @@ impl SequentialVolume {
         Ok(self.shared.store.sync(&names)?)
     }
 
-    /// Finds the end of the log and who wrote that, and checks it against what this computer knows.
-    fn expect_log(&mut self, state: &State) -> Result<(LogPosition, Option<ComputerId>)> {
+    /// Finds the end of the log, up to where it is known to have been durable, and who wrote the
+    /// end; checks it against what this computer knows.
+    fn expect_log(&mut self, state: &State) -> Result<(LogPosition, u64, Option<ComputerId>)> {
         let from = state.log;
         let mut check = self.trust.log_check();
         let mut reader = LogReader::new(from);
@@ -101,10 +102,11 @@ impl SequentialVolume {
         if end.number < state.end {
             return Err(not_synced(end.number));
         }
-        self.log.excuse(reader.durable().max(state.end).max(check.durable()));
+        let durable = reader.durable().max(state.end).max(check.durable());
+        self.log.excuse(durable);
         self.log.set_durable(end.number);
         check.finish(from.number, end.number)?;
-        Ok((end, writer))
+        Ok((end, durable, writer))
     }
 
     /// Restores the engine to the state. Whether its access times were there.

@@ -1,57 +1,114 @@
 //! The lanes of a volume, as far as the volume opens and makes them.
 
 use super::SequentialVolume;
-use super::lanes::{Beside, SharedLane};
-use crate::damage::DamagedPlace;
+use super::lanes::{Beside, SharedLane, lane_key, newest_of};
 use crate::lane::LaneMaster;
 use crate::{Error, Result};
-use oblivio_crypto::Passphrase;
+use oblivio_crypto::{LaneKey, Passphrase};
 
 impl SequentialVolume {
-    /// Opens the lanes that the passphrase has keys for. One that cannot be opened is named, and
-    /// burnt from now on.
-    pub(super) fn open_lanes(&mut self, keys: Vec<LaneMaster>, end: u64) -> Result<()> {
+    /// Opens the lanes that the passphrase has keys for. Who gave a lane's passphrase wants that
+    /// lane: if it cannot be opened, going on would burn what is left of it. The volume itself
+    /// opens by its own passphrase.
+    pub(super) fn open_lanes(&mut self, keys: Vec<LaneMaster>, ends: (u64, u64)) -> Result<()> {
         for master in keys {
             let number = master.lane;
-            match beside(self, end, |beside| beside.open(master)) {
+            match beside(self, ends, |beside| beside.open(master)) {
                 Some(Ok((lane, damaged))) => {
                     self.session.damaged.extend(damaged);
                     take_in(self, lane);
                 }
                 Some(Err(error)) if error.is_of_store() => return Err(error),
-                Some(Err(error)) => {
-                    let object = format!("lane-{}", number + 1);
-                    let why = format!("it cannot be opened: {error}");
-                    self.session.damaged.push(DamagedPlace { object, bytes: 0..0, why });
-                }
+                Some(Err(error)) => return Err(unopened(number, error)),
                 None => {}
             }
         }
         Ok(())
     }
 
-    /// Gives a lane another passphrase; makes it anew if it is not open.
+    /// Gives a lane another passphrase, which opens nothing else; makes it anew if it is not open.
     pub(super) fn give(&mut self, number: u8, passphrase: &Passphrase) -> Result<()> {
-        let none = || Error::Unsupported(format!("the volume has no lane {}", number + 1));
-        let lanes = self.lanes.as_ref().ok_or_else(none)?;
-        if number >= lanes.form.parameters.count {
-            return Err(none());
-        }
-        if let Some(lane) = lanes.lane(number) {
-            return lane.give(passphrase);
-        }
-        let master = lanes.fresh(number, &self.options.environment.randomness)?;
-        let end = self.log.end().number;
-        let made = beside(self, end, |beside| beside.made(master, passphrase));
-        take_in(self, made.ok_or_else(none)??);
-        Ok(())
+        let key = key_of(self, number, passphrase)?;
+        expect_own(self, number, (passphrase, &key))?;
+        give_key(self, number, key)
     }
 }
 
-/// What a lane stands beside, if the volume's log ends here.
+/// The same at the making of a volume: its passphrases were compared.
+pub(super) fn give_first(
+    volume: &mut SequentialVolume,
+    number: u8,
+    passphrase: &Passphrase,
+) -> Result<()> {
+    let key = key_of(volume, number, passphrase)?;
+    give_key(volume, number, key)
+}
+
+fn give_key(volume: &mut SequentialVolume, number: u8, key: LaneKey) -> Result<()> {
+    let lanes = volume.lanes.as_ref().ok_or_else(|| none(number))?;
+    if let Some(lane) = lanes.lane(number) {
+        lane.give(key);
+        return Ok(());
+    }
+    let master = lanes.fresh(number, &volume.options.environment.randomness)?;
+    let end = volume.log.end().number;
+    let made = beside(volume, (end, end), |beside| Ok(beside.made(master, key)));
+    take_in(volume, made.ok_or_else(|| none(number))??);
+    Ok(())
+}
+
+/// A stretched passphrase of a lane.
+fn key_of(volume: &SequentialVolume, number: u8, passphrase: &Passphrase) -> Result<LaneKey> {
+    let form = volume.lanes.as_ref().map(|lanes| &lanes.form);
+    let form = form.filter(|form| number < form.parameters.count);
+    lane_key(form.ok_or_else(|| none(number))?, passphrase, volume.volume)
+}
+
+/// Refuses a passphrase that opens the volume or another lane: who knows it would open both.
+fn expect_own(
+    volume: &SequentialVolume,
+    number: u8,
+    (passphrase, key): (&Passphrase, &LaneKey),
+) -> Result<()> {
+    let opens_volume = match volume.stored_header.unlock(passphrase) {
+        Ok(_) => true,
+        Err(Error::WrongPassphrase) => false,
+        Err(error) => return Err(error),
+    };
+    let lanes = volume.lanes.as_ref().ok_or_else(|| none(number))?;
+    let mut others = (0..lanes.form.parameters.count).filter(|other| *other != number);
+    let opens_other = others.any(|other| {
+        let (store, at) = (&*volume.shared.store, (volume.volume, other));
+        lanes.lane(other).is_some_and(|lane| lane.is_opened_by(key))
+            || newest_of(store, &lanes.form, at, key).is_some()
+    });
+    match opens_volume || opens_other {
+        true => Err(Error::Invalid("a lane needs a passphrase of its own".into())),
+        false => Ok(()),
+    }
+}
+
+fn none(number: u8) -> Error {
+    Error::Unsupported(format!("the volume has no lane {}", number + 1))
+}
+
+/// The error of a lane whose passphrase is right.
+fn unopened(number: u8, error: Error) -> Error {
+    let why = match error {
+        Error::Tampered(why) => why,
+        other => other.to_string(),
+    };
+    Error::Tampered(format!(
+        "the passphrase is right, but lane {} cannot be opened any more: {why}. The volume itself \
+         opens by its own passphrase",
+        number + 1
+    ))
+}
+
+/// What a lane stands beside, if the volume's log ends here and was durable up to there.
 fn beside<T>(
     volume: &SequentialVolume,
-    end: u64,
+    (end, durable): (u64, u64),
     work: impl FnOnce(&Beside<'_>) -> Result<T>,
 ) -> Option<Result<T>> {
     let lanes = volume.lanes.as_ref()?;
@@ -63,6 +120,7 @@ fn beside<T>(
         randomness: &volume.options.environment.randomness,
         number: volume.newest.current.0,
         end,
+        durable,
     }))
 }
 

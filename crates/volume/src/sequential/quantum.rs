@@ -52,6 +52,8 @@ pub struct QuantumForm {
     pub writes: usize,
     /// Bytes that are sealed.
     sealed: usize,
+    /// Bytes behind them that are the caller's.
+    behind: usize,
     /// Whether a page of parity follows.
     parity: bool,
 }
@@ -61,7 +63,14 @@ impl QuantumForm {
     pub const fn new(block_bytes: usize, writes: usize) -> Self {
         let plain = FIXED + writes * (HEAD + block_bytes);
         let sealed = (plain + SEAL_OVERHEAD).next_multiple_of(PAGE as usize);
-        Self { block_bytes, writes, sealed, parity: false }
+        Self { block_bytes, writes, sealed, behind: 0, parity: false }
+    }
+
+    /// The same with this many bytes behind the seal: together they are whole pages.
+    pub const fn with_behind(self, behind: usize) -> Self {
+        let plain = FIXED + self.writes * (HEAD + self.block_bytes);
+        let bytes = (plain + SEAL_OVERHEAD + behind).next_multiple_of(PAGE as usize);
+        Self { sealed: bytes - behind, behind, ..self }
     }
 
     /// The same with a page of parity behind it.
@@ -86,7 +95,7 @@ impl QuantumForm {
 
     /// Bytes of a quantum in the store.
     pub fn bytes(&self) -> usize {
-        self.sealed + if self.parity { PAGE as usize } else { 0 }
+        self.sealed + self.behind + if self.parity { PAGE as usize } else { 0 }
     }
 
     /// Whether it has parity.
@@ -282,6 +291,19 @@ mod tests {
         let (buf, _) = Filling::new(form, 0).finish(Tag::default(), 0);
         let quantum = Quantum::parse(form, &buf[SEAL_HEADER..buf.len() - TAG_BYTES]);
         assert_eq!(quantum.expect("it parses").root, None);
+    }
+
+    #[test]
+    fn what_stands_behind_the_seal_takes_no_page_if_there_is_room() {
+        for (block, writes) in [(4096, 2), (64, 3), (512, 7)] {
+            let (bare, form) =
+                (QuantumForm::new(block, writes), QuantumForm::new(block, writes).with_behind(32));
+            assert_eq!((form.bytes(), form.sealed_bytes()), (bare.bytes(), bare.bytes() - 32));
+            assert!(form.content_at(form.writes) + SEAL_OVERHEAD <= form.sealed_bytes());
+        }
+        let full = (PAGE as usize - SEAL_OVERHEAD - FIXED) - HEAD;
+        assert_eq!(QuantumForm::new(full, 1).bytes(), PAGE as usize);
+        assert_eq!(QuantumForm::new(full, 1).with_behind(32).bytes(), 2 * PAGE as usize);
     }
 
     #[test]

@@ -102,7 +102,7 @@ pub(super) struct Session {
 pub struct SequentialVolume {
     pub(super) shared: Arc<Shared>,
     pub(super) volume: VolumeId,
-    stored_header: Header,
+    pub(super) stored_header: Header,
     pub(super) header: SequentialHeader,
     pub(super) log: RingLog,
     /// The lanes beside it, if it has any.

@@ -1,5 +1,6 @@
 //! The form of a volume's lanes: all that follows from the header.
 
+use super::mark::MARK_BYTES;
 use super::parameters::{LaneObjects, LaneParameters};
 use crate::block::StoredRoot;
 use crate::sequential::PAGE;
@@ -54,6 +55,7 @@ impl LaneForm {
         let turns = layout.grace_turns();
         let writes = header.quantum_writes.div_ceil(share).max(1) as usize;
         let quantum = QuantumForm::new(header.engine.block_bytes, writes);
+        let quantum = quantum.with_behind(MARK_BYTES);
         let turn = header.engine.queue_blocks().div_ceil(header.quantum_writes.max(1)) + 2;
         let (states, quanta) = (turns + 2 + SESSIONS, turn.checked_mul(turns + LOG_TURNS));
         let fits =

@@ -6,10 +6,10 @@
 
 use super::form::LaneForm;
 use super::lane_flush::LaneFlush;
+use super::mark::QuantumMarks;
 use super::places::LanePlaces;
 use super::riding::{Content, Ride, Riding};
 use super::state::LaneState;
-use super::unlock::lane_key;
 use crate::lane::LaneMaster;
 use crate::sequential::log_position::LogPosition;
 use crate::sequential::quantum::{Filling, QuantumEntry};
@@ -17,7 +17,7 @@ use crate::sequential::shared::Shared;
 use crate::sequential::times;
 use crate::{Error, Result};
 use oblivio_crypto::{
-    Kind, LANE_SLOTS_BYTES, LanePassphrases, LanePlace, MasterKey, Passphrase, Place, Randomness,
+    Kind, LANE_SLOTS_BYTES, LaneKey, LanePassphrases, LanePlace, MasterKey, Place, Randomness,
     Sealer, VolumeId,
 };
 use oblivio_engine::BlockId;
@@ -25,7 +25,6 @@ use oblivio_engine::sequential::{Flush, Flushing, Sequential};
 use oblivio_store::Slots;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 /// An open lane.
 pub(in crate::sequential) struct Lane {
@@ -38,7 +37,7 @@ pub(in crate::sequential) struct Lane {
     flushing: Mutex<Option<Flushing>>,
     inner: Mutex<Inner>,
     /// Something was made durable, or the lane was shut.
-    changed: Condvar,
+    pub(super) changed: Condvar,
 }
 
 /// What the volume's thread and the lane's writers share.
@@ -70,6 +69,7 @@ pub(super) struct LaneSealers {
     pub log: Sealer,
     pub state: Sealer,
     pub times: Sealer,
+    pub marks: QuantumMarks,
     pub randomness: Randomness,
 }
 
@@ -79,7 +79,8 @@ impl LaneSealers {
         let sealer = |root| Sealer::new(root, Box::new(randomness.clone())).hiding();
         let (log, state) = (sealer(key.intent_root(volume)), sealer(key.state_root(volume)));
         let times = sealer(key.times_root(volume));
-        Self { master, log, state, times, randomness: randomness.clone() }
+        let marks = QuantumMarks::new(key.parity_prf(volume));
+        Self { master, log, state, times, marks, randomness: randomness.clone() }
     }
 }
 
@@ -107,18 +108,6 @@ impl Lane {
     /// Whether it takes part in the volume's acts.
     pub fn is_open(&self) -> bool {
         self.shared.expect_open().is_ok()
-    }
-
-    /// Passes a result on. A failure shuts the lane and gives nothing, but for one of the store,
-    /// which fails the volume as it does where the lane is burnt.
-    fn unless_failed<T>(&self, result: Result<T>) -> Result<Option<T>> {
-        let error = match result {
-            Ok(value) => return Ok(Some(value)),
-            Err(error) => error,
-        };
-        self.shared.close(&error);
-        self.changed.notify_all();
-        if error.is_of_store() { Err(error) } else { Ok(None) }
     }
 
     /// The place of quantum `number` of the volume in the lane's log.
@@ -156,11 +145,13 @@ impl Lane {
             }
             inner.riding.take();
         }
-        let (mut sealed, _) = filling.finish(inner.next.before, inner.durable);
+        let (mut bytes, form) = filling.finish(inner.next.before, inner.durable);
         let place = Self::quantum_place(self.volume, number);
-        let before = inner.keys.log.seal(&place, &mut sealed).map_err(Error::sealing)?;
+        let (sealed, mark) = bytes.split_at_mut(form.sealed_bytes());
+        let before = inner.keys.log.seal(&place, sealed).map_err(Error::sealing)?;
+        inner.keys.marks.set(number, &inner.keys.randomness, mark);
         inner.next = LogPosition { number: number + 1, before };
-        Ok(sealed)
+        Ok(bytes)
     }
 
     /// All quanta so far are durable.
@@ -175,14 +166,6 @@ impl Lane {
         let mut inner = self.inner();
         inner.named = true;
         self.tell(&mut inner);
-    }
-
-    /// Tells those who wait what is durable.
-    fn tell(&self, inner: &mut Inner) {
-        if inner.named {
-            inner.riding.durable = inner.synced;
-            self.changed.notify_all();
-        }
     }
 
     /// Begins the lane's part of an outer flush: its bytes in `out`. Gives the parts of them that
@@ -289,12 +272,12 @@ impl Lane {
     pub fn write_times(&self, store: &dyn Slots, number: u64) -> Result<bool> {
         let times = self.shared.engine().access_times().map(|times| times.to_bytes());
         let Some(times) = times.filter(|_| self.is_open()) else { return Ok(false) };
-        let mut inner = self.inner();
         let object = self.form.parameters.objects()[usize::from(self.number)].times;
         let to = (object, (self.volume, number));
-        let written = times::write(store, &mut inner.keys.times, to, &times);
-        inner.times = self.unless_failed(written)?.map(|identity| (number, identity));
-        Ok(inner.times.is_some())
+        let written = times::write(store, &mut self.inner().keys.times, to, &times);
+        let written = self.unless_failed(written)?.map(|identity| (number, identity));
+        self.inner().times = written;
+        Ok(written.is_some())
     }
 
     /// How many writes wait for the volume, their bytes, and how many outer flushes the lane may
@@ -305,47 +288,19 @@ impl Lane {
         (writes, bytes, disk.grace_left())
     }
 
-    /// The volume has ended: nothing that waits becomes durable any more.
-    pub fn end(&self) {
-        self.inner().ended = true;
-        self.changed.notify_all();
+    /// This passphrase alone opens the lane, from the next state on.
+    pub fn give(&self, key: LaneKey) {
+        self.inner().passphrases = LanePassphrases::one(key);
     }
 
-    /// This passphrase alone opens the lane, from the next state on.
-    pub fn give(&self, passphrase: &Passphrase) -> Result<()> {
-        let key = lane_key(&self.form, passphrase, self.volume)?;
-        self.inner().passphrases = LanePassphrases::one(key);
-        Ok(())
+    /// Whether the next state opens by this passphrase.
+    pub fn is_opened_by(&self, key: &LaneKey) -> bool {
+        self.inner().passphrases.have(key)
     }
 
     /// The content of a block that waits in memory, if it does.
     pub(super) fn waiting(&self, block: BlockId) -> Option<Content> {
         self.inner().riding.find(block)
-    }
-
-    /// Waits until `done` holds or this time has passed; whether it holds.
-    ///
-    /// # Errors
-    /// `Closed` if the lane failed, `Full` if the volume ended before.
-    pub(super) fn wait_until(
-        &self,
-        time: Duration,
-        done: impl Fn(&Riding) -> bool,
-    ) -> Result<bool> {
-        let waits = |inner: &mut Inner| self.is_open() && !inner.ended && !done(&inner.riding);
-        let guard = self.changed.wait_timeout_while(self.inner(), time, waits);
-        let (inner, _) = guard.unwrap_or_else(PoisonError::into_inner);
-        if done(&inner.riding) {
-            return Ok(true);
-        }
-        if inner.ended {
-            let waiting = inner.riding.waiting();
-            return Err(Error::Full(format!(
-                "{waiting} writes of the lane did not go along before the volume was closed: they \
-                 are lost"
-            )));
-        }
-        self.shared.expect_open().map(|()| false)
     }
 }
 

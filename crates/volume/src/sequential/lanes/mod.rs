@@ -8,10 +8,13 @@
 //! Places, lengths and order of these writes follow from the acts of the volume alone. A lane
 //! shares no sealer, counter or cache with the volume.
 
+mod beside;
 mod form;
+mod found_log;
 mod lane;
 mod lane_flush;
 mod log;
+mod mark;
 mod open;
 mod parameters;
 mod places;
@@ -19,15 +22,16 @@ mod riding;
 mod space;
 mod state;
 mod unlock;
+mod waits;
 
+pub(super) use beside::Beside;
 pub(super) use form::LaneForm;
 pub(super) use lane::SharedLane;
 pub(super) use log::LaneLogs;
-pub(super) use open::Beside;
 pub use parameters::LaneParameters;
 pub(super) use places::LanePlaces;
 pub(super) use space::LaneSpace;
-pub(super) use unlock::unlock;
+pub(super) use unlock::{lane_key, newest_of, unlock};
 
 use super::DISK_OBJECT;
 use super::reads::DiskReads;

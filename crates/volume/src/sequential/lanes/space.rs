@@ -82,7 +82,7 @@ impl Lane {
             found.push(block.map(|block| block.map(<[u8]>::to_vec)));
         };
         self.shared.expect_open()?;
-        self.shared.judged(self.shared.read_blocks(&stored, &mut note))?;
+        self.judged(self.shared.read_blocks(&stored, &mut note))?;
         let mut found = found.into_iter();
         for (at, waiting) in waiting.iter().enumerate() {
             match waiting {
@@ -191,7 +191,7 @@ impl BlockSpace for LaneSpace {
     fn present(&self, ids: Range<u64>) -> Result<Vec<bool>> {
         let waiting: Vec<_> = ids.clone().map(|id| self.lane.waiting(BlockId(id))).collect();
         self.lane.shared.expect_open()?;
-        let stored = self.lane.shared.judged(self.lane.shared.present(ids))?;
+        let stored = self.lane.judged(self.lane.shared.present(ids))?;
         let is_there = |(waiting, stored): (Option<Content>, bool)| {
             waiting.map_or(stored, |content| content.is_some())
         };

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 use oblivio_crypto::{
     LANE_SLOTS_BYTES, LaneKey, LanePlace, LaneSecrets, MasterKey, Passphrase, VolumeId,
 };
-use oblivio_store::{AnyStore, ReadAt};
+use oblivio_store::{AnyStore, Held, ReadAt};
 
 /// The lanes of a volume that a passphrase opens. None where their states cannot be read: the
 /// volume goes on without them.
@@ -31,11 +31,9 @@ pub fn unlock(
     let Some(form) = LaneForm::of(&layout(&parameters))? else { return Ok(Vec::new()) };
     let volume = header.volume();
     let key = lane_key(&form, passphrase, volume)?;
-    let (mut found, objects) = (Vec::new(), form.parameters.objects());
-    for (lane, of) in (0..).zip(objects) {
-        let newest = newest_of(store, (of.state, &form), |slots, place| {
-            key.open(slots, &LanePlace { volume, lane, place })
-        });
+    let mut found = Vec::new();
+    for lane in 0..form.parameters.count {
+        let newest = newest_of(&*store.objects(), &form, (volume, lane), &key);
         let Some(secrets) = newest else { continue };
         found.extend(opened(lane, secrets));
     }
@@ -57,21 +55,24 @@ fn opened(lane: u8, secrets: LaneSecrets) -> Vec<LaneMaster> {
     lanes
 }
 
-/// What opens in front of the newest of a lane's states.
-fn newest_of(
-    store: &AnyStore,
-    (object, form): (&str, &LaneForm),
-    open: impl Fn(&[u8; LANE_SLOTS_BYTES], u64) -> Option<LaneSecrets>,
+/// What a passphrase opens in front of the newest of a lane's states.
+pub(in crate::sequential) fn newest_of<S: Held + ?Sized>(
+    store: &S,
+    form: &LaneForm,
+    (volume, lane): (VolumeId, u8),
+    key: &LaneKey,
 ) -> Option<LaneSecrets> {
+    let object = form.parameters.objects()[usize::from(lane)].state;
     // A header may promise more states than there are.
-    let there = store.objects().len(object).ok().flatten().unwrap_or(0) / form.state_bytes();
+    let there = store.len(object).ok().flatten().unwrap_or(0) / form.state_bytes();
     let mut newest = None::<LaneSecrets>;
     for place in 0..form.states.min(there) {
         let mut slots = [0; LANE_SLOTS_BYTES];
         let (offset, buf) = (place * form.state_bytes(), &mut slots[..]);
         // A place that cannot be read costs its state alone.
-        let read = store.objects().read(&mut [ReadAt { object, offset, buf }]);
-        let opened = read.ok().and_then(|()| open(&slots, place));
+        let read = store.read(&mut [ReadAt { object, offset, buf }]);
+        let at = LanePlace { volume, lane, place };
+        let opened = read.ok().and_then(|()| key.open(&slots, &at));
         newest = match (newest, opened) {
             (Some(newest), Some(opened)) if newest.number > opened.number => Some(newest),
             (newest, opened) => opened.or(newest),
@@ -81,7 +82,7 @@ fn newest_of(
 }
 
 /// Stretches a passphrase for a lane of this form.
-pub(super) fn lane_key(
+pub(in crate::sequential) fn lane_key(
     form: &LaneForm,
     passphrase: &Passphrase,
     volume: VolumeId,

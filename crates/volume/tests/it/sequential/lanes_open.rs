@@ -11,21 +11,21 @@ use oblivio_testkit::campaign::{scaled, seed};
 use oblivio_testkit::{CrashStore, Dice};
 use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
 use oblivio_volume::{
-    BlockSpace, EngineVolume, HEADER_BYTES, HEADER_OBJECTS, LaneParameters, LaneWait, OpenLane,
-    Result,
+    BlockSpace, DamagedPlace, EngineVolume, HEADER_BYTES, HEADER_OBJECTS, LaneParameters, LaneWait,
+    OpenLane, Result,
 };
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Nobody waits: what is not durable now is said so at once.
-const AT_ONCE: LaneWait = LaneWait { time: Duration::ZERO, memory_bytes: 1 << 20 };
+pub const AT_ONCE: LaneWait = LaneWait { time: Duration::ZERO, memory_bytes: 1 << 20 };
 
-fn hidden() -> Passphrase {
+pub fn hidden() -> Passphrase {
     Passphrase::new("battery staple")
 }
 
 /// A small volume with one lane and a long grace.
-fn with_lane(dice: &mut Dice) -> SequentialOptions {
+pub fn with_lane(dice: &mut Dice) -> SequentialOptions {
     let options = any_options(dice);
     let engine = SequentialConfig {
         blocks: 60 + dice.below(100),
@@ -39,7 +39,7 @@ fn with_lane(dice: &mut Dice) -> SequentialOptions {
     SequentialOptions { engine, lanes, log_quanta: 3 * turn, ..options }
 }
 
-fn open(
+pub fn open(
     store: &Arc<impl Store + 'static>,
     passphrase: &Passphrase,
     computer: &MemoryKeeper,
@@ -48,7 +48,7 @@ fn open(
 }
 
 /// A volume whose lane 1 has a passphrase, and was left well.
-fn made(store: Arc<dyn Store>, options: SequentialOptions, computer: &MemoryKeeper) {
+pub fn made(store: Arc<dyn Store>, options: SequentialOptions, computer: &MemoryKeeper) {
     let mut volume = create(store, options, computer).expect("a volume");
     volume.give_lane(0, &hidden()).expect("it has a lane");
     volume.finish().expect("it ends well");
@@ -155,7 +155,9 @@ fn look(store: &MemoryStore, computer: &MemoryKeeper, possible: &Possible, what:
     let damaged: Vec<_> = damaged.iter().filter(|it| it.object.starts_with("lane")).collect();
     let lane = volume.lane(0, AT_ONCE).unwrap_or_else(|| panic!("{what}: {damaged:?}"));
     let OpenLane { mut space, sync } = lane;
-    assert!(damaged.is_empty(), "{what}: {damaged:?}");
+    // A quantum that a crash tore is told from a damaged one only by the next opening.
+    let torn = |it: &&DamagedPlace| it.why.contains("unless a crash cut it short");
+    assert!(damaged.iter().all(torn), "{what}: {damaged:?}");
     let lane = content(&mut *space).unwrap_or_else(|error| panic!("{what}: {error}"));
     assert!(
         possible.lane.contains(&lane),
@@ -208,7 +210,11 @@ fn campaign(seed: u64, most: u64) -> u64 {
         let run = |store: &Arc<CrashStore>, computer: &MemoryKeeper| match alone {
             true => {
                 let outer = play_alone(store, computer, &at.outer, &events);
-                Possible { outer, lane: vec![at.lane.clone()] }
+                // Nobody sees the lane. What a crash left of it and nobody acknowledged may still
+                // come back, in order: the volume's new quantum may be stored without the one that
+                // burns the lane's old one.
+                let found = possible.lane.iter().position(|it| *it == at.lane);
+                Possible { outer, lane: possible.lane[found.unwrap_or(0)..].to_vec() }
             }
             false => play(store, computer, (&at.outer, &at.lane), &deeds),
         };
