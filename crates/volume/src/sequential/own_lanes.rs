@@ -40,7 +40,7 @@ impl SequentialVolume {
         if let Some(lane) = lanes.lane(number) {
             return lane.give(passphrase);
         }
-        let master = lanes.fresh(number, &self.options.environment.randomness)?;
+        let master = lanes.fresh(number, &self.options.environment.lanes)?;
         let end = self.log.end().number;
         let made = beside(self, end, |beside| beside.made(master, passphrase));
         take_in(self, made.ok_or_else(none)??);
@@ -60,7 +60,7 @@ fn beside<T>(
         volume: volume.volume,
         store: &volume.shared.store,
         reads: &volume.shared.reads,
-        randomness: &volume.options.environment.randomness,
+        randomness: &volume.options.environment.lanes,
         number: volume.newest.current.0,
         end,
     }))

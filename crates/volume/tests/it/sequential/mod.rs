@@ -9,6 +9,7 @@ mod beside;
 mod bounds;
 mod crashes;
 mod damage;
+mod game;
 mod holes;
 mod interrupted;
 mod lanes;
