@@ -113,6 +113,10 @@ sequential-volume scale="200" seed="1":
 lane-game scale="1250" seed="1":
     OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --test it -- --nocapture sequential::game
 
+# A classifier of lanes, which learns from 200 pairs times the scale, by halves, and judges the other half.
+lane-classifier scale="20" seed="1":
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --test it -- --ignored --nocapture sequential::game::classifier
+
 # A folder that two instances of Syncthing copy: four times the scale of rounds, by turns and apart. And a crash at
 # every operation of such a volume.
 syncthing scale="5" seed="20":

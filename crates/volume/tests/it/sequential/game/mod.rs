@@ -6,6 +6,7 @@
 //! Then leaks are planted, and each is found. `just lane-game` plays for long.
 
 mod acts;
+mod classifier;
 mod home;
 mod leaks;
 mod referee;
