@@ -38,8 +38,6 @@ pub enum Check {
 /// five numbers and a tag, an identity and a root with its length.
 const BEFORE_IDENTITY: u64 = 24 + (5 * 8 + 16 + 32 + 8 + 1024);
 
-/// Bytes that one flush may read of an open lane, and none of a burnt one.
-const MOST_UNEQUAL: u64 = 4096;
 /// Bytes of a write in which a bit is looked for that is not as often set as not.
 const HEAD: usize = 64;
 
@@ -124,18 +122,18 @@ impl Referee {
         self.judge_work([one, two], opens)
     }
 
-    /// A burnt lane is read when an open one is, but for a few blocks: what is merged at a flush
-    /// varies. What an opening reads of it comes before the note of the opening.
-    fn judge_work(&mut self, seen: [&Seen; 2], opens: bool) -> Result<(), Found> {
-        let [one, two] = seen.map(|it| it.read);
-        if opens && matches!(seen[0].what, What::Note(..)) {
+    /// What an opening reads of a lane comes before its note: the time after that tells nothing of
+    /// it. What flushes read is compared in the mean.
+    fn judge_work(&mut self, [one, two]: [&Seen; 2], opens: bool) -> Result<(), Found> {
+        if opens && matches!(one.what, What::Note(..)) {
             return Ok(());
         }
-        if one.min(two) == 0 && one.max(two) > MOST_UNEQUAL {
-            let how = format!("{one}, {two} bytes read before {}", shown(seen[0]));
+        if one.read_of_logs != two.read_of_logs {
+            let read = (one.read_of_logs, two.read_of_logs);
+            let how = format!("{read:?} bytes read of logs before {}", shown(one));
             return differs(Check::Work, how);
         }
-        self.read.iter_mut().zip([one, two]).for_each(|(all, read)| *all += read);
+        self.read.iter_mut().zip([one.read, two.read]).for_each(|(all, read)| *all += read);
         Ok(())
     }
 

@@ -32,8 +32,9 @@ pub enum What {
 pub struct Seen {
     pub what: What,
     pub time: Duration,
-    /// Bytes read of the levels of lanes since the last that he saw.
+    /// Bytes read of the levels of lanes since the last that he saw, and of their logs.
     pub read: u64,
+    pub read_of_logs: u64,
     /// Slots of lanes that were read since then, to try a passphrase on.
     pub tried: u64,
 }
@@ -49,6 +50,7 @@ pub struct Diary {
 struct Pages {
     seen: Vec<Seen>,
     read: u64,
+    read_of_logs: u64,
     tried: u64,
 }
 
@@ -66,19 +68,23 @@ impl Diary {
     /// of what follows.
     pub fn begin_act(&self) {
         let mut pages = self.pages();
-        (pages.read, pages.tried) = (0, 0);
+        (pages.read, pages.read_of_logs, pages.tried) = (0, 0, 0);
     }
 
     pub fn see(&self, what: What) {
         let mut pages = self.pages();
-        let (read, tried) = (std::mem::take(&mut pages.read), std::mem::take(&mut pages.tried));
-        pages.seen.push(Seen { what, time: self.clock.now(), read, tried });
+        let [read, read_of_logs, tried] = {
+            let Pages { read, read_of_logs, tried, .. } = &mut *pages;
+            [read, read_of_logs, tried].map(std::mem::take)
+        };
+        pages.seen.push(Seen { what, time: self.clock.now(), read, read_of_logs, tried });
     }
 
     fn see_read(&self, object: &str, bytes: u64) {
         let mut pages = self.pages();
         match object {
             "lane-1" | "lane-2" => pages.read += bytes,
+            "lane-1-log" | "lane-2-log" => pages.read_of_logs += bytes,
             "lane-1-state" | "lane-2-state" if bytes == LANE_SLOTS_BYTES as u64 => {
                 pages.tried += 1;
             }
