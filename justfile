@@ -106,7 +106,16 @@ sequential-model scale="100":
 
 # Volumes on the sequential engine: crash states, and pairs of workloads with traces that must be equal.
 sequential-volume scale="200" seed="1":
-    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --test it -- --nocapture sequential:: fs::crashes --skip sequential::damage
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --test it -- --nocapture sequential:: fs::crashes --skip sequential::damage --skip sequential::game
+
+# The game of lanes: pairs of worlds of which one uses its lanes, eight times the scale, and nobody may tell which. Then
+# 20 runs of up to 30 honest pairs, and 45 planted leaks. A pair that failed is the first again: `just lane-game 0.1 n`.
+lane-game scale="1250" seed="1":
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --test it -- --nocapture sequential::game
+
+# A classifier of lanes, which learns from 200 pairs times the scale, by halves, and judges the other half.
+lane-classifier scale="20" seed="1":
+    OBLIVIO_SCALE={{scale}} OBLIVIO_SEED={{seed}} cargo test --release -p oblivio-volume --test it -- --ignored --nocapture sequential::game::classifier
 
 # A folder that two instances of Syncthing copy: four times the scale of rounds, by turns and apart. And a crash at
 # every operation of such a volume.

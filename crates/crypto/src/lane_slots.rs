@@ -72,7 +72,8 @@ impl LaneKey {
         let (salt, slots) = slots.split_at(SALT);
         let cipher = self.slot(salt);
         let mut found = None;
-        // One place in locked memory for all of them: a volume has many states.
+        // There are hundreds of states: a page of memory for each slot would take longer than the
+        // slot does.
         drop(Secret::<SEALED>::new(|plain| {
             for (slot, bytes) in slots.chunks_exact(SLOT).enumerate() {
                 let (sealed, tag) = bytes.split_at(SEALED);

@@ -79,6 +79,8 @@ pub struct Environment {
     pub clock: Arc<dyn Clock>,
     /// Keys, salts, labels of dummies, names of computers.
     pub randomness: Randomness,
+    /// The same for lanes. It is apart, so that nothing of a lane reaches the volume's own bytes.
+    pub lanes: Randomness,
     /// Whether a volume's own thread may sync what nobody waits for.
     pub threads: bool,
 }
@@ -86,7 +88,8 @@ pub struct Environment {
 impl Default for Environment {
     fn default() -> Self {
         let clock = Arc::new(SystemClock::default());
-        Self { clock, randomness: Randomness::default(), threads: true }
+        let (randomness, lanes) = (Randomness::default(), Randomness::default());
+        Self { clock, randomness, lanes, threads: true }
     }
 }
 
@@ -95,7 +98,8 @@ impl Environment {
     /// the seed, and no threads.
     pub fn from_seed(seed: u64) -> Self {
         let clock = Arc::new(SimulatedClock::default());
-        Self { clock, randomness: Randomness::from_seed(seed), threads: false }
+        let (randomness, lanes) = (Randomness::from_seed(seed), Randomness::from_seed(!seed));
+        Self { clock, randomness, lanes, threads: false }
     }
 }
 

@@ -61,6 +61,13 @@ impl BufferMaps {
         }
     }
 
+    /// A node that is listed here, or a root, has another tag.
+    pub fn rename(&mut self, before: Tag, tag: Tag) {
+        let roots = self.roots.iter_mut().flatten().map(|root| &mut root.tag);
+        let listed = self.open.iter_mut().flatten().map(|line| &mut line.tag);
+        roots.chain(listed).filter(|it| **it == before).for_each(|it| *it = tag);
+    }
+
     /// The lines of an inner node that is now complete.
     pub fn close(&mut self, node: NodeAt) -> Vec<Line> {
         std::mem::take(&mut self.open[node.height - 1])

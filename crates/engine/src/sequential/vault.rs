@@ -155,6 +155,34 @@ impl Vault {
         self.seal_node(generation, node, &MapNode::inner(lines), bytes)
     }
 
+    /// Seals an inner node anew that nothing on the disk names yet. `tags` has the old and the new
+    /// tags of its children, if they were sealed anew too, and gets its own.
+    ///
+    /// # Errors
+    /// `State` if it is not that node.
+    pub fn seal_again(
+        &mut self,
+        (generation, node): NodeKey,
+        bytes: &mut [u8],
+        tags: &mut Vec<(Tag, Tag)>,
+    ) -> Result<()> {
+        let other = || EngineError::State("a node that waits is another one");
+        let place = self.place(Kind::MapNode, generation, self.layout.node(generation, node));
+        let before = tag_of(bytes).ok_or_else(other)?;
+        let plain = self.sealer.open(&place, bytes).map_err(|_| other())?;
+        let children = self.layout.shape(generation.level).children(node);
+        let content = MapNode::decode(plain, false, children as usize).ok_or_else(other)?;
+        let renamed = content.lines().iter().map(|line| {
+            let new = tags.iter().find(|(before, _)| *before == line.tag);
+            Line::from_word(line.word(), new.map_or(line.tag, |(_, tag)| *tag))
+        });
+        MapNode::inner(renamed.collect()).encode(bytes);
+        let tag = self.sealer.seal(&place, bytes)?;
+        self.maps(generation.level).rename(before, tag);
+        tags.push((before, tag));
+        Ok(())
+    }
+
     fn seal_node(
         &mut self,
         generation: Generation,

@@ -10,13 +10,15 @@ use oblivio_engine::sequential::{
 use oblivio_engine::{BlockId, Carrier, EngineError, Read, Result, carry_out};
 use oblivio_testkit::Dice;
 use oblivio_testkit::campaign::{scaled, seed};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The lane's object, and the disk that its engine sees.
 struct LaneCarrier<'a> {
     disk: &'a mut LaneDisk,
     stored: &'a mut [u8],
     outer: Flush,
+    /// Pieces of what was ever written.
+    seen: &'a mut BTreeSet<Vec<u8>>,
 }
 
 /// Puts parts of what a lane gets beside a flush to their places.
@@ -55,6 +57,11 @@ impl Carrier for LaneCarrier<'_> {
         let mut bytes = vec![0xbb; lane.flush_bytes() as usize];
         let left = self.disk.begin_flush(self.outer, &write, &mut bytes);
         assert!(left.iter().all(|part| bytes[part.clone()].iter().all(|it| *it == 0xbb)));
+        // Burnt bytes never come twice, so none of these may, after a crash either.
+        for (piece, at) in bytes.chunks_exact(16).zip((0..).step_by(16)) {
+            let is_left = left.iter().any(|part| part.start < at + 16 && at < part.end);
+            assert!(is_left || self.seen.insert(piece.to_vec()), "it was written before");
+        }
         store(&lane, self.outer, &bytes, self.stored);
         self.disk.end_flush();
         Ok(())
@@ -75,6 +82,7 @@ struct Run {
     /// All writes of the lane, by number.
     log: Vec<Write>,
     newest: BTreeMap<BlockId, Vec<u8>>,
+    seen: BTreeSet<Vec<u8>>,
     state: Option<State>,
     outer: u64,
     sessions: u64,
@@ -91,9 +99,9 @@ impl Run {
         let lane = LaneLayout::new(&config, share, grace).expect("sound parameters");
         let engine = lane.engine(SequentialKeys::from_seed(SEED, 0));
         let (disk, stored) = (LaneDisk::new(lane.clone()), vec![0xee; lane.bytes() as usize]);
-        let (log, newest) = (Vec::new(), BTreeMap::new());
+        let (log, newest, seen) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
         let outer = dice.below(50);
-        Self { lane, engine, disk, stored, log, newest, state: None, outer, sessions: 0 }
+        Self { lane, engine, disk, stored, log, newest, seen, state: None, outer, sessions: 0 }
     }
 
     fn write(&mut self, write: Write) {
@@ -124,8 +132,8 @@ impl Run {
             });
         }
         let mut flushing = self.engine.begin_flush().expect("it is due");
-        let Self { disk, stored, outer, .. } = self;
-        let mut carrier = LaneCarrier { disk, stored, outer: Flush(*outer) };
+        let Self { disk, stored, outer, seen, .. } = self;
+        let mut carrier = LaneCarrier { disk, stored, outer: Flush(*outer), seen };
         carry_out(&mut flushing, &mut self.engine, &mut carrier).expect("nothing fails");
         self.outer += 1;
         let flushes = self.engine.flushes().0;
@@ -146,12 +154,12 @@ impl Run {
         self.sessions += 1;
         let keys = SequentialKeys::from_seed(SEED, self.sessions);
         self.engine = self.lane.restore(keys, engine, None).expect("its state");
-        let flushes = self.engine.flushes();
-        self.disk = LaneDisk::restore(self.lane.clone(), flushes, disk).expect("its state");
+        let restored = LaneDisk::restore(self.lane.clone(), &mut self.engine, disk);
+        self.disk = restored.expect("its state");
         if self.engine.times_are_lost() {
             let mut rebuild = self.engine.begin_rebuild().expect("they are lost");
-            let Self { disk, stored, outer, .. } = self;
-            let mut carrier = LaneCarrier { disk, stored, outer: Flush(*outer) };
+            let Self { disk, stored, outer, seen, .. } = self;
+            let mut carrier = LaneCarrier { disk, stored, outer: Flush(*outer), seen };
             carry_out(&mut rebuild, &mut self.engine, &mut carrier).expect("it goes on");
         }
         for number in self.engine.lost_writes() {
@@ -172,8 +180,8 @@ impl Run {
     fn check(&mut self) -> u64 {
         let blocks: Vec<_> = (0..self.lane.schedule().blocks()).map(BlockId).collect();
         let mut batch = self.engine.begin_read(blocks.clone()).expect("they are there");
-        let Self { disk, stored, outer, .. } = self;
-        let mut carrier = LaneCarrier { disk, stored, outer: Flush(*outer) };
+        let Self { disk, stored, outer, seen, .. } = self;
+        let mut carrier = LaneCarrier { disk, stored, outer: Flush(*outer), seen };
         carry_out(&mut batch, &mut self.engine, &mut carrier).expect("reads go on");
         let mut lost = 0;
         for (block, answer) in blocks.iter().zip(batch.into_answers()) {
@@ -249,8 +257,12 @@ fn a_state_that_is_no_lanes_is_refused() {
     let mut dice = Dice::new(7);
     let mut run = Run::new(&mut dice);
     (0..40).for_each(|_| run.flush(&mut dice));
-    let (state, flushes) = (run.disk.state(), run.engine.flushes());
-    let restored = |state: &[u8]| LaneDisk::restore(run.lane.clone(), flushes, state).map(drop);
+    let (state, engine) = (run.disk.state(), run.engine.state().expect("no flush"));
+    let restored = |state: &[u8]| {
+        let keys = SequentialKeys::from_seed(SEED, 9);
+        let mut engine = run.lane.restore(keys, &engine, None).expect("its state");
+        LaneDisk::restore(run.lane.clone(), &mut engine, state).map(drop)
+    };
     restored(&state).expect("its own state");
     assert!(restored(&state[..state.len() - 1]).is_err() || restored(&state[..8]).is_err());
     for at in [7, 15] {

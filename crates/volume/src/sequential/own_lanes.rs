@@ -50,7 +50,7 @@ fn give_key(volume: &mut SequentialVolume, number: u8, key: LaneKey) -> Result<(
         lane.give(key);
         return Ok(());
     }
-    let master = lanes.fresh(number, &volume.options.environment.randomness)?;
+    let master = lanes.fresh(number, &volume.options.environment.lanes)?;
     let end = volume.log.end().number;
     let made = beside(volume, (end, end), |beside| Ok(beside.made(master, key)));
     take_in(volume, made.ok_or_else(|| none(number))??);
@@ -117,7 +117,7 @@ fn beside<T>(
         volume: volume.volume,
         store: &volume.shared.store,
         reads: &volume.shared.reads,
-        randomness: &volume.options.environment.randomness,
+        randomness: &volume.options.environment.lanes,
         number: volume.newest.current.0,
         end,
         durable,

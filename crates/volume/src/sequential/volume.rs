@@ -140,13 +140,14 @@ impl SequentialVolume {
         let (reads, parity) =
             (DiskReads::of(&*store, &PROBED), Parity::new(master.parity_prf(volume)));
         let lanes = LaneForm::of(&layout)?;
-        let lane_logs = lanes.as_ref().map(|form| LaneLogs::of(form, randomness));
+        let apart = &options.environment.lanes.clone();
+        let lane_logs = lanes.as_ref().map(|form| LaneLogs::of(form, apart));
         let form = (QuantumForm::of(&layout), layout.log_quanta);
         let mut trust = Trust::take(volume, &mut options)?;
         trust.limit_rows(states.rows());
         Ok(Self {
             log: RingLog::new(volume, (log, parity), reads.clone(), form, lane_logs),
-            lanes: lanes.map(|form| Lanes::of(form, master.duplicate(), randomness)),
+            lanes: lanes.map(|form| Lanes::of(form, master.duplicate(), apart)),
             states,
             times_sealer: sealer(master.times_root(volume)),
             shared: Arc::new(Shared::new(store, reads, engine, None)),

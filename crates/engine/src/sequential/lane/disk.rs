@@ -5,13 +5,17 @@
 //! with it the place in the lane. What was overwritten since, beyond the grace, does not open.
 //!
 //! An inner node waits in memory until a flush has a page for it. The lane's state has those that
-//! wait.
+//! wait. Who goes on from a state a second time, after a crash, would write them as they were: no
+//! burnt page comes twice. So they are sealed anew.
 
 use super::LaneLayout;
 use super::gaps::Gaps;
 use super::node_turns::{most_waiting, node_turn};
+use crate::sequential::engine::Sequential;
 use crate::sequential::ids::{Flush, Generation, GenerationBucket};
 use crate::sequential::layout::{Layout, Piece, PieceAt};
+use crate::sequential::map_cache::NodeKey;
+use crate::sequential::map_shape::NodeAt;
 use crate::wire::{Reader, Writer};
 use crate::{EngineError, Extent, Level, Result, Write};
 use std::collections::VecDeque;
@@ -249,13 +253,13 @@ impl LaneDisk {
         bytes
     }
 
-    /// The disk that a state describes. The lane's engine has made this many flushes.
+    /// The disk that a state describes, of the engine in that state. What waits there is sealed
+    /// anew, and the engine takes note of it.
     ///
     /// # Errors
     /// `State` for what [`Self::state`] did not write.
-    pub fn restore(lane: LaneLayout, flushes: Flush, state: &[u8]) -> Result<Self> {
-        let broken = || EngineError::State("a lane's disk makes no sense");
-        let mut input = Reader(state);
+    pub fn restore(lane: LaneLayout, engine: &mut Sequential, state: &[u8]) -> Result<Self> {
+        let (flushes, mut input) = (engine.flushes(), Reader(state));
         let gaps = Gaps::load(&mut input, room(&lane))?;
         let (mut waiting, count) = (VecDeque::new(), input.u64()?);
         for _ in 0..count {
@@ -267,7 +271,39 @@ impl LaneDisk {
             }
             waiting.push_back(WaitingNode { level: Level(level), flush, bytes });
         }
-        Ok(Self { gaps, flushes, waiting, ..Self::new(lane) })
+        let mut disk = Self { gaps, flushes, waiting, ..Self::new(lane) };
+        disk.seal_again(engine)?;
+        Ok(disk)
+    }
+
+    /// Seals what waits anew.
+    fn seal_again(&mut self, engine: &mut Sequential) -> Result<()> {
+        let nodes = (0..).zip(&self.waiting).map(|(at, node)| Ok((self.complete(node)?, at)));
+        let mut nodes = nodes.collect::<Result<Vec<(NodeKey, usize)>>>()?;
+        // A node names its children by their tags.
+        nodes.sort_by_key(|((_, node), _)| node.height);
+        let mut tags = Vec::new();
+        for (key, at) in nodes {
+            engine.vault.seal_again(key, &mut self.waiting[at].bytes, &mut tags)?;
+        }
+        Ok(())
+    }
+
+    /// Which node it is: one that a bucket completed shortly before.
+    fn complete(&self, waiting: &WaitingNode) -> Result<NodeKey> {
+        let (schedule, shape) = (self.lane.schedule(), self.lane.shape(waiting.level));
+        let first = self.flushes.0.saturating_sub(most_waiting(shape) as u64);
+        for flush in (first..self.flushes.0).map(Flush) {
+            let Some(bucket) = schedule.bucket(waiting.level, flush) else { continue };
+            let is_it = |node: &NodeAt| {
+                let index = node_turn(shape, *node).written;
+                schedule.flush_of(GenerationBucket { index, ..bucket }).0 == waiting.flush
+            };
+            if let Some(node) = shape.closed_by(bucket.index).find(is_it) {
+                return Ok((bucket.generation, node));
+            }
+        }
+        Err(broken())
     }
 }
 
@@ -278,6 +314,10 @@ impl LaneLayout {
         let nodes: usize = levels.map(|level| most_waiting(self.shape(level))).sum();
         Gaps::bytes(room(self)) + 8 + nodes * (2 * 8 + self.node_bytes() as usize)
     }
+}
+
+fn broken() -> EngineError {
+    EngineError::State("a lane's disk makes no sense")
 }
 
 /// How many gaps a state has room for: within the grace there are no more, as each is a turn or

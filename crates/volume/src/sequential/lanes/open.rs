@@ -38,8 +38,8 @@ impl Beside<'_> {
         let (state, log) = self.newest_whole(&mut keys, &states)?;
         let times = self.times(lane, &mut keys.times, state)?;
         let (layout, own) = (&self.form.layout, self.keys(&keys.master));
-        let engine = layout.restore(own, &state.engine, times.as_deref())?;
-        let disk = LaneDisk::restore(layout.clone(), engine.flushes(), &state.disk)?;
+        let mut engine = layout.restore(own, &state.engine, times.as_deref())?;
+        let disk = LaneDisk::restore(layout.clone(), &mut engine, &state.disk)?;
         let shared = self.shared(lane, engine, disk);
         let (damaged, beyond) = (log.damaged(), self.again(&shared, log.writes)?);
         let mut inner = Inner {

@@ -147,7 +147,12 @@ impl Run {
         let cache = CacheOptions { store: self.cache.clone(), bytes: self.plan.cache };
         OpenOptions {
             on_shown: Some(self.witness.listener(Arc::clone(&clock))),
-            environment: Environment { clock, randomness, threads: false },
+            environment: Environment {
+                clock,
+                randomness,
+                threads: false,
+                ..Environment::default()
+            },
             cache: (self.plan.cache > 0).then_some(cache),
             ..OpenOptions::default()
         }

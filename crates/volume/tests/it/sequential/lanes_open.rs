@@ -18,14 +18,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Nobody waits: what is not durable now is said so at once.
-pub const AT_ONCE: LaneWait = LaneWait { time: Duration::ZERO, memory_bytes: 1 << 20 };
+pub(super) const AT_ONCE: LaneWait = LaneWait { time: Duration::ZERO, memory_bytes: 1 << 20 };
 
-pub fn hidden() -> Passphrase {
+pub(super) fn hidden() -> Passphrase {
     Passphrase::new("battery staple")
 }
 
 /// A small volume with one lane and a long grace.
-pub fn with_lane(dice: &mut Dice) -> SequentialOptions {
+pub(super) fn with_lane(dice: &mut Dice) -> SequentialOptions {
     let options = any_options(dice);
     let engine = SequentialConfig {
         blocks: 60 + dice.below(100),

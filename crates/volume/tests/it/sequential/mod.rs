@@ -10,6 +10,7 @@ mod bounds;
 mod cover;
 mod crashes;
 mod damage;
+mod game;
 mod holes;
 mod interrupted;
 mod lanes;
