@@ -24,8 +24,8 @@ pub trait Lanes: Send + Sync + Sized {
     fn close(self) -> Result<()>;
 }
 
-/// Capacity, writes that wait, their bytes, those that carry them, those of the grace that are left,
-/// and of all of it.
+/// Capacity, writes that wait, their bytes, those that carry them, those of the grace that are
+/// left, and of all of it.
 pub type Status = (u64, u64, u64, u64, u64, u64);
 
 /// An open volume or disk, or a lane of it, which ends with it.

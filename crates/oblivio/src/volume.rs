@@ -349,8 +349,9 @@ impl Volume {
         self.begin_sync()?()
     }
 
-    /// The first step of [`sync`](Self::sync). What it gives waits for the rest and borrows nothing:
-    /// one thread can begin the sync of a lane, write to the volume that carries it, and then wait.
+    /// The first step of [`sync`](Self::sync). What it gives waits for the rest, and borrows
+    /// nothing: one thread can begin the sync of a lane, write to the volume that carries it, and
+    /// then wait.
     ///
     /// # Errors
     /// Those of [`sync`](Self::sync); `Full` of what it gives.
