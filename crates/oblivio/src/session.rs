@@ -152,8 +152,10 @@ impl<M: Medium> Session<M> {
         M: 'l,
     {
         let accepted = |lane: &'l Self| {
-            let sync = lane.lane().clone();
-            lane.close().map(|()| sync.map(|sync| (sync.accepted(), sync)))
+            let committed = lane.commit();
+            // What its end writes after that only spares the next opening a replay.
+            let sync = lane.lane().clone().map(|sync| (sync.accepted(), sync));
+            committed.and(lane.close()).map(|()| sync)
         };
         let lanes: Vec<_> = lanes.map(accepted).collect();
         // Whatever became of them, the volume ends.

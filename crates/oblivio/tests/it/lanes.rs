@@ -95,6 +95,20 @@ fn a_disk_may_have_a_lane_with_a_disk() -> Result<()> {
 }
 
 #[test]
+fn a_lane_that_was_synced_ends_well() -> Result<()> {
+    let room = Room::new();
+    // Its end has no room for all that the lane's end writes.
+    let large = room.beside().size(256 << 20).lanes(Some(oblivio::LaneParameters::default()));
+    let volume = large.create(room.place(), "secret")?;
+    volume.lane(1).expect("it is open").write("/letter", b"hidden")?;
+    carried(&volume);
+    volume.close()?;
+    let volume = room.by("hidden")?;
+    assert_eq!(volume.lane(1).expect("it is open").read("/letter")?, b"hidden");
+    volume.close()
+}
+
+#[test]
 fn one_thread_can_sync_a_lane_and_write_to_its_volume() -> Result<()> {
     let room = Room::new();
     let volume = room.beside().create(room.place(), "secret")?;
