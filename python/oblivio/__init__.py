@@ -44,14 +44,14 @@ from ._errors import (
 )
 from ._file import RawFile
 from ._oblivio import __version__
-from ._volume import Entry, Stat, Usage, Volume
+from ._volume import Entry, LaneStatus, Stat, Usage, Volume
 
 __all__ = [
     "BadPath", "Closed", "Damaged", "Disk", "Entry", "Exists", "Forgotten", "Full", "HoldsDisk",
-    "HoldsFiles", "InUse", "Invalid", "IsADirectory", "Lost", "NotADirectory", "NotAVolume",
-    "NotEmpty", "NotFound", "OblivioError", "OtherVolume", "Parted", "RawFile", "RolledBack", "Stat",
-    "StillToCome", "StorageFailed", "TakenOver", "Usage", "Volume", "WrongPassphrase",
-    "__version__", "create", "create_disk", "open", "open_disk",
+    "HoldsFiles", "InUse", "Invalid", "IsADirectory", "LaneStatus", "Lost", "NotADirectory",
+    "NotAVolume", "NotEmpty", "NotFound", "OblivioError", "OtherVolume", "Parted", "RawFile",
+    "RolledBack", "Stat", "StillToCome", "StorageFailed", "TakenOver", "Usage", "Volume",
+    "WrongPassphrase", "__version__", "create", "create_disk", "open", "open_disk",
 ]  # fmt: skip
 
 _SEEN_BY = {"storage": False, "snapshots": True}
@@ -78,34 +78,41 @@ def open_disk(place, passphrase, **how) -> Disk:
 
 
 def create(
-    place, passphrase, *, seen_by="storage", size=None, block_size=None, one_file=False,
-    sync_folder=False, guessing_cost=None, **how,
+    place, passphrase, *, seen_by="storage", size=None, block_size=None, one_file=False, lanes=(1, 8),
+    lane_passphrases=(), sync_folder=False, guessing_cost=None, **how,
 ) -> Volume:  # fmt: skip
     """Makes a volume in a new folder, or at a URL, and opens it, with the options of `open`.
 
     `seen_by` is "storage", or "snapshots", which needs a `size`. `sync_folder` is for a folder that a
     sync client copies. `guessing_cost` is the memory in bytes and the passes over it that each guess
     of the passphrase takes.
+
+    With `one_file` a volume against snapshots has lanes beside it, used or not: places for hidden
+    files (`Volume.lane`). `lanes` is how many, one or two, and of how many parts of the volume's size
+    each has one; `None` leaves them out. `lane_passphrases` has the passphrase of the first lane, then
+    that of the second: it opens the volume and the lane. A lane without one is never open.
     """
-    what = _what(seen_by, size, block_size, one_file, sync_folder, guessing_cost)
+    what = _what(seen_by, size, block_size, one_file, lanes, sync_folder, guessing_cost)
     how = _how(**how)
-    return Volume(_oblivio.create(os.fspath(place), _secret(passphrase), what, how))
+    secret, hidden = _secret(passphrase), [_secret(each) for each in lane_passphrases]
+    return Volume(_oblivio.create(os.fspath(place), secret, hidden, what, how))
 
 
 def create_disk(
-    place, passphrase, size, *, seen_by="storage", block_size=None, one_file=False,
-    sync_folder=False, guessing_cost=None, **how,
+    place, passphrase, size, *, seen_by="storage", block_size=None, one_file=False, lanes=(1, 8),
+    lane_passphrases=(), sync_folder=False, guessing_cost=None, **how,
 ) -> Disk:  # fmt: skip
     """Makes a volume that holds a disk of `size` bytes, a multiple of 512, and opens it.
 
     The options are those of `create` and `open`.
     """
-    what = _what(seen_by, None, block_size, one_file, sync_folder, guessing_cost)
+    what = _what(seen_by, None, block_size, one_file, lanes, sync_folder, guessing_cost)
     how = _how(**how)
-    return Disk(_oblivio.create_disk(os.fspath(place), _secret(passphrase), size, what, how))
+    secret, hidden = _secret(passphrase), [_secret(each) for each in lane_passphrases]
+    return Disk(_oblivio.create_disk(os.fspath(place), secret, hidden, size, what, how))
 
 
-def _what(seen_by, size, block_size, one_file, sync_folder, guessing_cost):
+def _what(seen_by, size, block_size, one_file, lanes, sync_folder, guessing_cost):
     if seen_by not in _SEEN_BY:
         raise Invalid(f"seen_by is 'storage' or 'snapshots', not {seen_by!r}")
     return {
@@ -113,6 +120,7 @@ def _what(seen_by, size, block_size, one_file, sync_folder, guessing_cost):
         "size": size,
         "block_size": block_size,
         "one_file": one_file,
+        "lanes": lanes,
         "sync_folder": sync_folder,
         "guessing_cost": guessing_cost,
     }

@@ -1,6 +1,6 @@
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Any, BinaryIO, Literal, NamedTuple, TextIO, Union, overload
 
@@ -16,10 +16,10 @@ _Text = Literal["r", "w", "a", "x", "r+", "w+", "a+", "x+", "rt", "wt", "at", "x
 __version__: str
 __all__ = [
     "BadPath", "Closed", "Damaged", "Disk", "Entry", "Exists", "Forgotten", "Full", "HoldsDisk",
-    "HoldsFiles", "InUse", "Invalid", "IsADirectory", "Lost", "NotADirectory", "NotAVolume",
-    "NotEmpty", "NotFound", "OblivioError", "OtherVolume", "Parted", "RawFile", "RolledBack", "Stat",
-    "StillToCome", "StorageFailed", "TakenOver", "Usage", "Volume", "WrongPassphrase",
-    "__version__", "create", "create_disk", "open", "open_disk",
+    "HoldsFiles", "InUse", "Invalid", "IsADirectory", "LaneStatus", "Lost", "NotADirectory",
+    "NotAVolume", "NotEmpty", "NotFound", "OblivioError", "OtherVolume", "Parted", "RawFile",
+    "RolledBack", "Stat", "StillToCome", "StorageFailed", "TakenOver", "Usage", "Volume",
+    "WrongPassphrase", "__version__", "create", "create_disk", "open", "open_disk",
 ]
 
 class OblivioError(Exception): ...
@@ -71,6 +71,14 @@ class Usage(NamedTuple):
     free: int
     capacity: int
 
+class LaneStatus(NamedTuple):
+    bytes: int
+    waiting: int
+    waiting_bytes: int
+    carried_by_bytes: int
+    grace_left_bytes: int
+    grace_bytes: int
+
 class RawFile(io.RawIOBase):
     name: str
     mode: str
@@ -118,6 +126,8 @@ class Volume:
         errors: str | None = None,
         newline: str | None = None,
     ) -> Any: ...
+    def lane(self, number: int) -> Volume | None: ...
+    def lane_status(self) -> LaneStatus | None: ...
     def sync(self) -> None: ...
     def idle(self) -> str | None: ...
     def close(self) -> None: ...
@@ -138,6 +148,8 @@ class Disk:
     def read(self, offset: int, length: int) -> bytes: ...
     def write(self, offset: int, data: Buffer) -> None: ...
     def trim(self, offset: int, length: int) -> None: ...
+    def lane(self, number: int) -> Disk | None: ...
+    def lane_status(self) -> LaneStatus | None: ...
     def sync(self) -> None: ...
     def idle(self) -> str | None: ...
     def close(self) -> None: ...
@@ -189,6 +201,8 @@ def create(
     size: int | None = None,
     block_size: int | None = None,
     one_file: bool = False,
+    lanes: tuple[int, int] | None = (1, 8),
+    lane_passphrases: Iterable[_Passphrase] = (),
     sync_folder: bool = False,
     guessing_cost: tuple[int, int] | None = None,
     state: _Place | None = None,
@@ -210,6 +224,8 @@ def create_disk(
     seen_by: Literal["storage", "snapshots"] = "storage",
     block_size: int | None = None,
     one_file: bool = False,
+    lanes: tuple[int, int] | None = (1, 8),
+    lane_passphrases: Iterable[_Passphrase] = (),
     sync_folder: bool = False,
     guessing_cost: tuple[int, int] | None = None,
     state: _Place | None = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import _oblivio
+from ._volume import LaneStatus
 
 
 class Disk:
@@ -32,8 +33,21 @@ class Disk:
         """Gives a range back: it reads as zeros, and its whole blocks take no space."""
         self._inner.trim(offset, length)
 
+    def lane(self, number: int) -> Disk | None:
+        """The disk of a lane, counted from 1, if the passphrase opened it.
+
+        What holds for `Volume.lane` holds for it.
+        """
+        inner = self._inner.lane(number)
+        return None if inner is None else Disk(inner)
+
+    def lane_status(self) -> LaneStatus | None:
+        """What is to be said of this lane; `None` of a disk that is no lane."""
+        status = self._inner.lane_status()
+        return None if status is None else LaneStatus(*status)
+
     def sync(self) -> None:
-        """Makes everything so far durable."""
+        """Makes everything so far durable. Its lanes go along as far as there is room."""
         self._inner.sync()
 
     def idle(self) -> str | None:
@@ -41,7 +55,10 @@ class Disk:
         return self._inner.idle()
 
     def close(self) -> None:
-        """Makes everything durable and lets go of the disk. Again, it does nothing."""
+        """Makes everything durable and lets go of the disk. Again, it does nothing.
+
+        What holds for `Volume.close` holds for its lanes.
+        """
         self._inner.close()
 
     @property

@@ -49,6 +49,17 @@ class Usage(NamedTuple):
     capacity: int
 
 
+class LaneStatus(NamedTuple):
+    """What only the passphrase of a lane tells of it."""
+
+    bytes: int  # its capacity
+    waiting: int  # writes in memory, until the volume is written
+    waiting_bytes: int
+    carried_by_bytes: int  # about how much must be written to the volume until they are durable
+    grace_left_bytes: int  # what may be written while the lane is shut, before it loses anything
+    grace_bytes: int  # the same of a lane that was always open
+
+
 _Names = list[str]
 
 
@@ -160,8 +171,23 @@ class Volume:
             inner.set_length(0)
         return inner
 
+    def lane(self, number: int) -> Volume | None:
+        """The files of a lane, counted from 1, if the passphrase opened it: a volume beside this one.
+
+        It is open as long as this one is. What is written into it goes along with what is written
+        into this one, and causes no write by itself. So its `sync` returns once another thread has
+        written enough into this one; after a minute it raises `Full`, and what waits is kept.
+        """
+        inner = self._inner.lane(number)
+        return None if inner is None else Volume(inner)
+
+    def lane_status(self) -> LaneStatus | None:
+        """What is to be said of this lane; `None` of a volume that is no lane."""
+        status = self._inner.lane_status()
+        return None if status is None else LaneStatus(*status)
+
     def sync(self) -> None:
-        """Makes everything so far durable."""
+        """Makes everything so far durable. Its lanes go along as far as there is room."""
         self._inner.sync()
 
     def idle(self) -> str | None:
@@ -169,7 +195,11 @@ class Volume:
         return self._inner.idle()
 
     def close(self) -> None:
-        """Makes everything durable and lets go of the volume. Again, it does nothing."""
+        """Makes everything durable and lets go of the volume. Again, it does nothing.
+
+        `Full` if a lane had more to write than the volume carried: that is lost. Sync the lane before.
+        A lane itself ends with its volume: closing it lets go of this object only.
+        """
         self._inner.close()
 
     @property

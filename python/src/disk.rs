@@ -1,16 +1,16 @@
 //! An open disk: bytes by their offset.
 
-use crate::held::Closable;
+use crate::lanes::{Held, Status};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 /// An open volume that holds a disk.
 #[pyclass(frozen, module = "oblivio._oblivio")]
-pub struct Disk(Closable<oblivio::Disk>);
+pub struct Disk(Held<oblivio::Disk>);
 
 impl Disk {
     pub fn of(disk: oblivio::Disk) -> Self {
-        Self(Closable::of(disk))
+        Self(Held::of(disk))
     }
 
     fn with<T: Send>(
@@ -18,7 +18,7 @@ impl Disk {
         py: Python<'_>,
         work: impl FnOnce(&oblivio::Disk) -> oblivio::Result<T> + Send,
     ) -> PyResult<T> {
-        self.0.with(py, "by its owner", work)
+        self.0.with(py, work)
     }
 }
 
@@ -46,15 +46,23 @@ impl Disk {
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, oblivio::Disk::sync)
+        self.0.sync(py)
     }
 
     fn idle(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.with(py, oblivio::Disk::idle)
     }
 
+    fn lane(&self, py: Python<'_>, number: usize) -> PyResult<Option<Self>> {
+        Ok(self.0.lane(py, number)?.map(Self))
+    }
+
+    fn lane_status(&self, py: Python<'_>) -> PyResult<Option<Status>> {
+        self.0.lane_status(py)
+    }
+
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.close(py, oblivio::Disk::close)
+        self.0.close(py)
     }
 
     fn closed(&self, py: Python<'_>) -> bool {

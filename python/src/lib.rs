@@ -7,13 +7,15 @@
 //! decide anything: a choice of its own would be one that Rust programs do not have.
 //!
 //! Its types: `Volume`, `File` and `Disk` are those of the library, in a `Closable` that may be
-//! closed while other threads use it. `How` and `What` are the options of opening and making.
-//! `error` has the class of each error of the library.
+//! closed while other threads use it. A `Held` has the first and the last, or a lane of them: it
+//! ends with what it is a lane of. `How` and `What` are the options of opening and making. `error`
+//! has the class of each error of the library.
 
 mod disk;
 mod error;
 mod file;
 mod held;
+mod lanes;
 mod open;
 mod volume;
 

@@ -3,7 +3,7 @@
 use crate::disk::Disk;
 use crate::error::outside;
 use crate::volume::Volume;
-use oblivio::{CreateOptions, OpenOptions, Passphrase, SeenBy};
+use oblivio::{CreateOptions, LaneParameters, OpenOptions, Passphrase, SeenBy};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
@@ -63,12 +63,13 @@ pub struct What {
     size: Option<u64>,
     block_size: Option<usize>,
     one_file: bool,
+    lanes: Option<(u8, u8)>,
     sync_folder: bool,
     guessing_cost: Option<(u64, u32)>,
 }
 
 impl What {
-    fn options(self, open: OpenOptions) -> CreateOptions {
+    fn options(self, hidden: Vec<Vec<u8>>, open: OpenOptions) -> CreateOptions {
         let seen_by = if self.snapshots { SeenBy::Snapshots } else { SeenBy::default() };
         let mut options = CreateOptions::new().seen_by(seen_by).opened(open);
         if let Some(bytes) = self.size {
@@ -83,10 +84,13 @@ impl What {
         if self.sync_folder {
             options = options.sync_folder();
         }
-        match self.guessing_cost {
-            Some((memory, passes)) => options.guessing_cost(memory, passes),
-            None => options,
+        if let Some((memory, passes)) = self.guessing_cost {
+            options = options.guessing_cost(memory, passes);
         }
+        let usual = LaneParameters::default();
+        let lanes = self.lanes.map(|(count, share)| LaneParameters { count, share, ..usual });
+        let passphrases = hidden.into_iter().map(Passphrase::new);
+        passphrases.fold(options.lanes(lanes), CreateOptions::lane_passphrase)
     }
 }
 
@@ -103,11 +107,13 @@ pub fn create(
     py: Python<'_>,
     place: PathBuf,
     passphrase: &[u8],
+    lane_passphrases: Vec<Vec<u8>>,
     what: What,
     how: How,
 ) -> PyResult<Volume> {
     let passphrase = Passphrase::new(passphrase.to_vec());
-    outside(py, || what.options(how.options()).create(place, passphrase)).map(Volume::of)
+    outside(py, || what.options(lane_passphrases, how.options()).create(place, passphrase))
+        .map(Volume::of)
 }
 
 /// Opens the disk that a volume holds.
@@ -123,11 +129,13 @@ pub fn create_disk(
     py: Python<'_>,
     place: PathBuf,
     passphrase: &[u8],
+    lane_passphrases: Vec<Vec<u8>>,
     size: u64,
     what: What,
     how: How,
 ) -> PyResult<Disk> {
     let passphrase = Passphrase::new(passphrase.to_vec());
-    let create = || what.options(how.options()).create_disk(place, passphrase, size);
+    let create =
+        || what.options(lane_passphrases, how.options()).create_disk(place, passphrase, size);
     outside(py, create).map(Disk::of)
 }

@@ -1,7 +1,7 @@
 //! An open volume. Paths are bytes here: names need not be text.
 
 use crate::file::File;
-use crate::held::Closable;
+use crate::lanes::{Held, Status};
 use oblivio::{DirEntry, FileKind, Metadata};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 /// An open volume.
 #[pyclass(frozen, module = "oblivio._oblivio")]
-pub struct Volume(Closable<oblivio::Volume>);
+pub struct Volume(Held<oblivio::Volume>);
 
 /// Name, whole path, and kind.
 type Entry = (Vec<u8>, Vec<u8>, &'static str);
@@ -20,7 +20,7 @@ type Stat = (u64, &'static str, u32, i128, i128);
 
 impl Volume {
     pub fn of(volume: oblivio::Volume) -> Self {
-        Self(Closable::of(volume))
+        Self(Held::of(volume))
     }
 
     fn with<T: Send>(
@@ -28,7 +28,7 @@ impl Volume {
         py: Python<'_>,
         work: impl FnOnce(&oblivio::Volume) -> oblivio::Result<T> + Send,
     ) -> PyResult<T> {
-        self.0.with(py, "by its owner", work)
+        self.0.with(py, work)
     }
 }
 
@@ -102,16 +102,24 @@ impl Volume {
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, oblivio::Volume::sync)
+        self.0.sync(py)
     }
 
     fn idle(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.with(py, oblivio::Volume::idle)
     }
 
+    fn lane(&self, py: Python<'_>, number: usize) -> PyResult<Option<Self>> {
+        Ok(self.0.lane(py, number)?.map(Self))
+    }
+
+    fn lane_status(&self, py: Python<'_>) -> PyResult<Option<Status>> {
+        self.0.lane_status(py)
+    }
+
     /// Makes everything durable. A second time it does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.close(py, oblivio::Volume::close)
+        self.0.close(py)
     }
 
     fn closed(&self, py: Python<'_>) -> bool {

@@ -132,7 +132,7 @@ impl CreateOptions {
         let (place, passphrase) = (place.as_ref(), passphrase.into());
         #[cfg(feature = "share")]
         if let Some(address) = shared::address(place) {
-            self.check(&passphrase)?;
+            self.check(&passphrase, 0)?;
             return self.create_shared(&address?, &passphrase);
         }
         self.make(place, passphrase, |mut blocks| {
@@ -155,7 +155,7 @@ impl CreateOptions {
         self.size = Some(size);
         #[cfg(feature = "share")]
         if let Some(address) = shared::address(place) {
-            self.check(&passphrase)?;
+            self.check(&passphrase, 0)?;
             return self.create_shared_disk(&address?, &passphrase, size);
         }
         self.make(place, passphrase, |mut blocks| {
@@ -170,7 +170,9 @@ impl CreateOptions {
         passphrase: Passphrase,
         hold: impl FnOnce(Blocks) -> Result<T>,
     ) -> Result<T> {
-        self.check(&passphrase)?;
+        let in_one = self.one_file || (place.exists() && !place.is_dir());
+        let lanes = self.lanes.filter(|_| in_one);
+        self.check(&passphrase, lanes.map_or(0, |lanes| lanes.count.into()))?;
         #[cfg(not(feature = "share"))]
         refuse_shared(place)?;
         if place::is_online(place) {
@@ -181,11 +183,11 @@ impl CreateOptions {
             (size, _) => size.unwrap_or(oblivio_volume::CreateOptions::default().capacity_bytes),
         };
         let block_size = self.block_size.unwrap_or(self.seen_by.block_bytes());
-        let in_one = self.one_file || (place.exists() && !place.is_dir());
         let new = match self.sync_folder {
             true => NewVolume::in_extents(block_size, size, self.guessing),
-            false => NewVolume::new(self.seen_by, block_size, size, self.guessing)
-                .with_lanes(self.lanes.filter(|_| in_one)),
+            false => {
+                NewVolume::new(self.seen_by, block_size, size, self.guessing).with_lanes(lanes)
+            }
         };
         let made = match new.fixed_objects()? {
             Some(objects) if in_one => Made::in_one(place, &objects, Existing::Refuse)?,
@@ -233,7 +235,7 @@ impl CreateOptions {
         Err(Error::Invalid("this build has no stores on a network".into()))
     }
 
-    fn check(&self, passphrase: &Passphrase) -> Result<()> {
+    fn check(&self, passphrase: &Passphrase, lanes: usize) -> Result<()> {
         let why = match () {
             () if passphrase.secret().is_empty() => "the passphrase is empty",
             () if self.size == Some(0) => "a volume of no size holds nothing",
@@ -242,6 +244,9 @@ impl CreateOptions {
             }
             () if self.one_file && self.sync_folder => {
                 "a sync client sends one file again and again: leave one of the two out"
+            }
+            () if self.lane_passphrases.len() > lanes => {
+                "more passphrases of lanes than lanes: a volume against snapshots in one file has one"
             }
             () if self.block_size.is_some_and(|bytes| {
                 !bytes.is_power_of_two() || !(1 << 10..=1 << 20).contains(&bytes)

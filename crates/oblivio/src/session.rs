@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use oblivio_app::others::Wanted;
 use oblivio_volume::{Commits, LaneStatus, LaneSync};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 /// Bytes that are changed before a commit comes by itself: it bounds memory.
@@ -35,8 +35,9 @@ pub(crate) struct Session<M: Medium> {
     read_only: bool,
     /// Who else wants the volume.
     wanted: Arc<Wanted>,
-    /// Of a lane: tells when what a commit took in is durable.
-    lane: Option<LaneSync>,
+    /// Of a lane: tells when what a commit took in is durable. It holds the volume's store, so it
+    /// goes at the end: files that are still open hold the session.
+    lane: Mutex<Option<LaneSync>>,
     /// What no commit has made durable. Held during a change: nobody commits half of one.
     commits: Mutex<Commits>,
 }
@@ -53,7 +54,7 @@ impl<M: Medium> Session<M> {
             medium: RwLock::new(Some(medium)),
             read_only: false,
             wanted: Arc::default(),
-            lane: None,
+            lane: Mutex::default(),
             commits: Mutex::new(Commits::after_bytes(COMMIT_BYTES)),
         }
     }
@@ -66,13 +67,17 @@ impl<M: Medium> Session<M> {
 
     /// The same of a lane, which another volume carries.
     pub(crate) fn carried_by(mut self, sync: LaneSync) -> Self {
-        self.lane = Some(sync);
+        self.lane = Mutex::new(Some(sync));
         self
+    }
+
+    fn lane(&self) -> MutexGuard<'_, Option<LaneSync>> {
+        self.lane.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is to be said of the lane, if it is one.
     pub(crate) fn lane_status(&self) -> Option<LaneStatus> {
-        self.lane.as_ref().map(LaneSync::status)
+        self.lane().as_ref().map(LaneSync::status)
     }
 
     /// Does what is due while nothing else is done; says who else wants the volume.
@@ -117,13 +122,19 @@ impl<M: Medium> Session<M> {
         Ok(done)
     }
 
+    /// Commits everything so far. What it gives waits until that is durable, as a lane must.
+    pub(crate) fn begin_sync(&self) -> Result<impl FnOnce() -> Result<()> + Send + use<M>> {
+        self.commit()?;
+        let carried = self.lane().clone().map(|lane| (lane.accepted(), lane));
+        Ok(move || match carried {
+            Some((accepted, lane)) => Ok(lane.wait(accepted, LANE_WAIT)?),
+            None => Ok(()),
+        })
+    }
+
     /// Makes everything so far durable.
     pub(crate) fn sync(&self) -> Result<()> {
-        self.commit()?;
-        match &self.lane {
-            Some(lane) => Ok(lane.wait(lane.accepted(), LANE_WAIT)?),
-            None => Ok(()),
-        }
+        self.begin_sync()?()
     }
 
     /// Commits everything so far. In a lane it waits to be carried.
@@ -141,14 +152,16 @@ impl<M: Medium> Session<M> {
         M: 'l,
     {
         let accepted = |lane: &'l Self| {
-            let closed = lane.close();
-            closed.map(|()| lane.lane.as_ref().map(|sync| (sync, sync.accepted())))
+            let committed = lane.commit();
+            // What its end writes after that only spares the next opening a replay.
+            let sync = lane.lane().clone().map(|sync| (sync.accepted(), sync));
+            committed.and(lane.close()).map(|()| sync)
         };
         let lanes: Vec<_> = lanes.map(accepted).collect();
         // Whatever became of them, the volume ends.
         self.close()?;
         for lane in lanes {
-            if let Some((sync, accepted)) = lane? {
+            if let Some((accepted, sync)) = lane? {
                 sync.wait(accepted, Duration::ZERO)?;
             }
         }
@@ -158,7 +171,9 @@ impl<M: Medium> Session<M> {
     /// Makes everything durable and ends the session.
     pub(crate) fn close(&self) -> Result<()> {
         let medium = self.medium.write().unwrap_or_else(PoisonError::into_inner).take();
-        Ok(medium.map_or(Ok(()), Medium::finish)?)
+        let finished = medium.map_or(Ok(()), Medium::finish);
+        *self.lane() = None;
+        Ok(finished?)
     }
 }
 

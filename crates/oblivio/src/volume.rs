@@ -346,8 +346,18 @@ impl Volume {
     /// # Errors
     /// Those of the store. It may be called again. In a lane `Full` after a minute.
     pub fn sync(&self) -> Result<()> {
+        self.begin_sync()?()
+    }
+
+    /// The first step of [`sync`](Self::sync). What it gives waits for the rest, and borrows
+    /// nothing: one thread can begin the sync of a lane, write to the volume that carries it, and
+    /// then wait.
+    ///
+    /// # Errors
+    /// Those of [`sync`](Self::sync); `Full` of what it gives.
+    pub fn begin_sync(&self) -> Result<impl FnOnce() -> Result<()> + Send + use<>> {
         self.1.iter().flatten().try_for_each(|lane| lane.0.commit())?;
-        self.0.sync()
+        self.0.begin_sync()
     }
 
     /// Does a little of what is due while nothing else is done. For a volume in an online store,

@@ -95,8 +95,44 @@ fn a_disk_may_have_a_lane_with_a_disk() -> Result<()> {
 }
 
 #[test]
+fn a_lane_that_was_synced_ends_well() -> Result<()> {
+    let room = Room::new();
+    // Its end has no room for all that the lane's end writes.
+    let large = room.beside().size(256 << 20).lanes(Some(oblivio::LaneParameters::default()));
+    let volume = large.create(room.place(), "secret")?;
+    volume.lane(1).expect("it is open").write("/letter", b"hidden")?;
+    carried(&volume);
+    volume.close()?;
+    let volume = room.by("hidden")?;
+    assert_eq!(volume.lane(1).expect("it is open").read("/letter")?, b"hidden");
+    volume.close()
+}
+
+#[test]
+fn one_thread_can_sync_a_lane_and_write_to_its_volume() -> Result<()> {
+    let room = Room::new();
+    let volume = room.beside().create(room.place(), "secret")?;
+    let lane = volume.lane(1).expect("it was given a passphrase");
+    lane.write("/letter", b"hidden")?;
+    let carried = lane.begin_sync()?;
+    while lane.lane_status().expect("it is a lane").waiting > 0 {
+        volume.write("/carrier", &[1; 100_000])?;
+        volume.sync()?;
+    }
+    carried()?;
+    lane.write("/letter", &[7; 1 << 20])?;
+    let (lost, file) = (lane.begin_sync()?, lane.open_file("/letter")?);
+    assert!(matches!(volume.close(), Err(Error::Full(_))));
+    assert!(matches!(lost(), Err(Error::Full(_))), "it says so at once");
+    assert!(matches!(file.sync(), Err(Error::Closed(_))));
+    room.by("hidden")?.close()
+}
+
+#[test]
 fn a_lane_needs_a_passphrase_of_its_own() {
     let room = Room::new();
+    let folder = room.create().lane_passphrase("hidden").create(room.place(), "secret");
+    assert!(matches!(folder, Err(Error::Invalid(_))), "{folder:?}");
     let same = room.beside().create(room.place(), "hidden");
     assert!(matches!(same, Err(Error::Invalid(_))), "{same:?}");
     let two = room.beside().lane_passphrase("more").create(room.place(), "secret");
