@@ -1,5 +1,6 @@
 //! What is in an open lane, ready to be served.
 
+use super::tally::LaneTally;
 use crate::mount::adopt_root;
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::FileSystem;
@@ -9,9 +10,7 @@ use std::time::{Duration, SystemTime};
 /// The disk of an open lane, or its files.
 pub struct LaneMedium<M> {
     pub(crate) medium: M,
-    pub(crate) sync: LaneSync,
-    /// What the lane had taken in when it was ready: nobody misses that, if it is all.
-    pub(crate) unused: u64,
+    pub(crate) tally: LaneTally,
 }
 
 impl LaneMedium<Disk> {
@@ -20,7 +19,7 @@ impl LaneMedium<Disk> {
     /// # Errors
     /// Those of the volume.
     pub fn disks(volume: &mut Volume, read_only: bool) -> Result<Vec<Option<Self>>> {
-        each(volume, (LaneWait::default(), read_only), OpenLane::disk)
+        each(volume, (LaneWait::default(), read_only), OpenLane::disk, |_| Ok(()))
     }
 }
 
@@ -33,16 +32,13 @@ impl LaneMedium<FileSystem> {
     /// Those of the volume.
     pub fn files(volume: &mut Volume, read_only: bool) -> Result<Vec<Option<Self>>> {
         let wait = LaneWait { time: Duration::ZERO, ..LaneWait::default() };
-        let mut lanes = each(volume, (wait, read_only), OpenLane::files)?;
-        for lane in lanes.iter_mut().flatten() {
-            lane.medium.set_clock(Box::new(|| SystemTime::now().into()));
-            if !read_only {
-                adopt_root(&lane.medium)?;
-                lane.medium.commit()?;
-                lane.unused = lane.sync.accepted();
+        each(volume, (wait, read_only), OpenLane::files, |fs| {
+            fs.set_clock(Box::new(|| SystemTime::now().into()));
+            match read_only {
+                true => Ok(()),
+                false => adopt_root(fs).and_then(|()| fs.commit()),
             }
-        }
-        Ok(lanes)
+        })
     }
 }
 
@@ -51,13 +47,14 @@ fn each<M>(
     volume: &mut Volume,
     (wait, read_only): (LaneWait, bool),
     content: impl Fn(OpenLane) -> Result<Option<(M, LaneSync)>>,
+    ready: impl Fn(&M) -> Result<()>,
 ) -> Result<Vec<Option<LaneMedium<M>>>> {
     let lanes = volume.lanes(wait).into_iter();
     let content = |lane: Option<OpenLane>| {
         let used = lane.filter(|lane| !read_only || !lane.space.root().is_empty());
         let Some((medium, sync)) = used.map_or(Ok(None), &content)? else { return Ok(None) };
-        let unused = sync.accepted();
-        Ok(Some(LaneMedium { medium, sync, unused }))
+        ready(&medium)?;
+        Ok(Some(LaneMedium { medium, tally: LaneTally::unused(sync) }))
     };
     lanes.map(content).collect()
 }

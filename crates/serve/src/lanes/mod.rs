@@ -10,11 +10,13 @@ mod medium;
 mod queues;
 mod replies;
 mod served;
+mod tally;
 
 pub use medium::LaneMedium;
 pub use queues::Queues;
 pub use replies::LaneReplies;
 pub use served::ServedLane;
+pub use tally::LaneTally;
 
 use std::time::Duration;
 

@@ -79,7 +79,7 @@ impl MountServer {
         let value = match name {
             STATUS_NAME if ino == ROOT_INO && self.carried.is_some() => {
                 self.upkeep.commit(&mut self.fs)?;
-                let status = self.carried.as_ref().map(|carried| told(&carried.status()));
+                let status = self.carried.as_ref().map(|carried| told(&carried.tally.status()));
                 status.ok_or(Errno::ENODATA)?.into_bytes()
             }
             LOST_NAME if ino == ROOT_INO => {

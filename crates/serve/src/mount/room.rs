@@ -3,7 +3,6 @@
 use super::low_space::Need;
 use super::server::MountServer;
 use crate::fuse::{FileAnswer, FileOp, O_TRUNC, Served};
-use crate::lanes::LaneReplies;
 use fuser::Errno;
 use oblivio_volume::Error;
 use oblivio_volume::fs::{Ino, SetAttr};
@@ -25,7 +24,7 @@ impl MountServer {
     pub(super) fn look(&self) {
         if let Ok(usage) = self.fs.usage() {
             let free = usage.free_blocks.saturating_mul(usage.block_bytes);
-            let waits = self.carried.as_ref().map_or(u64::MAX, LaneReplies::room);
+            let waits = self.carried.as_ref().map_or(u64::MAX, |lane| lane.tally.room());
             self.tells.scarce.saw(free.min(waits));
         }
     }
@@ -43,7 +42,7 @@ impl MountServer {
             self.tells.scarce.refuse(ino);
             return Err(Errno::ENOSPC.into());
         }
-        if self.carried.as_ref().is_some_and(|lane| lane.room() < LEAST_TO_WAIT) {
+        if self.carried.as_ref().is_some_and(|lane| lane.tally.room() < LEAST_TO_WAIT) {
             return Err(Errno::EDQUOT.into());
         }
         Ok(FileAnswer::Attr(attr))

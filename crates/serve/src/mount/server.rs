@@ -101,6 +101,10 @@ impl MountServer {
         while let Some(batch) = self.upkeep.next(&mut self.fs) {
             self.serve(batch);
         }
+        if let Some(lane) = &self.carried {
+            self.fs.commit()?;
+            lane.tally.served();
+        }
         self.lost.fetch_add(self.lost_now().0, Ordering::Relaxed);
         self.fs.into_blocks().map(drop)
     }

@@ -8,15 +8,15 @@ use super::server::{MountServer, MountSettings, OnRequest};
 use super::threads::{self, MountThreads};
 use crate::error::Result;
 use crate::fuse::{self, FileAnswer, FileOp, FileOpKind, MountPart, errno};
-use crate::lanes::{LONG, LaneMedium, LaneReplies, Queues, ServedLane};
+use crate::lanes::{LONG, LaneMedium, LaneReplies, LaneTally, Queues, ServedLane};
 use crate::log;
 use crate::queue::Pulse;
 use crate::server::Running;
 use crate::threads::spawn;
 use crate::watch::{OrdinaryEvent, Publisher};
 use fuser::Errno;
+use oblivio_volume::Error as VolumeError;
 use oblivio_volume::fs::{FileSystem, ROOT_INO};
-use oblivio_volume::{Error as VolumeError, LaneSync};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -133,13 +133,13 @@ fn start(
             kernels.push(None);
             continue;
         };
-        let LaneMedium { medium, sync, unused } = lane;
+        let LaneMedium { medium, tally } = lane;
         let lost = Arc::clone(lost);
         let settings = MountSettings { commit_every, lost, ..MountSettings::default() };
         let prepared = prepare(medium, (part, queue), settings)?;
         kernels.push(Some(prepared.kernel));
         threads.push(prepared.threads);
-        servers.push((prepared.server, queue, (sync, unused)));
+        servers.push((prepared.server, queue, tally));
     }
     let session = fuse::session(MountParts { own: own.kernel, lanes: kernels }, device, 1)?;
     for threads in threads {
@@ -152,7 +152,7 @@ fn start(
         }
         ended.close();
     })?;
-    let start = |(server, queue, sync)| log::hushed(|| start_lane(server, queue, sync));
+    let start = |(server, queue, tally)| log::hushed(|| start_lane(server, queue, tally));
     let lanes = servers.into_iter().map(start).collect::<Result<_>>()?;
     Ok((Running::start(&queues.own, move || own.server.run())?, lanes))
 }
@@ -170,11 +170,10 @@ fn prepare(
 fn start_lane(
     mut server: MountServer,
     queue: &Arc<MountQueue>,
-    (sync, unused): (LaneSync, u64),
+    tally: LaneTally,
 ) -> Result<ServedLane> {
-    server.carried =
-        Some(LaneReplies::start((sync.clone(), unused), || FileAnswer::Done, not_carried)?);
-    Ok(ServedLane::start(queue, (sync, unused), move || server.run())?)
+    server.carried = Some(LaneReplies::start(tally.clone(), || FileAnswer::Done, not_carried)?);
+    Ok(ServedLane::start(queue, tally, move || server.run())?)
 }
 
 /// What a program reads whose sync waited in vain.

@@ -14,7 +14,7 @@ use crate::lanes::{LONG, LaneMedium, LaneReplies, ServedLane};
 use crate::log;
 use crate::lost::ToldLost;
 use crate::queue::Pulse;
-use crate::server::{Habits, Running, Upkeep};
+use crate::server::{Habits, Medium, Running, Upkeep};
 use oblivio_volume::CHANGE_BYTES;
 use oblivio_volume::disk::Disk;
 use std::sync::Arc;
@@ -70,15 +70,14 @@ pub(super) fn start_lane(
     lane: LaneMedium<Disk>,
     options: &DiskOptions,
 ) -> Result<(Arc<DiskQueue>, ServedLane)> {
-    let LaneMedium { medium, sync, unused } = lane;
+    let LaneMedium { medium, tally } = lane;
     let queue = Arc::new(DiskQueue::new(LONG, Arc::clone(&options.pulse)));
     let commit_every = options.commit_every;
     let settings = DiskSettings { commit_every, paced: false, on_request: None };
     let mut server = DiskServer::new(medium, Arc::clone(&queue), settings);
     let served = log::hushed(|| {
-        server.carried =
-            Some(LaneReplies::start((sync.clone(), unused), || DiskAnswer::Done, errno_of)?);
-        ServedLane::start(&queue, (sync, unused), move || server.run())
+        server.carried = Some(LaneReplies::start(tally.clone(), || DiskAnswer::Done, errno_of)?);
+        ServedLane::start(&queue, tally, move || server.run())
     })?;
     Ok((queue, served))
 }
@@ -123,6 +122,10 @@ impl DiskServer {
             self.serve(batch);
         }
         let read = readers.join();
+        if let Some(lane) = &self.carried {
+            Medium::commit(&mut self.disk)?;
+            lane.tally.served();
+        }
         let ended = self.disk.into_blocks().map(drop);
         if let Err(panic) = read {
             std::panic::resume_unwind(panic);
