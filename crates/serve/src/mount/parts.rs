@@ -23,11 +23,20 @@ pub fn lane_name(number: usize) -> String {
 
 /// The connection to the kernel.
 pub struct MountParts {
-    pub own: MountKernel,
-    pub lanes: Vec<Option<MountKernel>>,
+    own: MountKernel,
+    /// None if none is open: numbers of the volume alone have no marks.
+    lanes: Vec<Option<MountKernel>>,
 }
 
 impl MountParts {
+    /// A volume's own files, and those of its lanes, as far as they are open.
+    pub fn of(own: MountKernel, mut lanes: Vec<Option<MountKernel>>) -> Self {
+        if lanes.iter().all(Option::is_none) {
+            lanes.clear();
+        }
+        Self { own, lanes }
+    }
+
     fn part(&self, part: MountPart) -> Option<&MountKernel> {
         match part.as_lane() {
             None => Some(&self.own),
@@ -93,6 +102,9 @@ impl KernelFiles for MountParts {
     }
 
     fn forget(&self, ino: Ino, lookups: u64) {
+        if self.lanes.is_empty() {
+            return self.own.forget(ino, lookups);
+        }
         let (part, ino) = MountPart::of(ino);
         if let Some(part) = self.part(part) {
             part.forget(ino, lookups);

@@ -141,7 +141,7 @@ fn start(
         threads.push(prepared.threads);
         servers.push((prepared.server, queue, tally));
     }
-    let session = fuse::session(MountParts { own: own.kernel, lanes: kernels }, device, 1)?;
+    let session = fuse::session(MountParts::of(own.kernel, kernels), device, 1)?;
     for threads in threads {
         threads.start(session.notifier())?;
     }
