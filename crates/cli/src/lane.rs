@@ -6,7 +6,7 @@ use crate::human::{count, say, say_json, size};
 use crate::{open, passphrase};
 use anyhow::{Context, Result};
 use oblivio_serve::mount::{is_mounted, lane_statuses};
-use oblivio_volume::{BlockSpace, LaneStatus, LaneWait};
+use oblivio_volume::{BlockSpace, LaneStatus, LaneWait, read_header};
 use serde_json::json;
 
 /// Runs the command.
@@ -70,6 +70,11 @@ fn change(args: &LanePassphraseArgs) -> Result<()> {
     if kdf.kdf_memory.is_some() || kdf.kdf_passes.is_some() {
         let what = "what a guess at a lane's passphrase costs was set when the volume was made";
         return Err(usage(what, "Leave --kdf-memory and --kdf-passes out."));
+    }
+    let header = read_header(&open::store(&args.volume)?);
+    if header.with_context(|| args.volume.display().to_string())?.engine.hides_reads {
+        let what = "lanes are beside a volume against snapshots, in one file or on a partition";
+        return Err(usage(what, "`oblivio info VOLUME` says whether one has lanes."));
     }
     // One quantum at once: a lane's states come with those of the volume.
     let open = OpenArgs { cover: Some(0), ..args.open.clone() };

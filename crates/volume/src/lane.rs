@@ -48,7 +48,7 @@ pub struct OpenLane {
 }
 
 /// The most lanes of a volume.
-pub(crate) const MOST_LANES: u8 = 2;
+pub const MOST_LANES: u8 = 2;
 
 impl OpenLane {
     /// Its files; an empty lane gets some. `None` if it holds a disk.

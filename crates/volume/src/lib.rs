@@ -63,7 +63,7 @@ pub use header::{
     HEADER_BYTES, HEADER_OBJECT, HEADER_OBJECTS, Header, PARAMETER_BYTES, Parameters, has_header,
     is_header,
 };
-pub use lane::{LaneMaster, LaneStatus, LaneSync, LaneWait, OpenLane};
+pub use lane::{LaneMaster, LaneStatus, LaneSync, LaneWait, MOST_LANES, OpenLane};
 pub use options::{
     Beside, CacheOptions, CreateOptions, DEFAULT_MEMORY, HolderNotice, LogRule, OnShown, OnWait,
     OnWanted, OpenOptions, Pace, Records, Rule, Shown, ShownKind, TopLogs, Which, WindowRule,

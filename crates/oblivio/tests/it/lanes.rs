@@ -17,9 +17,14 @@ impl Room {
     }
 }
 
-/// Writes into the volume until a sync of its lane returns.
+/// Writes into the volume until a sync of its first lane returns.
 fn carried(volume: &Volume) {
-    let lane = volume.lane(1).expect("it is open");
+    carried_of(volume, 1);
+}
+
+/// The same of any.
+fn carried_of(volume: &Volume, number: usize) {
+    let lane = volume.lane(number).expect("it is open");
     thread::scope(|scope| {
         let synced = scope.spawn(|| lane.sync());
         for round in 0.. {
@@ -126,6 +131,44 @@ fn one_thread_can_sync_a_lane_and_write_to_its_volume() -> Result<()> {
     assert!(matches!(lost(), Err(Error::Full(_))), "it says so at once");
     assert!(matches!(file.sync(), Err(Error::Closed(_))));
     room.by("hidden")?.close()
+}
+
+/// The passphrase of the second opens both; that of the first is the next that one may give up.
+#[test]
+fn the_second_of_two_lanes_opens_the_first() -> Result<()> {
+    let room = Room::new();
+    let lanes = oblivio::LaneParameters { count: 2, share: 4, grace: 2, ..Default::default() };
+    let new = room.beside().lanes(Some(lanes)).lane_passphrase("deeper");
+    let volume = new.create(room.place(), "secret")?;
+    for number in [1, 2] {
+        let lane = volume.lane(number).expect("it was given a passphrase");
+        lane.write("/letter", format!("of lane {number}").as_bytes())?;
+        carried_of(&volume, number);
+    }
+    volume.close()?;
+    for turn in 0..3 {
+        let volume = room.by("secret")?;
+        assert!(volume.lane(1).is_none() && volume.lane(2).is_none());
+        volume.write("/shown", &[turn; 20_000])?;
+        volume.close()?;
+
+        let volume = room.by("hidden")?;
+        let first = volume.lane(1).expect("it is its passphrase");
+        assert!(volume.lane(2).is_none());
+        first.write("/letter", format!("of lane 1, turn {turn}").as_bytes())?;
+        carried_of(&volume, 1);
+        volume.close()?;
+
+        let volume = room.by("deeper")?;
+        let [first, second] = [1, 2].map(|number| volume.lane(number).expect("both are open"));
+        assert_eq!(first.read("/letter")?, format!("of lane 1, turn {turn}").as_bytes());
+        let before = if turn == 0 { "of lane 2".into() } else { format!("of 2, {}", turn - 1) };
+        assert_eq!(second.read("/letter")?, before.as_bytes());
+        second.write("/letter", format!("of 2, {turn}").as_bytes())?;
+        carried_of(&volume, 2);
+        volume.close()?;
+    }
+    Ok(())
 }
 
 #[test]

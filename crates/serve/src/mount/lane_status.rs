@@ -3,7 +3,7 @@
 
 use super::parts::lane_name;
 use crate::fuse::xattr::asked;
-use oblivio_volume::LaneStatus;
+use oblivio_volume::{LaneStatus, MOST_LANES};
 use std::path::Path;
 
 /// The name of the attribute.
@@ -44,11 +44,8 @@ pub fn lane_statuses(dir: &Path) -> Vec<(String, LaneStatus)> {
         let status = heard(&asked(&dir.join(&name), STATUS_NAME)?)?;
         Some((name, status))
     };
-    (0..MOST_LANES).filter_map(status).collect()
+    (0..usize::from(MOST_LANES)).filter_map(status).collect()
 }
-
-/// The most lanes of a volume.
-const MOST_LANES: usize = 2;
 
 #[cfg(test)]
 mod tests {

@@ -235,6 +235,8 @@ fn a_lane_gets_another_passphrase() {
         by(&rig, passphrase, &args)
     };
     rig.scratch.write("new", "changed\n");
+    let said = rig.scratch.bad(2, ["lane", "passphrase", "--new-passphrase-file", "new", "v"]);
+    assert!(said.contains("against snapshots"), "{said}");
     let said = failed(4, change("secret", ""));
     assert!(said.contains("--anew"), "{said}");
     failed(2, change("hidden", "--anew"));
@@ -254,4 +256,33 @@ fn a_lane_gets_another_passphrase() {
     keep(&rig, ".1/note", b"other");
     rig.umount();
     rig.scratch.good(["check", "d"]);
+}
+
+#[test]
+#[ignore = "system: mounts through FUSE"]
+fn two_lanes_are_two_directories() {
+    let Some(rig) = lane_rig("32M") else { return };
+    let init = "init --kdf-memory 32K --kdf-passes 1 --seen-by snapshots --one-file --lanes 1/4,1/4 \
+                --files --size 32M --passphrase-fd 0 two";
+    succeeded(rig.scratch.feed(b"secret\nhidden\ndeeper\n", init.split_whitespace()));
+    let open = |passphrase, wanted: [bool; 2]| {
+        succeeded(by(&rig, passphrase, "mount -b two m"));
+        assert_eq!([".1", ".2"].map(|name| rig.dir.join(name).exists()), wanted, "{passphrase}");
+    };
+    open("deeper", [true, true]);
+    for name in [".1/note", ".2/note"] {
+        keep(&rig, name, name.as_bytes());
+    }
+    let between = rustix::fs::rename(rig.dir.join(".1/note"), rig.dir.join(".2/other"));
+    assert_eq!(between, Err(Errno::XDEV));
+    rig.umount();
+    open("hidden", [true, false]);
+    assert_eq!(fs::read(rig.dir.join(".1/note")).expect("read"), b".1/note");
+    rig.umount();
+    open("secret", [false, false]);
+    assert_eq!(rig.scratch.good(["lane", "status", "m"]), "No lane is open.\n");
+    rig.umount();
+    open("deeper", [true, true]);
+    assert_eq!(fs::read(rig.dir.join(".2/note")).expect("read"), b".2/note");
+    rig.umount();
 }
