@@ -2,6 +2,7 @@
 
 use crate::args::OpenArgs;
 use crate::exit::{Code, fault, usage};
+use crate::human::size;
 use crate::others;
 use crate::passphrase;
 use crate::recorder::Recorder;
@@ -18,8 +19,8 @@ use oblivio_store::AnyStore;
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::{FileSystem, Timestamp};
 use oblivio_volume::{
-    Beside, BlockSpace, ClosedVolume, DamagedPlace, Error as VolumeError, LaneWait, OnShown,
-    OpenOptions, Pace, Records, Volume, VolumeInfo, Which,
+    Beside, BlockSpace, ClosedVolume, DamagedPlace, Error as VolumeError, LaneStatus, LaneWait,
+    OnShown, OpenLane, OpenOptions, Pace, Records, Volume, VolumeInfo, Which,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -223,9 +224,11 @@ pub fn volume_by(
 
 /// What is read of a lane that is open must stay nowhere: no trace is kept, and nobody watches.
 fn refuse_with_lane(volume: &mut Volume, args: &OpenArgs, publisher: &Publisher) -> Result<()> {
-    if volume.lanes(LaneWait::default()).iter().all(Option::is_none) {
+    let lanes = volume.lanes(LaneWait::default());
+    if lanes.iter().all(Option::is_none) {
         return Ok(());
     }
+    lanes.iter().enumerate().for_each(|(at, lane)| tell_grace(at + 1, lane.as_ref()));
     publisher.silence();
     let Some(path) = &args.trace_out else { return Ok(()) };
     std::fs::remove_file(path).with_context(|| format!("the trace {}", path.display()))?;
@@ -274,6 +277,21 @@ pub fn refuse_what_needs_a_volume(args: &OpenArgs) -> Result<()> {
         }
         None => Ok(()),
     }
+}
+
+/// Says of an open lane that less than half of its grace is left.
+fn tell_grace(number: usize, lane: Option<&OpenLane>) {
+    let Some(LaneStatus { grace_left_bytes: left, grace_bytes, .. }) =
+        lane.map(|lane| lane.sync.status()).filter(|it| it.grace_left_bytes < it.grace_bytes / 2)
+    else {
+        return;
+    };
+    eprintln!(
+        "oblivio: lane {number} has {} of its grace of {} left: open the volume by the lane's \
+         passphrase, and write to it, before more is written without",
+        size(left),
+        size(grace_bytes)
+    );
 }
 
 /// Refuses cover where nothing may be written.

@@ -204,8 +204,8 @@ impl Run {
                 0 => {
                     // The outer engine goes on alone, for less than what is left. A turn that the
                     // lane was in the midst of is missed too.
-                    let missed = self.disk.missed(Flush(self.outer)) + 2 * turn;
-                    let left = (self.disk.grace_left() + most).checked_sub(missed);
+                    let left = self.disk.grace_left(Flush(self.outer)) + most;
+                    let left = left.checked_sub(2 * turn);
                     let Some(left) = left else { continue };
                     (0..dice.below(left + 1)).for_each(|_| self.miss());
                     self.reopen();

@@ -133,6 +133,30 @@ fn one_thread_can_sync_a_lane_and_write_to_its_volume() -> Result<()> {
     room.by("hidden")?.close()
 }
 
+/// What was written without it counts as soon as it is open again.
+#[test]
+fn the_grace_that_is_left_is_told_at_once() -> Result<()> {
+    let room = Room::new();
+    let volume = room.beside().create(room.place(), "secret")?;
+    let left = |volume: &Volume| {
+        let status = volume.lane(1).and_then(Volume::lane_status).expect("it is open");
+        (status.grace_left_bytes, status.grace_bytes)
+    };
+    assert_eq!(left(&volume).0, left(&volume).1, "nothing was written in it");
+    volume.lane(1).expect("it is open").write("/letter", &[1; 100_000])?;
+    carried(&volume);
+    (0..20).try_for_each(|round| volume.write("/carrier", &vec![round; 1 << 20]))?;
+    volume.close()?;
+    let volume = room.by("secret")?;
+    (0..3).try_for_each(|round| volume.write("/shown", &vec![round; 300_000]))?;
+    volume.close()?;
+    let volume = room.by("hidden")?;
+    let (left, all) = left(&volume);
+    assert!(left < all, "{left} of {all}");
+    assert_eq!(volume.lane(1).expect("it is open").read("/letter")?, [1; 100_000]);
+    volume.close()
+}
+
 /// The passphrase of the second opens both; that of the first is the next that one may give up.
 #[test]
 fn the_second_of_two_lanes_opens_the_first() -> Result<()> {

@@ -65,6 +65,9 @@ impl SequentialVolume {
         volume.session.replaying = true;
         volume.replay(&state, end)?;
         volume.session.replaying = false;
+        if let Some(lanes) = &volume.lanes {
+            lanes.stand_at(volume.engine().flushes());
+        }
         // A session that died while padding a long turn leaves the rest to this one, which must not
         // lengthen the turn further.
         volume.pad_if_long()?;

@@ -126,6 +126,7 @@ fn beside<T>(
 
 /// From now on the lane takes part in the volume's acts.
 fn take_in(volume: &mut SequentialVolume, lane: SharedLane) {
+    lane.stands_at(volume.engine().flushes());
     volume.log.open_lane(SharedLane::clone(&lane));
     if let Some(lanes) = &mut volume.lanes {
         lanes.open(lane);

@@ -74,9 +74,12 @@ impl LaneDisk {
         outer.0 % turn == self.flushes.0 % turn && outer >= self.gaps.outer(self.flushes)
     }
 
-    /// How many flushes it may still miss before it loses anything.
-    pub fn grace_left(&self) -> u64 {
-        self.lane.grace().saturating_sub(self.gaps.missed_since(self.oldest()))
+    /// How many flushes it may still miss before it loses anything, if this outer one is next.
+    pub fn grace_left(&self, outer: Flush) -> u64 {
+        let oldest = self.oldest();
+        // Before a first flush there is nothing to lose.
+        let since = if self.flushes > oldest { self.missed(outer) } else { 0 };
+        self.lane.grace().saturating_sub(self.gaps.missed_since(oldest) + since)
     }
 
     /// How many outer flushes it missed, up to this next one, since it was open last.

@@ -24,6 +24,7 @@ use oblivio_engine::BlockId;
 use oblivio_engine::sequential::{Flush, Flushing, Sequential};
 use oblivio_store::Slots;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// An open lane.
@@ -35,6 +36,8 @@ pub(in crate::sequential) struct Lane {
     pub(super) shared: Shared,
     /// The flush under way.
     flushing: Mutex<Option<Flushing>>,
+    /// The volume's next flush.
+    outer: AtomicU64,
     inner: Mutex<Inner>,
     /// Something was made durable, or the lane was shut.
     pub(super) changed: Condvar,
@@ -92,6 +95,7 @@ impl Lane {
             number: inner.keys.master.lane,
             shared,
             flushing: Mutex::new(None),
+            outer: AtomicU64::new(0),
             inner: Mutex::new(inner),
             changed: Condvar::new(),
         }
@@ -103,6 +107,11 @@ impl Lane {
 
     pub(super) fn places(&self) -> &LanePlaces {
         self.shared.lane.as_ref().expect("it is a lane's")
+    }
+
+    /// The volume has made all flushes before this one.
+    pub fn stands_at(&self, outer: Flush) {
+        self.outer.store(outer.0, Ordering::Relaxed);
     }
 
     /// Whether it takes part in the volume's acts.
@@ -175,6 +184,7 @@ impl Lane {
         outer: Flush,
         out: &mut [u8],
     ) -> Result<Option<(Vec<Range<usize>>, u64)>> {
+        self.stands_at(Flush(outer.0 + 1));
         if !self.is_open() || !self.places().disk().fits(outer) {
             return Ok(None);
         }
@@ -285,7 +295,7 @@ impl Lane {
     pub fn left(&self) -> (u64, u64, u64) {
         let (inner, disk) = (self.inner(), self.places().disk());
         let (writes, bytes) = (inner.riding.waiting() as u64, inner.riding.bytes() as u64);
-        (writes, bytes, disk.grace_left())
+        (writes, bytes, disk.grace_left(Flush(self.outer.load(Ordering::Relaxed))))
     }
 
     /// This passphrase alone opens the lane, from the next state on.

@@ -142,6 +142,11 @@ impl Lanes {
         Ok(writes)
     }
 
+    /// The volume has made all flushes before this one.
+    pub fn stand_at(&self, outer: Flush) {
+        self.open.iter().flatten().for_each(|lane| lane.stands_at(outer));
+    }
+
     /// The store has the flush.
     pub fn end_flush(&self) -> Result<()> {
         self.open.iter().flatten().try_for_each(|lane| lane.end_flush())
