@@ -158,6 +158,32 @@ fn a_mount_that_ends_says_what_of_a_lane_is_lost() {
     rig.umount();
 }
 
+#[test]
+#[ignore = "system: mounts through FUSE"]
+fn an_opening_says_when_little_is_left_of_the_grace() {
+    let Some(rig) = lane_rig("32M") else { return };
+    let write = |bytes| {
+        let mut file = File::create(rig.dir.join("outer")).expect("made");
+        file.write_all(&noise(bytes, 7)).and_then(|()| file.sync_all()).expect("synced");
+    };
+    let opened = |passphrase| {
+        let listed = by(&rig, passphrase, "ls d");
+        assert!(listed.status.success(), "{listed:?}");
+        String::from_utf8(listed.stderr).expect("text")
+    };
+    mount(&rig, "hidden");
+    keep(&rig, ".1/note", b"kept");
+    write(3 << 20);
+    rig.umount();
+    assert_eq!(opened("hidden"), "");
+    mount(&rig, "secret");
+    write(2 << 20);
+    rig.umount();
+    let said = opened("hidden");
+    assert!(said.contains("lane 1 has ") && said.contains(" of its grace of "), "{said}");
+    assert_eq!(opened("secret"), "", "nobody knows");
+}
+
 /// What a lane's programs read must stay nowhere.
 #[test]
 #[ignore = "system: mounts through FUSE"]
