@@ -4,12 +4,14 @@ use super::{Rig, good, run};
 use crate::common::{Scratch, succeeded};
 use std::process::Output;
 
-/// A disk in one file, whose lane of a half opens with `hidden`; `None` without qemu's client.
+/// A disk in one file, whose lane of a half opens with `hidden`; `None` without its clients.
 fn rig() -> Option<Rig> {
-    let found = std::process::Command::new("qemu-io").arg("--version").output();
-    if !found.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: there is no qemu-io");
-        return None;
+    for program in ["qemu-io", "nbdcopy", "nbdinfo"] {
+        let found = std::process::Command::new(program).arg("--version").output();
+        if !found.is_ok_and(|output| output.status.success()) {
+            eprintln!("skipped: there is no {program}");
+            return None;
+        }
     }
     let scratch = Scratch::new();
     let init = "init --kdf-memory 32K --kdf-passes 1 --seen-by snapshots --one-file --lanes 1/2 \
@@ -50,6 +52,11 @@ fn a_lane_is_an_export_for_its_passphrase_alone() {
     });
     assert!(did(&lane), "{lane:?}");
     assert!(did(&io(&rig, "1", &["read -P 7 0 100k", "read -P 8 100k 8k"])));
+    let copy = rig.scratch.path("copy");
+    let lane = format!("nbd+unix:///1?socket={}", rig.socket().display());
+    good("nbdcopy", &[&lane, copy.to_str().expect("text")]);
+    let copied = std::fs::read(copy).expect("copied");
+    assert!(copied[..100 << 10].iter().all(|byte| *byte == 7) && copied[100 << 10] == 8);
     let listed = good("nbdinfo", &["--list", "--json", &rig.uri()]);
     assert!(!listed.contains("\"export-name\": \"1\""), "{listed}");
     assert_eq!(rig.end(), Some(0));
