@@ -14,8 +14,8 @@ thread_local! {
     static HUSHED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does some work of which this thread reports nothing, nor any that it starts by
-/// [`spawn`](crate::threads::spawn).
+/// Does some work of which this thread reports nothing, nor any that it starts by this crate's
+/// `spawn`.
 pub fn hushed<T>(work: impl FnOnce() -> T) -> T {
     let before = HUSHED.replace(true);
     let done = work();
