@@ -135,6 +135,16 @@ impl LanePassphrases {
         Self([Some(key), None, None, None])
     }
 
+    /// None: all slots are random.
+    pub fn none() -> Self {
+        Self([None, None, None, None])
+    }
+
+    /// Whether there are none.
+    pub fn is_none(&self) -> bool {
+        self.0.iter().all(Option::is_none)
+    }
+
     /// Whether this is one of them.
     pub fn have(&self, key: &LaneKey) -> bool {
         self.0.iter().flatten().any(|own| own.0.same_as(&key.0))

@@ -1,10 +1,10 @@
 //! The lanes of a volume, as far as the volume opens and makes them.
 
 use super::SequentialVolume;
-use super::lanes::{Beside, SharedLane, lane_key, newest_of};
+use super::lanes::{Beside, Lanes, SharedLane, lane_key, newest_of};
 use crate::lane::LaneMaster;
 use crate::{Error, Result};
-use oblivio_crypto::{LaneKey, Passphrase};
+use oblivio_crypto::{LaneKey, LanePassphrases, MasterKey, Passphrase};
 
 impl SequentialVolume {
     /// Opens the lanes that the passphrase has keys for. Who gave a lane's passphrase wants that
@@ -22,6 +22,23 @@ impl SequentialVolume {
                 Some(Err(error)) => return Err(unopened(number, error)),
                 None => {}
             }
+        }
+        Ok(())
+    }
+
+    /// Lanes that nobody opened run too from now on, empty, under keys that are thrown away with
+    /// the session: so they take the same work as an open one, and rates tell nothing.
+    pub(super) fn run_shut_lanes(&mut self) -> Result<()> {
+        let shut = self.lanes.as_ref().map_or(Vec::new(), Lanes::shut);
+        for number in shut {
+            let randomness = self.options.environment.lanes.clone();
+            let unkept = || MasterKey::generate(&mut randomness.clone());
+            let before = (0..=number).map(|_| unkept()).collect();
+            let master = LaneMaster::generate(number, before, &randomness);
+            let end = self.log.end().number;
+            let none = LanePassphrases::none();
+            let made = beside(self, (end, end), |beside| Ok(beside.made(master, none)));
+            made.transpose()?.into_iter().for_each(|lane| take_in(self, lane));
         }
         Ok(())
     }
@@ -52,7 +69,8 @@ fn give_key(volume: &mut SequentialVolume, number: u8, key: LaneKey) -> Result<(
     }
     let master = lanes.fresh(number, &volume.options.environment.lanes)?;
     let end = volume.log.end().number;
-    let made = beside(volume, (end, end), |beside| Ok(beside.made(master, key)));
+    let made =
+        beside(volume, (end, end), |beside| Ok(beside.made(master, LanePassphrases::one(key))));
     take_in(volume, made.ok_or_else(|| none(number))??);
     Ok(())
 }

@@ -315,6 +315,7 @@ impl SequentialVolume {
             return Ok(());
         }
         self.session.writing = true;
+        self.run_shut_lanes()?;
         let lacks_parity = self.log.lacks_parity();
         self.log.take_parity();
         let names = self.states.rows() > 0;

@@ -8,7 +8,7 @@ use crate::lane::LaneMaster;
 use crate::sequential::log_position::LogPosition;
 use crate::sequential::reads::DiskReads;
 use crate::sequential::shared::Shared;
-use oblivio_crypto::{LaneKey, LanePassphrases, Randomness, VolumeId};
+use oblivio_crypto::{LanePassphrases, Randomness, VolumeId};
 use oblivio_engine::sequential::{LaneDisk, Sequential, SequentialKeys};
 use oblivio_store::Slots;
 use std::sync::Arc;
@@ -39,16 +39,16 @@ impl Beside<'_> {
         SequentialKeys::of_volume(&master.master, self.volume, self.randomness)
     }
 
-    /// An empty lane, which this passphrase opens from the next state on. Whatever the lane held is
-    /// lost then.
-    pub fn made(&self, master: LaneMaster, key: LaneKey) -> SharedLane {
+    /// An empty lane, which these passphrases open from the next state on. Whatever the lane held
+    /// is lost then.
+    pub fn made(&self, master: LaneMaster, passphrases: LanePassphrases) -> SharedLane {
         let engine = self.form.layout.engine(self.keys(&master));
         let shared = self.shared(master.lane, engine, LaneDisk::new(self.form.layout.clone()));
         let next = LogPosition { number: self.end, ..LogPosition::default() };
         let inner = Inner {
             riding: Riding::default(),
             keys: LaneSealers::of(master, self.volume, self.randomness),
-            passphrases: LanePassphrases::one(key),
+            passphrases,
             next,
             durable: next.number,
             synced: 0,

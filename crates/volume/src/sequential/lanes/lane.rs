@@ -114,6 +114,11 @@ impl Lane {
         self.outer.store(outer.0, Ordering::Relaxed);
     }
 
+    /// Whether somebody has a passphrase of it.
+    pub fn is_somebodys(&self) -> bool {
+        !self.inner().passphrases.is_none()
+    }
+
     /// Whether it takes part in the volume's acts.
     pub fn is_open(&self) -> bool {
         self.shared.expect_open().is_ok()

@@ -79,7 +79,14 @@ impl Lanes {
 
     /// An open lane, counted from 0.
     pub fn lane(&self, number: u8) -> Option<&SharedLane> {
-        self.open.get(usize::from(number))?.as_ref().filter(|lane| lane.is_open())
+        let lane = self.open.get(usize::from(number))?.as_ref();
+        lane.filter(|lane| lane.is_open() && lane.is_somebodys())
+    }
+
+    /// The lanes that nobody opened in this session.
+    pub fn shut(&self) -> Vec<u8> {
+        let lanes = (0u8..).zip(&self.open);
+        lanes.filter(|(_, lane)| lane.is_none()).map(|(number, _)| number).collect()
     }
 
     /// Fresh keys of a lane.

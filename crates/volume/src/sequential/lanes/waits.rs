@@ -83,7 +83,7 @@ mod tests {
     use crate::sequential::lanes::{Beside, LaneForm, LaneParameters, SharedLane, lane_key};
     use crate::sequential::options::SequentialOptions;
     use crate::sequential::reads::DiskReads;
-    use oblivio_crypto::{MasterKey, Passphrase, Randomness, VolumeId};
+    use oblivio_crypto::{LanePassphrases, MasterKey, Passphrase, Randomness, VolumeId};
     use oblivio_store::{MemoryStore, Slots};
     use std::sync::{Arc, mpsc};
     use std::thread;
@@ -109,7 +109,7 @@ mod tests {
             end: 0,
             durable: 0,
         };
-        beside.made(LaneMaster::generate(0, vec![outer], &randomness), key)
+        beside.made(LaneMaster::generate(0, vec![outer], &randomness), LanePassphrases::one(key))
     }
 
     /// One who has just seen that nothing is durable yet is told what happens then.
