@@ -266,11 +266,6 @@ impl SequentialVolume {
         if self.log.since(self.newest.turns[1]) + 2 < self.header.log_quanta / 2 {
             return Ok(());
         }
-        self.pad_turn()
-    }
-
-    /// Pads the turn to its end.
-    pub(super) fn pad_turn(&mut self) -> Result<()> {
         self.write_empty(u64::MAX).map(drop)
     }
 
