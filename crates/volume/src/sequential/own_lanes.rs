@@ -2,14 +2,14 @@
 
 use super::SequentialVolume;
 use super::lanes::{Beside, Lanes, SharedLane, lane_key, newest_of};
+use crate::damage::DamagedPlace;
 use crate::lane::LaneMaster;
 use crate::{Error, Result};
 use oblivio_crypto::{LaneKey, LanePassphrases, MasterKey, Passphrase};
 
 impl SequentialVolume {
-    /// Opens the lanes that the passphrase has keys for. Who gave a lane's passphrase wants that
-    /// lane: if it cannot be opened, going on would burn what is left of it. The volume itself
-    /// opens by its own passphrase.
+    /// Opens the lanes that the passphrase has keys for. One that cannot be opened is named, and
+    /// burnt from now on: who can change a byte must not see who goes on.
     pub(super) fn open_lanes(&mut self, keys: Vec<LaneMaster>, ends: (u64, u64)) -> Result<()> {
         for master in keys {
             let number = master.lane;
@@ -19,7 +19,7 @@ impl SequentialVolume {
                     take_in(self, lane);
                 }
                 Some(Err(error)) if error.is_of_store() => return Err(error),
-                Some(Err(error)) => return Err(unopened(number, error)),
+                Some(Err(error)) => self.session.damaged.push(gone(number, error)),
                 None => {}
             }
         }
@@ -110,17 +110,14 @@ fn none(number: u8) -> Error {
     Error::Unsupported(format!("the volume has no lane {}", number + 1))
 }
 
-/// The error of a lane whose passphrase is right.
-fn unopened(number: u8, error: Error) -> Error {
+/// A lane whose passphrase is right.
+fn gone(number: u8, error: Error) -> DamagedPlace {
     let why = match error {
         Error::Tampered(why) => why,
         other => other.to_string(),
     };
-    Error::Tampered(format!(
-        "the passphrase is right, but lane {} cannot be opened any more: {why}. The volume itself \
-         opens by its own passphrase",
-        number + 1
-    ))
+    let why = format!("the passphrase is right, but the lane cannot be opened any more: {why}");
+    DamagedPlace { object: format!("lane-{}", number + 1), bytes: 0..0, why }
 }
 
 /// What a lane stands beside, if the volume's log ends here and was durable up to there.
