@@ -38,6 +38,8 @@ pub(crate) struct Session<M: Medium> {
     /// Of a lane: tells when what a commit took in is durable. It holds the volume's store, so it
     /// goes at the end: files that are still open hold the session.
     lane: Mutex<Option<LaneSync>>,
+    /// What the lane had taken in when it was opened: nobody misses that, if it is all.
+    unused: u64,
     /// What no commit has made durable. Held during a change: nobody commits half of one.
     commits: Mutex<Commits>,
 }
@@ -55,6 +57,7 @@ impl<M: Medium> Session<M> {
             read_only: false,
             wanted: Arc::default(),
             lane: Mutex::default(),
+            unused: 0,
             commits: Mutex::new(Commits::after_bytes(COMMIT_BYTES)),
         }
     }
@@ -67,6 +70,7 @@ impl<M: Medium> Session<M> {
 
     /// The same of a lane, which another volume carries.
     pub(crate) fn carried_by(mut self, sync: LaneSync) -> Self {
+        self.unused = sync.accepted();
         self.lane = Mutex::new(Some(sync));
         self
     }
@@ -155,6 +159,7 @@ impl<M: Medium> Session<M> {
             let committed = lane.commit();
             // What its end writes after that only spares the next opening a replay.
             let sync = lane.lane().clone().map(|sync| (sync.accepted(), sync));
+            let sync = sync.filter(|(accepted, _)| *accepted != lane.unused);
             committed.and(lane.close()).map(|()| sync)
         };
         let lanes: Vec<_> = lanes.map(accepted).collect();

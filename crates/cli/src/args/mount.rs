@@ -46,8 +46,8 @@ pub struct MountArgs {
     /// names what is damaged
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub scrub: Option<u64>,
-    /// Of a volume against snapshots: write to its log after each so many seconds, needed or not,
-    /// so that the times tell less. What waits in an open lane goes along
+    /// Write a quantum of the log at this interval, needed or not, which hides when you write.
+    /// What waits in an open lane goes along. For volumes against snapshots
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub cover: Option<u64>,
     /// Options as `mount` writes them, as in -o ro,scrub=5M,passphrase-file=FILE; of a

@@ -21,8 +21,8 @@ pub struct ServeArgs {
     /// Answer with an error after this many seconds without progress in the storage
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     pub timeout: u64,
-    /// Of a volume against snapshots: write to its log after each so many seconds, needed or not,
-    /// so that the times tell less. What waits in an open lane goes along
+    /// Write a quantum of the log at this interval, needed or not, which hides when you write.
+    /// What waits in an open lane goes along. For volumes against snapshots
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub cover: Option<u64>,
     /// This is the background process of a server

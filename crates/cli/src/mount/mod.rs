@@ -15,7 +15,7 @@ use crate::recorder::Recorder;
 use crate::signals;
 use crate::unobserved;
 use anyhow::{Context, Result};
-use oblivio_serve::mount::{self as serve, Look, LostFiles, MountOptions, Waiting};
+use oblivio_serve::mount::{self as serve, Look, LostFiles, MountOptions, UmountWait};
 use oblivio_serve::watch::Publisher;
 use oblivio_serve::{LaneMedium, Pulse};
 use oblivio_store::waits;
@@ -127,7 +127,7 @@ fn lost_by_server(files: u64) -> Result<()> {
 /// Runs `oblivio umount`.
 pub fn umount(args: &UmountArgs) -> Result<()> {
     let mut said = None;
-    let waiting = |what: Waiting| {
+    let waiting = |what: UmountWait| {
         // Once for the lanes, and once for the last commit.
         let kind = std::mem::discriminant(&what);
         if !args.quiet && said.replace(kind) != Some(kind) {
@@ -147,8 +147,8 @@ pub fn umount(args: &UmountArgs) -> Result<()> {
     Err(fault(code, what, "What was synced is safe."))
 }
 
-fn waits_for(what: &Waiting) -> String {
-    let Waiting::Lanes(lanes) = what else { return "waiting for the last commit".into() };
+fn waits_for(what: &UmountWait) -> String {
+    let UmountWait::Lanes(lanes) = what else { return "waiting for the last commit".into() };
     let (mut names, mut waiting, mut carried) = (Vec::new(), 0, 0);
     for (name, status) in lanes {
         names.push(name.as_str());

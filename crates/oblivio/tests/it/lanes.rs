@@ -104,7 +104,10 @@ fn a_lane_that_was_synced_ends_well() -> Result<()> {
     let room = Room::new();
     // Its end has no room for all that the lane's end writes.
     let large = room.beside().size(256 << 20).lanes(Some(oblivio::LaneParameters::default()));
-    let volume = large.create(room.place(), "secret")?;
+    large.create(room.place(), "secret")?.close()?;
+    // Nobody wrote into it yet.
+    room.by("hidden")?.close()?;
+    let volume = room.by("hidden")?;
     volume.lane(1).expect("it is open").write("/letter", b"hidden")?;
     carried(&volume);
     volume.close()?;

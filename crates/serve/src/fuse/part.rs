@@ -1,10 +1,9 @@
 //! Numbers of inodes and handles where one mount has several file systems.
 
 use super::op::{FileOp, LockRequest, NamePlace};
-use oblivio_volume::fs::Ino;
 
-/// One of the file systems of a mount: the volume's own, or that of a lane. Its numbers are told to
-/// the kernel with its mark.
+/// A file system of a mount: the volume's own, or that of a lane. Its inodes and handles carry its
+/// mark in all that goes to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MountPart(u8);
 
@@ -43,15 +42,14 @@ impl MountPart {
 impl<Data> FileOp<Data> {
     /// Each inode and handle of the request.
     fn numbers(&mut self) -> Vec<&mut u64> {
-        fn place(at: &mut NamePlace) -> Vec<&mut Ino> {
-            vec![&mut at.parent]
-        }
         match self {
-            Self::Lookup(at) | Self::Unlink(at) | Self::RmDir(at) => place(at),
-            Self::MkNod { at, .. }
+            Self::Lookup(at)
+            | Self::Unlink(at)
+            | Self::RmDir(at)
+            | Self::MkNod { at, .. }
             | Self::MkDir { at, .. }
             | Self::SymLink { at, .. }
-            | Self::Create { at, .. } => place(at),
+            | Self::Create { at, .. } => vec![&mut at.parent],
             Self::Link { ino, at } => vec![ino, &mut at.parent],
             Self::Rename { from, to, .. } => vec![&mut from.parent, &mut to.parent],
             Self::GetAttr { ino, fh } | Self::SetAttr { ino, fh, .. } | Self::Sync { ino, fh } => {

@@ -38,4 +38,4 @@ pub use lane_status::lane_statuses;
 pub use remount::{current, remount};
 pub use session::{MountOptions, Mounted, READ_AHEAD, report_to, serve};
 pub use stop::until_ended;
-pub use umount::{LostFiles, Waiting, umount};
+pub use umount::{LostFiles, UmountWait, umount};

@@ -1,4 +1,4 @@
-//! What the kernel is told about one file system of a mount.
+//! Invalidations that the kernel gets for one file system of a mount.
 
 use crate::fuse::MountPart;
 use fuser::{INodeNo, Notifier};

@@ -33,19 +33,19 @@ impl MountServer {
     pub(super) fn ask(&self, ino: Ino, fh: u64) -> Served {
         self.look();
         let attr = self.fs.attr(ino)?;
-        let refused = match self.tells.scarce.need(ino, fh, attr.size) {
+        let full = match self.tells.scarce.need(ino, fh, attr.size) {
             Need::Nothing => false,
             Need::Refused => true,
             Need::Bytes(bytes) => matches!(self.fs.expect_room(bytes), Err(Error::Full(_))),
         };
-        if refused {
-            self.tells.scarce.refuse(ino);
-            return Err(Errno::ENOSPC.into());
-        }
-        if self.carried.as_ref().is_some_and(|lane| lane.tally.room() < LEAST_TO_WAIT) {
-            return Err(Errno::EDQUOT.into());
-        }
-        Ok(FileAnswer::Attr(attr))
+        let waits = || self.carried.as_ref().is_some_and(|lane| lane.tally.room() < LEAST_TO_WAIT);
+        let refusal = match full {
+            true => Errno::ENOSPC,
+            false if waits() => Errno::EDQUOT,
+            false => return Ok(FileAnswer::Attr(attr)),
+        };
+        self.tells.scarce.refuse(ino);
+        Err(refusal.into())
     }
 
     /// The size of a file before the kernel writes back to it; only where room is short.

@@ -5,9 +5,10 @@ use super::attach;
 use super::data::{LOST_NAME, NO_ROOM};
 use super::fault::MountFault;
 use super::lane_status::lane_statuses;
+use super::parts::lane_name;
 use crate::error::Result;
 use crate::fuse::xattr::{SERVER_NAME, asked};
-use oblivio_volume::LaneStatus;
+use oblivio_volume::{LaneStatus, MOST_LANES};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags};
 use std::fs::File;
@@ -29,7 +30,7 @@ pub struct LostFiles {
 
 /// What unmounting waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Waiting {
+pub enum UmountWait {
     /// The last commit.
     Commit,
     /// What was written in open lanes, until the volume has carried it.
@@ -45,7 +46,7 @@ pub enum Waiting {
 pub fn umount(
     dir: &Path,
     lazy: bool,
-    mut waiting: impl FnMut(Waiting),
+    mut waiting: impl FnMut(UmountWait),
 ) -> Result<Option<LostFiles>> {
     let shown = dir;
     let dir = absolute(dir)?;
@@ -57,8 +58,8 @@ pub fn umount(
     let mut lost = None;
     if server.is_some() && !lazy {
         synced(&dir)?;
-        carried(&dir, |lanes| waiting(Waiting::Lanes(lanes)));
-        lost = LostFiles::of(&dir);
+        carried(&dir, |lanes| waiting(UmountWait::Lanes(lanes)));
+        lost = LostFiles::in_mount(&dir);
     }
     if lazy {
         attach::detach(&dir, true).map_err(|stuck| stuck.error(&dir))?;
@@ -68,13 +69,23 @@ pub fn umount(
     match server {
         // Its users may keep it for days.
         Some(_) if lazy => Ok(None),
-        Some(server) => ended(&server, || waiting(Waiting::Commit)).map(|()| lost),
+        Some(server) => ended(&server, || waiting(UmountWait::Commit)).map(|()| lost),
         None => Ok(None),
     }
 }
 
 impl LostFiles {
-    /// Asks the server of a mount.
+    /// Those of the volume mounted on a directory, and of its open lanes.
+    fn in_mount(dir: &Path) -> Option<Self> {
+        let lanes = (0..usize::from(MOST_LANES)).map(|number| dir.join(lane_name(number)));
+        let found = [dir.to_owned()].into_iter().chain(lanes).filter_map(|root| Self::of(&root));
+        found.reduce(|one, other| Self {
+            files: one.files + other.files,
+            full: one.full || other.full,
+        })
+    }
+
+    /// Asks the server of these files, by their root.
     fn of(dir: &Path) -> Option<Self> {
         let value = asked(dir, LOST_NAME)?;
         let (files, full) = match value.strip_suffix(NO_ROOM) {

@@ -52,7 +52,7 @@ impl Publisher {
         Self(Some(Arc::new(Mutex::new(line))))
     }
 
-    /// From now on nobody is told anything.
+    /// Closes the connection, and opens none again.
     pub fn silence(&self) {
         self.with(|line| (line.silent, line.open) = (true, None));
     }

@@ -1,6 +1,5 @@
-//! The mark behind each quantum that an open lane writes. It says so by itself, so a quantum of
-//! which a byte was changed is told from one that was burnt: the lane was open then, and has lost
-//! what was in it.
+//! The mark behind each quantum that an open lane writes: a salt and a PRF of it. A quantum that
+//! does not open and has a mark was damaged; one without was burnt.
 
 use oblivio_crypto::{Prf, Randomness};
 

@@ -17,13 +17,17 @@ pub struct LaneSpace {
     lane: SharedLane,
     wait: LaneWait,
     root: Vec<u8>,
+    /// Whether nothing was ever committed here: a root of what is only half there must not ride.
+    /// Without one, the lane is empty.
+    is_new: bool,
 }
 
 impl LaneSpace {
     /// A lane.
     pub(in crate::sequential) fn of(lane: &SharedLane, wait: LaneWait) -> Self {
         let root = lane.inner().root.clone();
-        Self { lane: Arc::clone(lane), wait, root }
+        let is_new = root.is_empty();
+        Self { lane: Arc::clone(lane), wait, root, is_new }
     }
 
     /// Waits until less than the allowed memory is taken.
@@ -166,12 +170,18 @@ impl BlockSpace for LaneSpace {
         assert!(root.len() <= ROOT_BYTES, "the caller keeps to ROOT_BYTES");
         if self.root != root {
             self.root = root.to_vec();
-            self.lane.inner().riding.accept(Ride::Root(root.to_vec()));
+            if !self.is_new {
+                self.lane.inner().riding.accept(Ride::Root(root.to_vec()));
+            }
         }
     }
 
     /// All of it is accepted, in order. [`LaneSync`] tells when it is durable.
     fn commit(&mut self) -> Result<()> {
+        if self.is_new && !self.root.is_empty() {
+            self.is_new = false;
+            self.lane.inner().riding.accept(Ride::Root(self.root.clone()));
+        }
         self.lane.shared.expect_open()
     }
 

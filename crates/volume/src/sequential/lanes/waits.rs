@@ -112,7 +112,7 @@ mod tests {
         beside.made(LaneMaster::generate(0, vec![outer], &randomness), LanePassphrases::one(key))
     }
 
-    /// One who has just seen that nothing is durable yet is told what happens then.
+    /// No wake-up is missed between a look and the wait.
     #[test]
     fn nobody_waits_on_for_a_lane_that_was_shut_or_for_a_volume_that_has_ended() {
         let failed = || Error::Tampered("a byte was changed".into());

@@ -155,7 +155,7 @@ fn look(store: &MemoryStore, computer: &MemoryKeeper, possible: &Possible, what:
     let damaged: Vec<_> = damaged.iter().filter(|it| it.object.starts_with("lane")).collect();
     let lane = volume.lane(0, AT_ONCE).unwrap_or_else(|| panic!("{what}: {damaged:?}"));
     let OpenLane { mut space, sync } = lane;
-    // A quantum that a crash tore is told from a damaged one only by the next opening.
+    // Only the next opening knows whether a quantum is torn or damaged.
     let torn = |it: &&DamagedPlace| it.why.contains("unless a crash cut it short");
     assert!(damaged.iter().all(torn), "{what}: {damaged:?}");
     let lane = content(&mut *space).unwrap_or_else(|error| panic!("{what}: {error}"));

@@ -1,5 +1,5 @@
-//! What a passphrase of a lane is refused for, and what it is told: one that opens anything else,
-//! and one of a lane that cannot be opened any more.
+//! Passphrases of lanes: one that opens anything else is refused, and a lane that its own cannot
+//! open any more is named.
 
 use super::lanes_open::{AT_ONCE, hidden, made, open, with_lane};
 use super::model::BLOCK;
