@@ -58,6 +58,7 @@ impl Left {
             }
             self.outer_event(dice, volume);
         }
+        space.commit().expect("it waits");
         while sync.wait(sync.accepted(), Duration::ZERO).is_err() {
             self.outer_event(dice, volume);
             volume.commit().expect("it works");

@@ -288,6 +288,7 @@ fn trace(options: SequentialOptions, events: &[Event], lane: Option<&mut Dice>, 
                     }
                     Event::Root(root) => space.set_root(&root),
                     Event::Commit | Event::Finish => {
+                        space.commit().expect("it waits");
                         let done = sync.wait(sync.accepted(), Duration::ZERO);
                         carried += u64::from(done.is_ok());
                     }
